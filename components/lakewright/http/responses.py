@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import httpx
 
 from lakewright.errors import LakewrightError
-from lakewright.lakekeeper.api.connection.errors import BadResponseError, Call
 
 MEBIBYTE = 1 << 20
 ENCODINGS = "gzip"

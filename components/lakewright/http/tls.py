@@ -4,17 +4,19 @@ import ssl
 
 import httpx
 
-from lakewright.lakekeeper.api.connection.errors import UnreachableError
-
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
 """Reasons that versions of OpenSSL report for a response that is not TLS."""
+
+
+class CaBundleError(Exception):
+    """The file of `ca_bundle` cannot be used."""
 
 
 def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
     """Return the `verify` argument for httpx.
 
     Raises:
-        UnreachableError: The file is not a PEM file with certificates.
+        CaBundleError: The file is not a PEM file with certificates.
     """
     if ca_bundle is None:
         return True
@@ -23,7 +25,7 @@ def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
         context.load_verify_locations(ca_bundle)
     except (OSError, ssl.SSLError) as error:  # a file without a certificate is an SSLError
         reason = "no certificate in it" if isinstance(error, ssl.SSLError) else type(error).__name__
-        raise UnreachableError(
+        raise CaBundleError(
             f"`ca_bundle` {ca_bundle} cannot be used: {reason}. It must be a PEM file with the certificate authorities"
             " of the server and of the token endpoint."
         ) from None

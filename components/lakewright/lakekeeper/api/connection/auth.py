@@ -17,12 +17,12 @@ from lakewright.http.responses import (
     MEBIBYTE,
     UnusableResponseError,
     limit_size,
-    parse_json,
 )
 from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.http.tls import hint
 from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticatedError
 from lakewright.lakekeeper.api.connection.plain_http import require_tls
+from lakewright.lakekeeper.api.connection.response_body import parse_json
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
     ServerClientCredentialsAuth,

@@ -176,7 +176,7 @@ class Client:
             response = self._sender.send(read, {}, probes=False, idempotent=True)
         except errors.RefusedError:
             return False
-        from lakewright.http.responses import parse_json  # noqa: PLC0415
+        from lakewright.lakekeeper.api.connection.response_body import parse_json  # noqa: PLC0415
 
         body = parse_json(read, response)
         return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"

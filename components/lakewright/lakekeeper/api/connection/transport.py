@@ -17,13 +17,13 @@ from lakewright.http.responses import (
     ENCODINGS,
     UnusableResponseError,
     limit_size,
-    parse_json,
     retry_after,
 )
 from lakewright.http.retry import RetryableError
-from lakewright.http.tls import hint, trust
+from lakewright.http.tls import CaBundleError, hint, trust
 from lakewright.lakekeeper.api.connection import errors, settings
 from lakewright.lakekeeper.api.connection.auth import Resolve, make_auth
+from lakewright.lakekeeper.api.connection.response_body import parse_json
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
 
@@ -40,7 +40,10 @@ class Sender:
         """Create the sender; it makes no call. `limit` is entered for each request, and not while a retry waits."""
         self.endpoint = server.endpoint
         self._limit = limit or nullcontext()
-        verify = trust(server.ca_bundle)
+        try:
+            verify = trust(server.ca_bundle)
+        except CaBundleError as error:
+            raise errors.UnreachableError(str(error)) from None
         self._http = httpx.Client(
             base_url=server.endpoint,
             auth=make_auth(server, resolve, verify=verify),
