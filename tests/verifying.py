@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from lakewright.cli.commands.verify import open_session
-from lakewright.verify.attempts.check import VerifyCheck
+from lakewright.client_access.check import VerifyCheck
 from lakewright.verify.registry import PROBES, Probe
 from lakewright.verify.run import VerifyReport, run_probes
 from lakewright.verify.scheduling import PARALLEL

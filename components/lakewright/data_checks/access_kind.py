@@ -8,14 +8,14 @@ from typing import Any
 
 from lakewright_spark.aws_partition import bucket_arn
 
+from lakewright.client_access.role_documents import RoleReader
+from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.lakekeeper.api.management import action_checks
 from lakewright.names.table_name import QualifiedName, parse_parts
 from lakewright.spec.monitoring.access_check import Access, AccessCheck
-from lakewright.verify.roles.documents import RoleReader
-from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement
 
 MAX_NAMED_TABLES = 3
 """Tables that a message names."""

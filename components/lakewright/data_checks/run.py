@@ -10,6 +10,7 @@ from typing import Any
 
 from lakewright_spark.times import format_json_time
 
+from lakewright.client_access.errors import VerifyError
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.data_checks.errors import DataCheckError
 from lakewright.data_checks.registry import CHECKS
@@ -19,7 +20,6 @@ from lakewright.data_checks.target import CheckTarget
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.spec.monitoring.entry import DataCheck
-from lakewright.verify.attempts.errors import VerifyError
 
 
 def run_checks(

@@ -11,6 +11,9 @@ from typing import Any
 import httpx
 from lakewright_spark.catalog import CatalogWarehouse
 
+from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.object_store import TableStore, open_s3_http
+from lakewright.client_access.probe_table import Location, WarehouseTables
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.target import CheckTarget
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
@@ -23,9 +26,6 @@ from lakewright.names.table_name import QualifiedName
 from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.storage.live_storage import is_in_s3
 from lakewright.validation.documents import as_mapping
-from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.table.object_store import TableStore, open_s3_http
-from lakewright.verify.table.probe_table import Location, WarehouseTables
 
 
 @dataclass

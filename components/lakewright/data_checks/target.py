@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakewright.client_access.role_documents import AwsSettings
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.spec import TenantSpec
-from lakewright.verify.roles.documents import AwsSettings
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakewright.client_access.check import VerifyCheck
 from lakewright.terminal.check_lines import CheckLine
 from lakewright.validation.documents import as_list, as_mapping
-from lakewright.verify.attempts.check import VerifyCheck
 
 _FAILED = {"not proven": "not proven"}
 """Status of a check that does not hold, if it is not `failed`."""

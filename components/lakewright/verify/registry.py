@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lakewright.verify.attempts.check import Attempt, Note
+from lakewright.client_access.check import Attempt, Note
 from lakewright.verify.probes.authorization import probe_authorization
 from lakewright.verify.probes.bucket_policy import probe_bucket_policy
 from lakewright.verify.probes.bucket_root import probe_bucket_root

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakewright.client_access.check import Attempt, Note, VerifyCheck, expect_allowed
+from lakewright.client_access.errors import VerifyError
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.verify.attempts.check import Attempt, Note, VerifyCheck, expect_allowed
-from lakewright.verify.attempts.errors import VerifyError
 from lakewright.verify.registry import PROBES, IdentityProbe, Probe, Results, TenantProbe
 from lakewright.verify.scheduling import PARALLEL, ProbeRun, execute_all
 from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession

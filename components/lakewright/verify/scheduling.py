@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from lakewright.verify.attempts.check import Attempt, Note
+from lakewright.client_access.check import Attempt, Note
 from lakewright.verify.registry import Probe, Results, TenantProbe, Turn
 
 PARALLEL = 16

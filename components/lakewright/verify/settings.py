@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
 
+from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials import references
 from lakewright.credentials.client_token import ClientToken
 from lakewright.environment.environment import Environment
@@ -25,7 +26,6 @@ from lakewright.names.object_names import MAINTENANCE
 from lakewright.names.placeholders import fill_placeholders
 from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
-from lakewright.verify.roles.documents import AwsSettings
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings
 from lakewright.verify.session.subjects import AccountTokens, CredentialSource, JobsToken, ProbeIdentity
 

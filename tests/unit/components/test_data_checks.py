@@ -9,6 +9,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials import references
 from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.newest_rows import find_newest_rows
@@ -17,7 +18,6 @@ from lakewright.data_checks.target import CheckTarget
 from lakewright.data_checks.time_bounds import TimeColumn
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.spec import parse_spec
-from lakewright.verify.roles.documents import AwsSettings
 
 SPEC = {
     "version": 1,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.aws.access import access_policy, trust_policy
-from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement, find_open_trust
+from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement, find_open_trust
 
 BUCKET = "arn:aws:s3:::lakehouse"
 NARROW = access_policy("lakehouse", "acme/executions", region="us-east-1")

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from lakewright.verify.attempts.catalog_access import CatalogResponse
-from lakewright.verify.attempts.check import Attempt
+from lakewright.client_access.catalog_access import CatalogResponse
+from lakewright.client_access.check import Attempt
+from lakewright.client_access.object_store import StoreAddress, StoreResponse
+from lakewright.client_access.probe_table import Location, WarehouseTables
 from lakewright.verify.probes.other_tables import probe_other_tables
-from lakewright.verify.table.object_store import StoreAddress, StoreResponse
-from lakewright.verify.table.probe_table import Location, WarehouseTables
 
 METADATA = "acme/executions/2/metadata/0.metadata.json"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lakewright.verify.attempts.check import VerifyCheck
+    from lakewright.client_access.check import VerifyCheck
     from lakewright.verify.run import VerifyReport
     from lakewright.verify.session.sessions import TenantSession
     from lakewright.verify.session.subjects import ProbeIdentity

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.check import Attempt, expect_allowed, expect_denied
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerRef
-from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import RETRY, IdentitySession
 
 ALLOW_ALL = "allow-all"

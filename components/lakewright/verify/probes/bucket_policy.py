@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, AttemptResult, expect_denied
+from lakewright.client_access.check import Attempt, AttemptResult, expect_denied
+from lakewright.client_access.object_store import StoreResponse
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import StoreResponse
 
 _INVALID_POLICY = b"not a policy"
 """Stores check the right first, and refuse this document then: nothing changes even if the identity has the right."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, expect_denied
+from lakewright.client_access.check import Attempt, expect_denied
+from lakewright.client_access.object_store import make_listing_query
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import make_listing_query
 
 
 def probe_bucket_root(session: WarehouseSession) -> Iterator[Attempt]:

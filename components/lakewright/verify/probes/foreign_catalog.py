@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
+from lakewright.client_access.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
+from lakewright.client_access.check import Attempt, AttemptResult, expect_denied
 from lakewright.lakekeeper.api.catalog.namespaces import join_levels
-from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogResponse
-from lakewright.verify.attempts.check import Attempt, AttemptResult, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
 from lakewright.verify.session.stack_warehouses import DeclaredTable, StackWarehouse
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakewright.client_access.check import Attempt, expect_allowed, expect_denied
 from lakewright.credentials.client_token import ClientToken
 from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth, ServerTokenAuth
-from lakewright.verify.attempts.check import Attempt, expect_allowed, expect_denied
 from lakewright.verify.session.sessions import IdentitySession
 from lakewright.verify.session.subjects import JobsToken
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
+from lakewright.client_access.catalog_access import HIDDEN_WAREHOUSE, CatalogAccess
+from lakewright.client_access.check import Attempt, expect_denied
 from lakewright.validation.documents import as_list, as_mapping
-from lakewright.verify.attempts.catalog_access import HIDDEN_WAREHOUSE, CatalogAccess
-from lakewright.verify.attempts.check import Attempt, expect_denied
 from lakewright.verify.probes.foreign_catalog import list_foreign_warehouses
 from lakewright.verify.session.sessions import IdentitySession
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, Note, expect_denied
-from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.client_access.check import Attempt, Note, expect_denied
+from lakewright.client_access.errors import ProbeFailedError
 from lakewright.verify.manifests.egress import allows_egress
 from lakewright.verify.manifests.workloads import list_workloads
 from lakewright.verify.session.sessions import TenantSession

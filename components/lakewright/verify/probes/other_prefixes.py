@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Iterator
 from functools import partial
 
-from lakewright.verify.attempts.check import Attempt, expect_denied
+from lakewright.client_access.check import Attempt, expect_denied
+from lakewright.client_access.object_store import make_listing_query
+from lakewright.client_access.probe_table import Location
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.stack_warehouses import StackWarehouse, is_same_store
-from lakewright.verify.table.object_store import make_listing_query
-from lakewright.verify.table.probe_table import Location
 
 CANARY = "lakewright-verify-canary"
 """How the names of canary objects and prefixes begin."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, Note, expect_denied
+from lakewright.client_access.check import Attempt, Note, expect_denied
+from lakewright.client_access.object_store import make_listing_query
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.table.object_store import make_listing_query
 
 
 def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:

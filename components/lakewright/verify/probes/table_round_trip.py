@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.verify.attempts.check import Attempt, Note, expect_allowed
-from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.client_access.check import Attempt, Note, expect_allowed
+from lakewright.client_access.errors import ProbeFailedError
 from lakewright.verify.session.sessions import WarehouseSession
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakewright.client_access.check import Attempt, Note, expect_denied
+from lakewright.client_access.errors import ProbeFailedError
 from lakewright.credentials import references
-from lakewright.verify.attempts.check import Attempt, Note, expect_denied
-from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.manifests.secrets import find_config_map_secrets, find_pod_secrets
 from lakewright.verify.manifests.workloads import list_workloads
 from lakewright.verify.session.sessions import TenantSession

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from lakewright_spark.aws_partition import bucket_arn
 
-from lakewright.verify.attempts.check import Attempt, Note, expect_denied
+from lakewright.client_access.check import Attempt, Note, expect_denied
+from lakewright.client_access.role_documents import RoleReader
+from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement, find_open_trust
 from lakewright.verify.probes.other_prefixes import CANARY
-from lakewright.verify.roles.documents import RoleReader
-from lakewright.verify.roles.reach import PolicyRequest, find_allowing_statement, find_open_trust
 from lakewright.verify.session.sessions import TenantSession
 from lakewright.verify.session.stack_warehouses import StackWarehouse
 

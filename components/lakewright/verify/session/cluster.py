@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from lakewright.client_access.errors import IdentityUnavailableError, ProbeFailedError
 from lakewright.validation.documents import as_list, as_mapping
-from lakewright.verify.attempts.errors import IdentityUnavailableError, ProbeFailedError
 
 TIMEOUT = 15
 """Seconds to wait for each response of the cluster."""

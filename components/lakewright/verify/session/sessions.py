@@ -13,6 +13,10 @@ import httpx
 import yaml
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 
+from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.object_store import open_s3_http
+from lakewright.client_access.probe_table import ProbeTable, WarehouseTables, make_namespace_name
 from lakewright.http.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.server import ServerRef
@@ -20,15 +24,11 @@ from lakewright.names.object_names import namespace_name
 from lakewright.spec import TenantSpec
 from lakewright.validation.documents import as_list, as_mapping
 from lakewright.validation.yaml_text import load_yaml
-from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.session.cluster import TenantCluster
 from lakewright.verify.session.once_property import OnceProperty
 from lakewright.verify.session.settings import VerifySettings
 from lakewright.verify.session.stack_warehouses import OtherTenants, StackWarehouse, is_same_server, is_same_store
 from lakewright.verify.session.subjects import ProbeIdentity, obtain_credential
-from lakewright.verify.table.object_store import open_s3_http
-from lakewright.verify.table.probe_table import ProbeTable, WarehouseTables, make_namespace_name
 
 RETRY = RetryPolicy(attempts=3)
 

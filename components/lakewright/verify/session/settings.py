@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials.references import resolve as resolve_reference
 from lakewright.lakekeeper.api.connection.server import ServerAuth
-from lakewright.verify.roles.documents import AwsSettings
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakewright.client_access.errors import IdentityUnavailableError
 from lakewright.credentials import references
 from lakewright.credentials.client_token import ClientToken
 from lakewright.lakekeeper.api.connection.server import (
@@ -13,7 +14,6 @@ from lakewright.lakekeeper.api.connection.server import (
     ServerClientCredentialsAuth,
     ServerTokenAuth,
 )
-from lakewright.verify.attempts.errors import IdentityUnavailableError
 from lakewright.verify.session.cluster import TenantCluster
 
 _PLACEHOLDER_REFERENCE = "env:CREDENTIAL_OF_A_UNIT"

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.probe_table import CREATED, PREFIX
 from lakewright.credentials.client_token import ClientToken
-from lakewright.verify.attempts.errors import ProbeFailedError
 from lakewright.verify.probes.other_prefixes import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ProbeIdentity
-from lakewright.verify.table.probe_table import CREATED, PREFIX
 
 from ....tenant_project import Tenant
 from ....verifying import Verify, broken

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import httpx
 from lakewright_spark.aws_partition import service_host
 
-from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.check import AttemptResult
-from lakewright.verify.attempts.errors import ProbeFailedError
+from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.check import AttemptResult
+from lakewright.client_access.errors import ProbeFailedError
 
 S3Method = Literal["GET", "PUT", "DELETE", "POST"]
 TIMEOUT = 30

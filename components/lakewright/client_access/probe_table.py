@@ -11,11 +11,10 @@ from urllib.parse import quote
 import httpx
 from lakewright_spark.catalog import DELEGATION_HEADER, DELEGATION_VALUES, CatalogWarehouse
 
-from lakewright.validation.documents import as_mapping
-from lakewright.verify.attempts.catalog_access import CatalogAccess
-from lakewright.verify.attempts.errors import ProbeFailedError
-from lakewright.verify.table import iceberg_files
-from lakewright.verify.table.object_store import (
+from lakewright.client_access import iceberg_files
+from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.object_store import (
     S3Method,
     SignedStore,
     StoreAddress,
@@ -24,6 +23,7 @@ from lakewright.verify.table.object_store import (
     VendedKeys,
     VendedStore,
 )
+from lakewright.validation.documents import as_mapping
 
 PREFIX = "lakewright_verify_"
 """How the names of probe namespaces begin."""

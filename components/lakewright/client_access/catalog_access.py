@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from lakewright.client_access.check import AttemptResult
+from lakewright.client_access.errors import ProbeFailedError
 from lakewright.lakekeeper.api.connection.client import Client, Method, Params
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, RefusedError
-from lakewright.verify.attempts.check import AttemptResult
-from lakewright.verify.attempts.errors import ProbeFailedError
 
 HIDDEN_WAREHOUSE = frozenset({"NoSuchWarehouseException", "WarehouseNotFound"})
 """Types of a 404 for a warehouse that the caller cannot see. Other 404s come from inside a visible warehouse."""

@@ -1,1 +1,0 @@
-"""Attempts and their results: the requests that probes send, and how responses are judged."""
