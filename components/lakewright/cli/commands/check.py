@@ -51,8 +51,8 @@ def check(
 
 
 def _results(selection: Selection, directory: Directory, parallel: int) -> list[StackChecks]:
-    from lakewright.cli.engines.check_targets import check_targets  # noqa: PLC0415
     from lakewright.data_checks.run import run_checks  # noqa: PLC0415
+    from lakewright.data_checks.target_loading import check_targets  # noqa: PLC0415
     from lakewright.fleet.selection import select  # noqa: PLC0415
 
     project = load_project(directory)

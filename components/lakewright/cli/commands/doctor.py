@@ -47,8 +47,8 @@ def doctor(
 
 
 def _check_tenant(stack: str, directory: Path) -> list[Finding]:
-    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415
     from lakewright.doctor import Finding, check_services  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415

@@ -299,12 +299,12 @@ def open_server_access(project: PulumiProject) -> ServerAccess:
     """Return how to read the environments and secrets of a project's stacks. Models are loaded on first use."""
 
     def load(name: str) -> Environment:
-        from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
+        from lakewright.environment.loading import load_environment  # noqa: PLC0415 - slow to load
 
         return load_environment(project, name)
 
     def open_resolver(stack: str) -> Callable[[str], str]:
-        from lakewright.cli.engines.stack_secrets import stack_resolver  # noqa: PLC0415 - slow to load
+        from lakewright.environment.stack_secrets import stack_resolver  # noqa: PLC0415 - slow to load
 
         return stack_resolver(project.stack_config(stack))
 

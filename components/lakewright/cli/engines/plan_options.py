@@ -60,7 +60,7 @@ def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
     file = stack_files.environment_file(project.root, name)
     inputs = {str(file.relative_to(project.root)): content_hash(document)}
     if platform := read_platform_name(document):
-        from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415 - slow to load
+        from lakewright.environment.loading import platform_reader  # noqa: PLC0415 - slow to load
 
         inputs[f"outputs of {platform}"] = content_hash(platform_reader(project)(platform))
     return inputs

@@ -48,8 +48,8 @@ SEARCHES: tuple[str, ...] = (
 """`module:function` of each search for unmanaged objects."""
 
 STEPS: tuple[str, ...] = (
-    "lakewright.cli.engines.drift_actors:name_actors",
-    "lakewright.cli.engines.drift_checks:evaluate_checks",
+    "lakewright.drift.actors.naming:name_actors",
+    "lakewright.drift.detection.data_checks:evaluate_checks",
     "lakewright.drift.detection.rule_steps:ignore_differences",
     "lakewright.drift.detection.rule_steps:group_differences",
 )

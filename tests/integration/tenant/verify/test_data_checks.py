@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lakewright.cli.engines.check_targets import check_targets
 from lakewright.data_checks.result import StackChecks
 from lakewright.data_checks.run import run_checks
+from lakewright.data_checks.target_loading import check_targets
 from lakewright.fleet.selection import Selection, select
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox

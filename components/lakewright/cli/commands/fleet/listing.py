@@ -54,9 +54,9 @@ def list_fleet(
 
 def _print_coverage(project: PulumiProject, selection: Selection, *, as_json: bool) -> int:
     """Print which objects of the environments are in no stack. Return the exit code."""
-    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - slow to load
     from lakewright.discovery.survey.coverage import format_coverage  # noqa: PLC0415
     from lakewright.discovery.survey.server_survey import survey_coverage  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment  # noqa: PLC0415 - slow to load
     from lakewright.fleet.selection import select  # noqa: PLC0415
 
     names = dict.fromkeys(stack.environment for stack in select(project, selection) if stack.environment)

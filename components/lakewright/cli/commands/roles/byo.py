@@ -133,7 +133,7 @@ def check(
 
 def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     """Return spec and environment of a stack whose storages may not name their roles yet. Raises SpecError."""
-    from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415
+    from lakewright.environment.loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415
     from lakewright.storage.existing import fill_missing_roles  # noqa: PLC0415

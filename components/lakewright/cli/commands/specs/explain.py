@@ -86,7 +86,7 @@ def _documentation(path: str) -> list[FieldDocumentation]:
 
 def _values(stack: str, directory: Path) -> list[EffectiveValue]:
     """Return the values of a stack. Raise SpecError if its spec or environment is invalid."""
-    from lakewright.cli.engines.environment_loading import platform_reader  # noqa: PLC0415
+    from lakewright.environment.loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.explanation.effective import effective_values  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415

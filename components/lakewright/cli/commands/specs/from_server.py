@@ -59,8 +59,8 @@ def from_server(
 
     Example: lakewright spec from-server --project acme --output tenants/Pulumi.acme.yaml
     """
-    from lakewright.cli.engines.environment_loading import load_environment  # noqa: PLC0415 - `--help` needs no models
     from lakewright.discovery.from_server import FromServerOptions, ServerReader  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment  # noqa: PLC0415 - `--help` needs no models
     from lakewright.storage.live_storage import AccessKeys  # noqa: PLC0415
 
     _check_options(project_id, name, everything=everything)

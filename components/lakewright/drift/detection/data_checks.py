@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakewright.cli.engines.check_targets import check_targets
 from lakewright.data_checks.run import run_checks
+from lakewright.data_checks.target_loading import check_targets
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport
 
 if TYPE_CHECKING:
