@@ -14,8 +14,8 @@ from lakewright_engine.model.errors import EngineError
 from lakewright_engine.state.backends import is_native
 from lakewright_engine.state.outputs import stack_outputs
 
-from lakewright.cli.errors import UsageError
 from lakewright.environment.environment import Environment
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.environment.platform_outputs import OUTPUT
 from lakewright.project_files import stack_files
 
@@ -32,22 +32,24 @@ def load_environment(project: PulumiProject, name: str) -> Environment:
 
 
 def platform_reader(project: PulumiProject) -> Callable[[str], Any]:
-    """Return a function that reads the output of a platform stack. It raises UsageError."""
+    """Return a function that reads the output of a platform stack. It raises PlatformUnreadableError."""
     return lambda stack: _platform_output(project, stack)
 
 
 def _platform_output(project: PulumiProject, stack: str) -> Any:
-    """Return the output of a platform stack, natively or by the Pulumi CLI. Raises UsageError."""
+    """Return the output of a platform stack, natively or by the Pulumi CLI. Raises PlatformUnreadableError."""
     if is_native(project.state_url):
         _, name, instance = stack.split("/")
         try:
             return stack_outputs(project.backend(), name, instance).get(OUTPUT)
         except EngineError as error:
-            raise UsageError(f"platform stack {stack} cannot be read: {error}") from None
+            raise PlatformUnreadableError(f"platform stack {stack} cannot be read: {error}") from None
     if shutil.which("pulumi") is None:
-        raise UsageError(f"platform stack {stack} cannot be read: install the Pulumi CLI to read {project.state_url}")
+        raise PlatformUnreadableError(
+            f"platform stack {stack} cannot be read: install the Pulumi CLI to read {project.state_url}"
+        )
     command = ["pulumi", "stack", "output", "--json", "--stack", stack]
     process = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
     if process.returncode != 0:
-        raise UsageError(f"platform stack {stack} cannot be read: {process.stderr.strip()}")
+        raise PlatformUnreadableError(f"platform stack {stack} cannot be read: {process.stderr.strip()}")
     return json.loads(process.stdout).get(OUTPUT)

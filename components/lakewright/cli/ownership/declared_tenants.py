@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
 from lakewright.cli.errors import UsageError
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.project_files.stack_files import raw_spec
 from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text, list_items
@@ -156,7 +157,7 @@ def _server_id(access: ServerAccess, stack: str, environment: str) -> str | None
 
     try:
         reference = access.load_environment(environment).lakekeeper.reference
-    except (SpecError, UsageError):
+    except (SpecError, PlatformUnreadableError, UsageError):
         return None
     return find_server_id(access, stack, reference)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.ownership.refusals import OwnedElsewhereError, describe_object
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import Claimant, format_stack
 from lakewright.ownership.marked_object import MarkedObject
@@ -46,7 +47,7 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
         return
     try:
         marks = open_server_marks(access, stack)
-    except (SpecError, UsageError):
+    except (SpecError, PlatformUnreadableError, UsageError):
         return  # the run reports it
     claimant = Claimant(format_stack(access.project.name, stack), objects.record_id)
     refusals: list[str] = []

@@ -20,7 +20,7 @@ class ServerAccess:
 
     project: PulumiProject
     load_environment: Callable[[str], Environment]
-    """Returns an environment by its name. Raises SpecError or UsageError."""
+    """Returns an environment by its name. Raises SpecError or PlatformUnreadableError."""
     open_resolver: Callable[[str], Callable[[str], str]]
     """Returns a function that resolves references to secrets, by the name of a stack."""
     _objects: dict[str, StateObjects | None] = field(default_factory=dict[str, "StateObjects | None"], init=False)
@@ -42,6 +42,7 @@ class ServerAccess:
             CannotCountError: The environment cannot be read.
         """
         from lakewright.cli.errors import UsageError  # noqa: PLC0415 - slow to load
+        from lakewright.environment.errors import PlatformUnreadableError  # noqa: PLC0415 - slow to load
         from lakewright.lakekeeper.buckets.own_bucket import OwnBucket  # noqa: PLC0415
         from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
         from lakewright.project_files.stack_files import raw_spec  # noqa: PLC0415
@@ -50,7 +51,7 @@ class ServerAccess:
         name = raw_spec(self.project.stack_file(stack)).get("environment")
         try:
             aws = self.load_environment(str(name)).aws
-        except (SpecError, UsageError) as error:
+        except (SpecError, PlatformUnreadableError, UsageError) as error:
             raise CannotCountError(f"bucket {bucket}: environment `{name}` cannot be read: {error}") from None
         return OwnBucket.model_validate(aws.describe_access(bucket, region or aws.region or "us-east-1"))
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.errors import UsageError
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
@@ -157,7 +158,7 @@ class _Search:
 
         try:
             return self.access.load_environment(str(self.spec.get("environment")))
-        except (SpecError, UsageError):
+        except (SpecError, PlatformUnreadableError, UsageError):
             return None
 
     @cached_property

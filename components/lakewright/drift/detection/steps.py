@@ -48,7 +48,7 @@ SEARCHES: tuple[str, ...] = (
 """`module:function` of each search for unmanaged objects."""
 
 STEPS: tuple[str, ...] = (
-    "lakewright.drift.actors.naming:name_actors",
+    "lakewright.drift.detection.actors:name_actors",
     "lakewright.drift.detection.data_checks:evaluate_checks",
     "lakewright.drift.detection.rule_steps:ignore_differences",
     "lakewright.drift.detection.rule_steps:group_differences",
