@@ -33,18 +33,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lakewright.errors import LakewrightError
     from lakewright.platform_stack.program import declare_platform
-    from lakewright.program import declare_tenant
     from lakewright.spec import TenantSpec, parse_spec
-    from lakewright.tenant import Tenant
+    from lakewright.tenant.program import declare_tenant
+    from lakewright.tenant.tenant import Tenant
 
 __all__ = ["LakewrightError", "Tenant", "TenantSpec", "declare_platform", "declare_tenant", "parse_spec"]
 
 _MODULES = {
     "LakewrightError": "errors",
-    "Tenant": "tenant",
+    "Tenant": "tenant.tenant",
     "TenantSpec": "spec",
     "declare_platform": "platform_stack.program",
-    "declare_tenant": "program",
+    "declare_tenant": "tenant.program",
     "parse_spec": "spec",
 }
 

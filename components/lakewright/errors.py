@@ -5,6 +5,7 @@ LakewrightError                     the base; exit code 1 unless noted
 ├── UsageError                      the command line is wrong; exit code 2, as of the Pulumi CLI
 ├── PulumiCliError                  the Pulumi CLI failed; its exit code
 ├── InterruptedOperationError       an operation failed; holds the report until then, and is never printed
+├── PlatformUnreadableError         the output of the platform stack that an environment names cannot be read; exit code 2
 ├── UnresolvedCredentialError       a reference to a secret cannot be resolved
 ├── UnknownFieldError               the spec has no such field; exit code 2
 ├── RetainedObjectsError            an earlier stack of this name retained objects that the spec does not adopt
@@ -41,6 +42,7 @@ LakewrightError                     the base; exit code 1 unless noted
 │   │   └── MissingTargetError      the target does not exist, or the token may not see it
 │   └── PublishError                gauges or Events could not be published
 ├── RetryableError                  a try failed and may be repeated; converted after the last try
+├── CaBundleError                   the file of `ca_bundle` cannot be used; converted to UnreachableError
 ├── UnusableResponseError           a body cannot be read completely; converted to an error below LakekeeperError
 ├── _TooOpenError                   a try to prove a role's limits failed; converted to RoleTooOpenError
 └── LakekeeperError                 the base of errors of calls to Lakekeeper, and of resources

@@ -4,11 +4,13 @@ import ssl
 
 import httpx
 
+from lakewright.errors import LakewrightError
+
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
 """Reasons that versions of OpenSSL report for a response that is not TLS."""
 
 
-class CaBundleError(Exception):
+class CaBundleError(LakewrightError):
     """The file of `ca_bundle` cannot be used."""
 
 

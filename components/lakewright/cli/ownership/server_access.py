@@ -41,17 +41,14 @@ class ServerAccess:
         Raises:
             CannotCountError: The environment cannot be read.
         """
-        from lakewright.cli.errors import UsageError  # noqa: PLC0415 - slow to load
-        from lakewright.environment.errors import PlatformUnreadableError  # noqa: PLC0415 - slow to load
         from lakewright.lakekeeper.buckets.own_bucket import OwnBucket  # noqa: PLC0415
         from lakewright.lakekeeper.provider.errors import CannotCountError  # noqa: PLC0415
         from lakewright.project_files.stack_files import raw_spec  # noqa: PLC0415
-        from lakewright.spec import SpecError  # noqa: PLC0415
 
         name = raw_spec(self.project.stack_file(stack)).get("environment")
         try:
             aws = self.load_environment(str(name)).aws
-        except (SpecError, PlatformUnreadableError, UsageError) as error:
+        except LakewrightError as error:
             raise CannotCountError(f"bucket {bucket}: environment `{name}` cannot be read: {error}") from None
         return OwnBucket.model_validate(aws.describe_access(bucket, region or aws.region or "us-east-1"))
 
