@@ -5,7 +5,7 @@ LakewrightError                     the base; exit code 1 unless noted
 ├── UsageError                      the command line is wrong; exit code 2, as of the Pulumi CLI
 ├── PulumiCliError                  the Pulumi CLI failed; its exit code
 ├── InterruptedOperationError       an operation failed; holds the report until then, and is never printed
-├── PlatformUnreadableError         the output of the platform stack that an environment names cannot be read; exit code 2
+├── PlatformUnreadableError         the output of an environment's platform stack cannot be read; exit code 2
 ├── UnresolvedCredentialError       a reference to a secret cannot be resolved
 ├── UnknownFieldError               the spec has no such field; exit code 2
 ├── RetainedObjectsError            an earlier stack of this name retained objects that the spec does not adopt

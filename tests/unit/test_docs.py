@@ -109,10 +109,3 @@ def test_python_code_imports_names_that_exist() -> None:
     names = [(node.module or "", alias.name) for node in imports for alias in node.names]
     assert ("lakewright_spark", "ResultWriter") in names
     assert [(module, name) for module, name in names if not hasattr(import_module(module), name)] == []
-
-
-def test_readme_lists_every_page() -> None:
-    text = (REPOSITORY / "README.md").read_text("utf-8")
-    linked = set(re.findall(r"\(docs/([a-z-]+\.md)\)", text))
-    assert linked == {file.name for file in (REPOSITORY / "docs").glob("*.md")}
-    assert len(text.splitlines()) < 130

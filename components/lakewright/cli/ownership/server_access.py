@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lakewright.errors import LakewrightError
+
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
 

@@ -88,7 +88,7 @@ class Client:
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """Return the JSON object of a call's response. The options are those of `call`."""
         http_response = self.call(method, path, **options)
-        from lakewright.http.responses import parse_json  # noqa: PLC0415 - slow import of httpx
+        from lakewright.lakekeeper.api.connection.response_body import parse_json  # noqa: PLC0415 - slow import of httpx
 
         call = errors.Call(method, path, self.endpoint)
         body = parse_json(call, http_response)

@@ -19,11 +19,11 @@ class ResponseBody(dict[str, Any]):
     def __missing__(self, key: str) -> Any:
         """Raise BadResponseError for a key that the response does not have."""
         raise BadResponseError(
-            f"{self.call} answered without `{key}`. Is this a Lakekeeper server of a supported version?"
+            f"{self.call} responded without `{key}`. Is this a Lakekeeper server of a supported version?"
         )
 
 
-def parse_json(call: Call, answer: httpx.Response) -> Any:
+def parse_json(call: Call, http_response: httpx.Response) -> Any:
     """Return the JSON of a response, with objects as `ResponseBody`; None if it is not JSON or nested too deeply."""
 
     def read(members: dict[str, Any]) -> ResponseBody:
@@ -32,6 +32,6 @@ def parse_json(call: Call, answer: httpx.Response) -> Any:
         return body
 
     try:
-        return json.loads(answer.content, object_hook=read)
+        return json.loads(http_response.content, object_hook=read)
     except (ValueError, RecursionError):
         return None
