@@ -30,6 +30,9 @@ if os.environ.get("LAKEWRIGHT_FULL"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands in this way; programs under test must receive Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # So does nohup with the end of the terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The same examples in every run, so that no change fails by chance. `make test-all` tries new ones.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
