@@ -1,7 +1,7 @@
 """Calls to servers that do not exist fail after short waits."""
 
 import pytest
-from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.http.retry import RetryPolicy
 
 
 @pytest.fixture(autouse=True)
