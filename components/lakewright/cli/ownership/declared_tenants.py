@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
-from lakewright.errors import LakewrightError
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.project_files.stack_files import raw_spec
 from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text, list_items
@@ -152,10 +152,11 @@ def _with_server_ids(
 def _server_id(access: ServerAccess, stack: str, environment: str) -> str | None:
     """Return the id of an environment's Lakekeeper; None if the server does not respond."""
     from lakewright.cli.ownership.server_ids import find_server_id  # noqa: PLC0415 - slow to load
+    from lakewright.spec import SpecError  # noqa: PLC0415 - slow to load
 
     try:
         reference = access.load_environment(environment).lakekeeper.reference
-    except LakewrightError:
+    except (SpecError, PlatformUnreadableError):
         return None
     return find_server_id(access, stack, reference)
 

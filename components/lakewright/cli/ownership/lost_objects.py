@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from lakewright.cli.ownership.refusals import OwnedElsewhereError, describe_object
-from lakewright.errors import LakewrightError
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import Claimant, format_stack
 from lakewright.ownership.marked_object import MarkedObject
@@ -39,13 +39,14 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
     from lakewright.credentials.references import UnresolvedCredentialError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError  # noqa: PLC0415
+    from lakewright.spec import SpecError  # noqa: PLC0415
 
     objects = access.read_objects(stack)
     if objects is None or not (objects.projects or objects.buckets):
         return
     try:
         marks = open_server_marks(access, stack)
-    except LakewrightError:
+    except (SpecError, PlatformUnreadableError):
         return  # the run reports it
     claimant = Claimant(format_stack(access.project.name, stack), objects.record_id)
     refusals: list[str] = []

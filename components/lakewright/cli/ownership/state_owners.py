@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lakewright.errors import LakewrightError
+from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import format_stack
 from lakewright.project_files.stack_files import raw_spec
@@ -153,9 +153,11 @@ class _Search:
     @cached_property
     def environment(self) -> Environment | None:
         """The stack's environment; None if it cannot be read, so that the run will be refused anyway."""
+        from lakewright.spec import SpecError  # noqa: PLC0415 - slow to load
+
         try:
             return self.access.load_environment(str(self.spec.get("environment")))
-        except LakewrightError:
+        except (SpecError, PlatformUnreadableError):
             return None
 
     @cached_property
