@@ -16,7 +16,6 @@ LakewrightError                     the base; exit code 1 unless noted
 │   └── ResumeError                 no run can be resumed; exit code 2
 ├── DiscoveryError                  something that exists cannot be read or declared
 │   └── EmptyProjectError           a project has no warehouse
-├── UndeclarableTableError          a table has no form in specs
 ├── NotExpressibleError             the spec cannot express a value or an object that a server has
 ├── AuditSourceError                a source of records of changes cannot be read
 ├── AccountUnreachableError         a service of an AWS account does not respond

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
+from lakewright.field_map.marks import Sets
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
 from lakewright.names.principal import Principal
 from lakewright.names.table_in_warehouse import TableInWarehouse
-from lakewright.names.table_name import parse_parts
+from lakewright.names.table_name import parse_parts, quote
 from lakewright.names.types import NamespacePath
 from lakewright.validation.strict_model import StrictModel
 
@@ -62,6 +64,15 @@ class GrantTarget(StrictModel):
         *namespace, name = parse_parts(self.table or "")
         return ".".join(namespace), name
 
+    def build_target(self) -> dict[str, Any]:
+        """Return the target in the fields of the provider, without the ids of project and warehouse."""
+        target: dict[str, Any] = {"type": self.kind}
+        if self.namespace:
+            target["namespace"] = self.namespace
+        if self.table:
+            target["namespace"], target["name"] = self.table_path
+        return target
+
     def __str__(self) -> str:
         """Return kind and name."""
         inside = self.table or self.namespace
@@ -69,14 +80,36 @@ class GrantTarget(StrictModel):
         return f"{self.kind} {full_name}" if full_name else self.kind
 
 
+def find_principal(to: str, kind: Literal["user", "role"]) -> str | None:
+    """Return the name of a principal if it is of this kind, else None."""
+    principal_kind, _, name = to.partition(":")
+    return name if principal_kind == kind else None
+
+
+def _read_target(target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a live target, with the name of its warehouse and the levels inside it, as a spec has it."""
+    if not target["warehouse"]:
+        return {"project": True}
+    on: dict[str, Any] = {"warehouse": target["warehouse"]}
+    if target["type"] == "namespace":
+        on["namespace"] = ".".join(target["inside"])
+    if target["type"] == "table":
+        on["table"] = ".".join(quote(level) for level in target["inside"])
+    return on
+
+
 class GrantSpec(StrictModel):
     """A privilege of a user or role."""
 
-    to: Principal
+    to: Annotated[
+        Principal,
+        Sets("user", to_args=lambda to: find_principal(to, "user"), reads="principal"),
+        Sets("role", to_args=lambda to: find_principal(to, "role"), reads="principal"),
+    ]
     """`user:IDP~SUBJECT`, or `role:NAME`: a role of the tenant's project, which is created if needed."""
-    privilege: Privilege
+    privilege: Annotated[Privilege, Sets("privilege")]
     """A relation of Lakekeeper's authorization model (OpenFGA)."""
-    on: GrantTarget
+    on: Annotated[GrantTarget, Sets("on", to_args=GrantTarget.build_target, from_live=_read_target)]
 
     @model_validator(mode="after")
     def _check_privilege(self) -> Self:
@@ -94,11 +127,9 @@ class GrantSpec(StrictModel):
     @property
     def role(self) -> str | None:
         """Name of the role that gets the privilege; None for a user."""
-        kind, _, name = self.to.partition(":")
-        return name if kind == "role" else None
+        return find_principal(self.to, "role")
 
     @property
     def user(self) -> str | None:
         """ID of the user who gets the privilege; None for a role."""
-        kind, _, name = self.to.partition(":")
-        return name if kind == "user" else None
+        return find_principal(self.to, "user")

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from lakewright.credentials.references import Reference
+from lakewright.field_map.marks import NoWayBack, Sets
 from lakewright.names.types import NotBlank, UserId
 from lakewright.validation.strict_model import StrictModel
 
@@ -65,9 +66,11 @@ GroupNames = Annotated[
 class RoleMembersSpec(StrictModel):
     """Members of a role. Other members are drift and are removed."""
 
-    users: list[UserId] = []
+    users: Annotated[list[UserId], Sets("users")] = []
     """Users by id: `oidc~SUBJECT`."""
-    group: GroupNames | None = None
+    group: Annotated[
+        GroupNames | None, NoWayBack("the server has the members of a group as users; the directory has the group")
+    ] = None
     """Groups of the environment's `directory`, by name, path (Keycloak) or id. Each `preview` and `up` reads their
     members."""
 

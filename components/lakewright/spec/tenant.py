@@ -9,6 +9,7 @@ from lakewright_spark.policies.model import PolicyPattern
 from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from lakewright.field_map.marks import Sets
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
@@ -52,9 +53,12 @@ Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
 class ProjectSpec(StrictModel):
     """The tenant's project in Lakekeeper, if it is not named like the tenant."""
 
-    id: ProjectId | None = None
+    id: Annotated[
+        ProjectId | None,
+        Sets("project_id", refusal="the spec declares the name of an existing project only"),
+    ] = None
     """Id of the project. Default: the tenant's name."""
-    name: ProjectName | None = None
+    name: Annotated[ProjectName | None, Sets("name")] = None
     """Display name of the project. Default: the tenant's name."""
 
 

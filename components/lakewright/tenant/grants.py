@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pulumi
 
 from lakewright.environment.platform import Platform
+from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
@@ -58,6 +58,10 @@ def make_grants(
     for grant in grants:
         warehouse = warehouses.get(grant.on.warehouse or "")
         earlier_grant = _find_earlier_grant(tenant, grant)
+        args = build_args(grant)
+        args["on"] |= {"warehouse_id": warehouse.warehouse_id} if warehouse else {"project_id": project_id}
+        if grant.role:
+            args["role"] = role_ids[grant.role]
         grant_opts = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
             retain_on_delete=_is_retained(tenant, grant),
@@ -67,10 +71,7 @@ def make_grants(
             Grant(
                 grant.resource_name(tenant.name),
                 server=platform.server,
-                on=_build_target(grant, project_id, warehouse),
-                privilege=grant.privilege,
-                user=grant.user,
-                role=role_ids[grant.role] if grant.role else None,
+                **args,
                 opts=pulumi.ResourceOptions.merge(opts, grant_opts),
             )
         )
@@ -103,15 +104,3 @@ def _is_retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
     if grant.on.warehouse:
         return deletions[grant.on.warehouse] == "retain"
     return "retain" in deletions.values()
-
-
-def _build_target(grant: GrantSpec, project_id: pulumi.Input[str], warehouse: TenantWarehouse | None) -> dict[str, Any]:
-    """Return the target in the fields of the provider."""
-    if warehouse is None:
-        return {"type": "project", "project_id": project_id}
-    target: dict[str, Any] = {"type": grant.on.kind, "warehouse_id": warehouse.warehouse_id}
-    if grant.on.namespace:
-        target["namespace"] = grant.on.namespace
-    if grant.on.table:
-        target["namespace"], target["name"] = grant.on.table_path
-    return target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from lakewright.environment.platform import Platform
+from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import Table
 from lakewright.names.table_name import parse_table_name
 from lakewright.spec import TenantSpec
@@ -22,6 +23,8 @@ def make_tables(
         namespace = ".".join(path.namespace)
         warehouse = warehouses[path.warehouse]
         deletion = tenant.find_deletion(spec)
+        args = build_args(spec)
+        args.update(deletion=deletion, adopt=tenant.adopts(spec))
         table_opts = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace]],
             retain_on_delete=deletion == "retain",
@@ -33,18 +36,7 @@ def make_tables(
                 server=platform.server,
                 warehouse_id=warehouse.warehouse_id,
                 namespace=namespace,
-                name=path.name,
-                columns=[column.model_dump(exclude_none=True) for column in spec.columns],
-                identifier=spec.identifier,
-                partition_by=spec.partition_by,
-                sort_by=spec.sort_by,
-                properties={**spec.properties, **spec.policies.properties()},
-                format_version=spec.format_version,
-                protected=spec.protected,
-                dropped_columns=spec.dropped_columns,
-                undeclared_columns=spec.undeclared_columns,
-                deletion=deletion,
-                adopt=tenant.adopts(spec),
+                **args,
                 opts=pulumi.ResourceOptions.merge(opts, table_opts),
             )
         )

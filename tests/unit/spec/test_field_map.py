@@ -8,12 +8,26 @@ import pytest
 from lakewright.field_map.arguments import build_args
 from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
 from lakewright.field_map.read_back import find_field, read_fields
+from lakewright.lakekeeper.grants.grant import GrantArgs
+from lakewright.lakekeeper.identity.role_members import RoleMembersArgs
+from lakewright.lakekeeper.server.project import ProjectArgs
 from lakewright.lakekeeper.storage.profiles import S3Profile
+from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.warehouse.model import WIRED, WarehouseArgs, WarehouseInfo, read_properties
+from lakewright.spec.grant import GrantSpec
+from lakewright.spec.identity import RoleMembersSpec
+from lakewright.spec.table import TableSpec
+from lakewright.spec.tenant import ProjectSpec
 from lakewright.spec.warehouse import WarehouseSpec
 from pydantic import BaseModel
 
-SECTIONS: list[tuple[type[BaseModel], type[BaseModel]]] = [(WarehouseSpec, WarehouseArgs)]
+SECTIONS: list[tuple[type[BaseModel], type[BaseModel]]] = [
+    (WarehouseSpec, WarehouseArgs),
+    (TableSpec, TableArgs),
+    (GrantSpec, GrantArgs),
+    (RoleMembersSpec, RoleMembersArgs),
+    (ProjectSpec, ProjectArgs),
+]
 """Sections of the spec, and the properties of the resources that they declare."""
 RESPONSE: dict[str, Any] = {
     "warehouse-id": "w1",
@@ -86,6 +100,36 @@ def test_inexpressible_value_is_refused() -> None:
 
     with pytest.raises(NotExpressibleError, match="expire after 90 seconds; `soft_delete_days` counts whole days"):
         read_fields(WarehouseSpec, live | {"Namespace": [], "TaskQueueConfig": {}})
+
+
+def test_table_is_read_back_as_declared() -> None:
+    document = {
+        "name": "main.sales.orders",
+        "columns": [{"name": "id", "type": "long", "required": True}],
+        "identifier": ["id"],
+        "properties": {"comment": "orders"},
+        "format_version": 3,
+        "protected": True,
+        "policies": {"orphan_files": {"older_than_days": 9}},
+    }
+
+    args = build_args(TableSpec.model_validate(document))
+
+    written_by_engine = {"owner": "spark", "write.parquet.compression-codec": "zstd"}
+    live = args | {"full_name": document["name"], "properties": args["properties"] | written_by_engine}
+    assert args["name"] == "orders"
+    assert read_fields(TableSpec, live) == document
+
+
+def test_grant_names_a_user_or_a_role() -> None:
+    on = {"warehouse": "main", "table": "sales.orders"}
+
+    of_user = build_args(GrantSpec.model_validate({"to": "user:oidc~ann", "privilege": "select", "on": on}))
+    of_role = build_args(GrantSpec.model_validate({"to": "role:analysts", "privilege": "select", "on": on}))
+
+    target = {"type": "table", "namespace": "sales", "name": "orders"}
+    assert of_user == {"user": "oidc~ann", "privilege": "select", "on": target}
+    assert of_role == {"role": "analysts", "privilege": "select", "on": target}
 
 
 def test_new_field_needs_its_mark_alone() -> None:

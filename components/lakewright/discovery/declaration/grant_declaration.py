@@ -8,9 +8,11 @@ from typing import Any
 
 from lakewright.discovery.declaration.omission import Omission
 from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
+from lakewright.field_map.read_back import read_fields
 from lakewright.lakekeeper.api.connection.privileges import OWNERS
-from lakewright.names.table_name import quote
 from lakewright.spec import TenantSpec
+from lakewright.spec.grant import GrantSpec
+from lakewright.spec.identity import RoleMembersSpec
 from lakewright.spec.standard_roles import standard_grants
 
 
@@ -92,13 +94,13 @@ def _is_creator_ownership(project: ProjectObjects, grant: FoundGrant) -> bool:
 
 def _declare_grant(project: ProjectObjects, grant: FoundGrant) -> dict[str, Any]:
     entry = grant.entry
-    on: dict[str, Any] = {"warehouse": grant.warehouse} if grant.warehouse else {"project": True}
-    if grant.on.kind == "namespace":
-        on["namespace"] = ".".join(grant.inside)
-    if grant.on.kind == "table":
-        on["table"] = ".".join(quote(level) for level in grant.inside)
     name = entry.principal if entry.kind == "user" else project.role_name(entry.principal)
-    return {"to": f"{entry.kind}:{name}", "privilege": entry.privilege, "on": on}
+    live = {
+        "principal": f"{entry.kind}:{name}",
+        "privilege": entry.privilege,
+        "on": {"type": grant.on.kind, "warehouse": grant.warehouse, "inside": grant.inside},
+    }
+    return read_fields(GrantSpec, live)
 
 
 def _add_role(access: DeclaredAccess, project: ProjectObjects, role_id: str, name: str, granted: Set[str]) -> None:
@@ -112,4 +114,4 @@ def _add_role(access: DeclaredAccess, project: ProjectObjects, role_id: str, nam
         reason = f"roles are members of it ({names}); specs have users only, so its members remain as they are"
         access.omissions.append(Omission("member", name, reason))
     elif role_members:
-        access.role_members[name] = {"users": [member for _, member in role_members]}
+        access.role_members[name] = read_fields(RoleMembersSpec, {"users": [member for _, member in role_members]})

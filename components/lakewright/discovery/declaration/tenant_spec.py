@@ -18,14 +18,15 @@ from lakewright.discovery.declaration.storages import (
     StorageNames,
     declare_storage,
 )
-from lakewright.discovery.declaration.table_declaration import UndeclarableTableError
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
 from lakewright.field_map.marks import NotExpressibleError
+from lakewright.field_map.read_back import read_fields
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.names.namespace_presets import PRESETS, match_preset
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec import SpecError, TenantSpec, parse_spec
+from lakewright.spec.tenant import ProjectSpec
 from lakewright.storage.backend import AwsDefaults
 from lakewright.storage.registry import BACKENDS
 
@@ -117,8 +118,8 @@ class _Draft:
         }
 
     def _declare_project(self) -> dict[str, str]:
-        project_fields = {"id": self.project.project_id, "name": self.project.name}
-        return {key: value for key, value in project_fields.items() if value != self.names.tenant}
+        live = {"project_id": self.project.project_id, "name": self.project.name}
+        return {key: value for key, value in read_fields(ProjectSpec, live).items() if value != self.names.tenant}
 
     def omit(self, kind: str, name: str, reason: str) -> None:
         self.omissions.append(Omission(kind, name, reason))
@@ -209,7 +210,7 @@ class _Draft:
                     continue
                 try:
                     document = table_declaration.declare_table(warehouse.name, tabular, warehouse.metadata[tabular])
-                except UndeclarableTableError as reason:
+                except NotExpressibleError as reason:
                     self.omit("table", name, str(reason))
                     continue
                 self.document["tables"].append(document)

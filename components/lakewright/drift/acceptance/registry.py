@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 
 from lakewright.drift.acceptance.access_edits import accept_grant, accept_role_members
 from lakewright.drift.acceptance.edits import SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.field_edits import edit_field
 from lakewright.drift.acceptance.table_edits import accept_table
 from lakewright.drift.acceptance.warehouse_edits import accept_namespace, accept_task_queue, accept_warehouse
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.field_map.marks import NotExpressibleError
+from lakewright.field_map.read_back import find_field
+from lakewright.spec.tenant import ProjectSpec
 
 Acceptor = Callable[[Difference, WrittenSpec], list[SpecEdit]]
 """Returns the edits that declare the found values. Raises NotExpressibleError."""
@@ -22,10 +25,10 @@ _REASONS = {
 }
 
 
-def _accept_project(difference: Difference, _spec: WrittenSpec) -> list[SpecEdit]:
-    if difference.kind is not DifferenceKind.CHANGED or difference.property != "name":
+def _accept_project(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
+    if difference.kind is not DifferenceKind.CHANGED or find_field(ProjectSpec, difference.property) is None:
         raise NotExpressibleError("the spec declares the name of an existing project only")
-    return [SpecEdit(("project", "name"), difference.found)]
+    return edit_field(ProjectSpec, ("project",), difference, spec, title="a project")
 
 
 ACCEPTORS: Mapping[str, Acceptor] = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakewright.drift.acceptance.edits import REMOVED, Path, SpecEdit, WrittenSpec, edit_list
+from lakewright.drift.acceptance.edits import REMOVED, Path, SpecEdit, WrittenSpec
+from lakewright.drift.acceptance.field_edits import edit_field
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.names.table_name import parse_table_name
+from lakewright.spec.table import TableSpec
 from lakewright.validation.documents import as_list, as_mapping, as_text, list_items
 
-_LISTS = ("identifier", "partition_by", "sort_by")
-_VALUES = ("format_version", "protected")
 _DEFAULTS: Mapping[str, Any] = {"required": False}
 
 
@@ -27,14 +27,11 @@ def accept_table(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
         return list(_edit_columns(path, table, as_list(value)))
     if name == "properties":
         return list(_edit_properties(path, table, as_mapping(difference.declared), as_mapping(value)))
-    if name in _LISTS:
-        return edit_list(spec, (*path, name), as_list(value))
-    if name in _VALUES:
-        return [SpecEdit((*path, name), value)]
-    if name in ("name", "namespace"):
-        raise NotExpressibleError("the table was renamed outside the stack: rename it back, or declare `renamed_from`")
-    reason = f"the spec has no field for `{name}` of a table" if name else f"not in one property: {value}"
-    raise NotExpressibleError(reason)
+    if not name:
+        raise NotExpressibleError(f"not in one property: {value}")
+    if refusal := TableSpec.refused_properties.get(name):
+        raise NotExpressibleError(refusal)
+    return edit_field(TableSpec, path, difference, spec, title="a table")
 
 
 def _find_table(resource: str, spec: WrittenSpec) -> tuple[int, Mapping[str, Any]]:
