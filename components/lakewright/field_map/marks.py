@@ -66,6 +66,14 @@ class NoWayBack:
     reason: str
 
 
+@dataclass(frozen=True)
+class WayBack:
+    """A function leads back to the field, since no single property does."""
+
+    function: str
+    """`module:function` below `lakewright`."""
+
+
 T = TypeVar("T")
 
 

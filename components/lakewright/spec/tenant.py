@@ -9,7 +9,7 @@ from lakewright_spark.policies.model import PolicyPattern
 from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lakewright.field_map.marks import Sets
+from lakewright.field_map.marks import NoWayBack, Sets, WayBack
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
@@ -27,6 +27,7 @@ from lakewright.validation.problems import Path
 from lakewright.validation.quantity import text_of_number
 from lakewright.validation.strict_model import StrictModel, restate
 
+_IN_KUBERNETES = "its objects are in Kubernetes, where `drift` reports changes, and do not show all of its fields"
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -65,47 +66,55 @@ class ProjectSpec(StrictModel):
 class TenantSpec(StrictModel):
     """A tenant: its storage, warehouses, tables, grants and compute."""
 
-    version: Literal[1]
+    version: Annotated[Literal[1], NoWayBack("the version of the format of specs")]
     """Version of this format."""
-    name: TenantName
+    name: Annotated[TenantName, NoWayBack("a name in this repository; the server has the project")]
     """Name of the tenant. Its project in Lakekeeper has this id and name unless `project` sets another id or name."""
-    owner: Annotated[str, Field(min_length=1, max_length=256)]
+    owner: Annotated[
+        str, Field(min_length=1, max_length=256), WayBack("discovery.declaration.tenant_spec:draft_tenant_spec")
+    ]
     """Person or team responsible for the tenant: a name or an address."""
-    environment: Annotated[str, AfterValidator(_environment)]
+    environment: Annotated[str, AfterValidator(_environment), NoWayBack("a file of this repository")]
     """NAME of environments/NAME.yaml, which holds the settings that tenants share."""
-    adopt: bool = False
+    adopt: Annotated[bool, NoWayBack("it applies only while the stack takes objects over")] = False
     """Adopt existing objects of the same names that this stack did not make, such as objects that
     `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them."""
     project: ProjectSpec | None = None
     """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
-    labels: dict[Label, Label] = {}
+    labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.made_buckets:derive_labels")] = {}
     """Labels of all AWS and Kubernetes objects."""
-    storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
+    storage: Annotated[
+        dict[ComputingUnitName, StorageSpec],
+        Field(min_length=1),
+        WayBack("discovery.declaration.storages:declare_storage"),
+    ]
     """Storages by name."""
     warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
-    dropped_warehouses: list[CatalogName] = []
+    dropped_warehouses: Annotated[list[CatalogName], NoWayBack("a permission for a later change")] = []
     """Warehouses with `deletion: purge` that may be removed with their tables while warehouses are added, and removed
     warehouses with `deletion: protect` whose files need no more protection."""
-    computing_units: list[ComputingUnitSpec] = []
-    identity: IdentitySpec | None = None
+    computing_units: Annotated[list[ComputingUnitSpec], NoWayBack(_IN_KUBERNETES)] = []
+    identity: Annotated[IdentitySpec | None, NoWayBack("a client of the identity provider")] = None
     """OAuth2 client of the tenant's units and jobs. A unit or job with its own `identity` uses that client."""
     grants: list[GrantSpec] = []
     role_members: dict[str, RoleMembersSpec] = {}
     """Members of roles by the role's name: WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader, WAREHOUSE-maintainer,
     and the roles that `grants` names."""
-    standard_roles: bool = True
+    standard_roles: Annotated[bool, WayBack("discovery.declaration.grant_declaration:find_standard_grants")] = True
     """Whether each warehouse has the roles WAREHOUSE-owner, WAREHOUSE-writer, WAREHOUSE-reader and
     WAREHOUSE-maintainer, once units or jobs have users or `role_members` names a role. With `false`, only the roles of
     `grants` exist, and units and jobs have the privileges of their users' grants alone."""
     tables: list[TableSpec] = []
-    policies: list[PolicyPattern] = []
+    policies: Annotated[list[PolicyPattern], NoWayBack("patterns; each table has the policies that result")] = []
     """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
-    maintenance: MaintenanceSpec | None = None
-    quota: QuotaSpec | None = None
+    maintenance: Annotated[
+        MaintenanceSpec | None, WayBack("drift.acceptance.warehouse_edits:accept_task_queue"), NoWayBack(_IN_KUBERNETES)
+    ] = None
+    quota: Annotated[QuotaSpec | None, NoWayBack(_IN_KUBERNETES)] = None
     """Limits for the sum of all pods. Default: the environment's `kubernetes.quota`, else what units and jobs need."""
-    checks: list[CheckEntry] = []
+    checks: Annotated[list[CheckEntry], NoWayBack("rules about data, evaluated outside the server")] = []
     """Assertions about the tenant's data. `lakewright check` and `lakewright drift` evaluate them."""
-    drift: DriftRules = DriftRules()
+    drift: Annotated[DriftRules, NoWayBack("rules about reports, evaluated outside the server")] = DriftRules()
     """Rules about drift, in addition to the environment's rules."""
 
     @model_validator(mode="wrap")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Annotated, Any, get_args
 
 import pytest
 from lakewright.field_map.arguments import build_args
-from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
+from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets, WayBack, list_marked_fields
 from lakewright.field_map.read_back import find_field, read_fields
 from lakewright.lakekeeper.grants.grant import GrantArgs
 from lakewright.lakekeeper.identity.role_members import RoleMembersArgs
@@ -17,7 +19,7 @@ from lakewright.lakekeeper.warehouse.model import WIRED, WarehouseArgs, Warehous
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import RoleMembersSpec
 from lakewright.spec.table import TableSpec
-from lakewright.spec.tenant import ProjectSpec
+from lakewright.spec.tenant import ProjectSpec, TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
 from pydantic import BaseModel
 
@@ -46,11 +48,41 @@ class WarehouseWithDefaultVersion(WarehouseSpec):
     default_format_version: Annotated[int | None, Sets("default_format_version")] = None
 
 
-@pytest.mark.parametrize("section", [section for section, _ in SECTIONS])
-def test_each_field_has_a_way_back_or_a_reason(section: type[BaseModel]) -> None:
-    marks = {name: [type(mark) for mark in field.metadata] for name, field in section.model_fields.items()}
+def list_unmapped_fields(section: type[BaseModel]) -> Iterator[str]:
+    """Yield the fields without a mark, through the sections inside a section."""
+    for name, field in section.model_fields.items():
+        if any(isinstance(mark, Sets | Makes | NoWayBack | WayBack) for mark in field.metadata):
+            continue
+        inner_sections = [*list_models(field.annotation)]
+        if not inner_sections:
+            yield f"{section.__name__}.{name}"
+        for inner_section in inner_sections:
+            yield from list_unmapped_fields(inner_section)
 
-    assert [name for name, kinds in marks.items() if not {Sets, Makes, NoWayBack} & {*kinds}] == []
+
+def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from list_models(argument)
+
+
+def test_each_field_has_a_way_back_or_a_reason() -> None:
+    assert [*list_unmapped_fields(TenantSpec)] == []
+
+
+def test_a_field_without_mark_is_found() -> None:
+    class Incomplete(WarehouseSpec):
+        forgotten: bool = False
+
+    assert [*list_unmapped_fields(Incomplete)] == ["Incomplete.forgotten"]
+
+
+def test_functions_that_read_fields_exist() -> None:
+    for _, mark in list_marked_fields(TenantSpec, WayBack):
+        module, _, function = mark.function.partition(":")
+        assert callable(getattr(import_module(f"lakewright.{module}"), function))
 
 
 @pytest.mark.parametrize(("section", "model"), SECTIONS)
