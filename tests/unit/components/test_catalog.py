@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from lakewright.cli import config_formats
+from lakewright.cli.config_formats.registry import FORMATS, load_format
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from pydantic import ValidationError
@@ -38,6 +41,19 @@ def test_spark_gets_a_named_catalog_for_each_warehouse() -> None:
     assert properties[f"spark.sql.catalog.curated.{header}"] == "remote-signing"
     assert properties["spark.sql.catalog.executions.table-default.commit.retry.num-retries"] == "10"
     assert "spark.sql.defaultCatalog" not in properties
+
+
+def test_each_file_of_a_format_is_registered() -> None:
+    files = {path.stem for path in Path(config_formats.__path__[0]).glob("*.py")}
+
+    assert files - {"__init__", "config_format", "registry"} == {*FORMATS.values()}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_names_each_catalog(name: str) -> None:
+    text = load_format(name).render(CONFIG)
+
+    assert {"executions", "curated"} <= {*re.findall(r"executions|curated", text.lower())}
 
 
 def test_single_warehouse_is_the_default_catalog() -> None:
