@@ -232,10 +232,10 @@ def list_changed_values(response: warehouses.WarehouseResponse, names: Set[str])
         names: Names of properties to leave out.
     """
     values = read_properties(response)
-    for name in WIRED.keys() - names:
+    for name in WIRED:
         field = WarehouseArgs.model_fields[name]
         default = field.default.model_dump() if isinstance(field.default, Declared) else field.default
-        if find_mark(field, Update) and values[name] != default:
+        if name not in names and find_mark(field, Update) and values[name] != default:
             yield name, values[name]
 
 
