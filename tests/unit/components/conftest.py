@@ -31,8 +31,8 @@ def lint_policy() -> Callable[[dict[str, Any]], list[str]]:
     assert spec.origin is not None
     folder = Path(spec.origin).parent
     places.__dict__["resource_filename"] = lambda _package, name: str(folder / name)
-    sys.modules.setdefault("pkg_resources", places)
-    with warnings.catch_warnings():
+    with pytest.MonkeyPatch.context() as monkeypatch, warnings.catch_warnings():
+        monkeypatch.setitem(sys.modules, "pkg_resources", places)
         warnings.simplefilter("ignore", DeprecationWarning)
         from parliament import analyze_policy_string
 
