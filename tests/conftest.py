@@ -26,6 +26,10 @@ for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
 
 if os.environ.get("LAKEWRIGHT_FULL"):
     os.environ[OWN_PROCESSES] = "1"
+else:
+    # The optimizing compiler would double the processor time of short JVMs.
+    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+        os.environ.setdefault(name, "-XX:TieredStopAtLevel=1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands in this way; programs under test must receive Ctrl-C.
@@ -138,11 +142,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if on_real_servers and (reason := _real_servers_skip_reason(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark"):
-            # One JVM at a time: all Spark tests run in one worker.
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            # One JVM per worker: one runs the tests of a shared session, another the tests of commands.
+            starts_processes = item.nodeid.startswith(STARTING_JVMS)
+            item.add_marker(pytest.mark.xdist_group("spark-commands" if starts_processes else "spark"))
         if no_pulumi and item.get_closest_marker("pulumi_cli"):
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
 
+
+STARTING_JVMS = (
+    "tests/spark/run/",
+    "tests/spark/cli/",
+    "tests/spark/catalog/test_matrix.py",
+    "tests/spark/test_demo.py",
+)
+"""Spark tests whose commands start a JVM each, one at a time."""
 
 NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",
