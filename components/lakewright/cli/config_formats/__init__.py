@@ -1,1 +1,1 @@
-"""Formats of the catalog configuration for `lakewright config --format`: one file each, and their registry."""
+"""Formats of the catalog configuration that `lakewright config` writes: one file each, and their registry."""
