@@ -79,7 +79,7 @@ def test_cli_preview_refuses_to_drop_a_full_warehouse(
     for command in (["preview"], ["up", "--yes"]):
         refused = tenant.run(*command, "--engine", "pulumi")
         assert refused.returncode != 0
-        assert "HoldsTablesError: warehouse `executions` is not in the spec any more" in refused.stdout + refused.stderr
+        assert "HoldsTablesError: warehouse `executions` is no longer in the spec" in refused.stdout + refused.stderr
 
     tenant.spec["warehouses"] = [protected | {"name": "curated", "renamed_from": "executions"}]
     tenant.write()

@@ -35,15 +35,18 @@ def print_report(report: DriftReport, console: Console) -> None:
     differences = [(stack, difference) for stack in report.stacks for difference in stack.differences]
     if differences:
         console.print(_create_table(differences))
-    for stack in report.stacks:
-        for holder in stack.locked:
-            console.print(f"{escape_markup(stack.stack)}: locked, so an update may be running: {escape_markup(holder)}")
+    lines = [
+        f"{escape_markup(stack.stack)}: locked, so an update may be running: {escape_markup(holder)}"
+        for stack in report.stacks
+        for holder in stack.locked
+    ]
     for problem, stacks in _group_by_problem(report).items():
-        console.print(f"[red]{escape_markup(_format_names(stacks))}: not checked:[/] {escape_markup(problem)}")
-    for drift_group in report.groups:
-        console.print(f"[bold]one cause:[/] {escape_markup(str(drift_group['text']))}")
-    for note in report.notes:
-        console.print(f"note: {escape_markup(note)}")
+        lines.append(f"[red]{escape_markup(_format_names(stacks))}: not checked:[/] {escape_markup(problem)}")
+    lines += [f"[bold]one cause:[/] {escape_markup(str(drift_group['text']))}" for drift_group in report.groups]
+    lines += [f"note: {escape_markup(note)}" for note in report.notes]
+    for line in lines:
+        # Not wrapped: a word of a server's message at the start of a line would look like a message of its own.
+        console.print(line, soft_wrap=True)
     console.print(summary(report))
 
 

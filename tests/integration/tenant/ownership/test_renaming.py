@@ -97,7 +97,7 @@ def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., An
 
     for command in (["preview"], ["up", "--yes"]):
         said = refusal(tenant, *command)
-        assert "HoldsTablesError: warehouse `executions` is not in the spec any more" in said
+        assert "HoldsTablesError: warehouse `executions` is no longer in the spec" in said
         assert "1 table: results.flights" in said
         assert "give the warehouse with the new name `renamed_from: executions`" in said
 
