@@ -39,17 +39,17 @@ class FaultInjectingProxy:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
         response = await asyncio.to_thread(self._answer, scope, body)
-        kept = [(k, v) for k, v in response.headers.raw if k.lower() not in ENCODED or scope["method"] == "HEAD"]
-        await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
+        headers = [(k, v) for k, v in response.headers.raw if k.lower() not in ENCODED or scope["method"] == "HEAD"]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         await send({"type": "http.response.body", "body": response.content})
 
     def _answer(self, scope: Scope, body: bytes) -> httpx.Response:
         path = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         # A signature covers the original headers, including host and encoding.
-        kept = [(k, v) for k, v in scope["headers"] if k not in FRAMING]
+        headers = [(k, v) for k, v in scope["headers"] if k not in FRAMING]
 
         def forward() -> httpx.Response:
-            return self.http.request(scope["method"], self.upstream + path.decode(), headers=kept, content=body)
+            return self.http.request(scope["method"], self.upstream + path.decode(), headers=headers, content=body)
 
         line = f"{scope['method']} {path.decode()}"
         with self._lock:

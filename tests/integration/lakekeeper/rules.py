@@ -101,7 +101,8 @@ def run_all(app: FastAPI) -> None:
         pass
 
 
-def refused(response: Any) -> tuple[int, str]:
+def get_refusal(response: Any) -> tuple[int, str]:
+    """Return the status of an error response and the server's name for the error."""
     return response.status_code, response.json()["error"]["type"]
 
 

@@ -27,11 +27,11 @@ from .rules import (
     client,
     clock,
     create,
+    get_refusal,
     get_warehouse,
     keys_under,
     light,
     made,
-    refused,
     run_all,
     shared_light,
     table_in,
@@ -44,13 +44,13 @@ __all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
 
 def test_bootstrap_runs_once_and_creates_the_default_project(tmp_path: Path) -> None:
     with without_probes(tmp_path) as new:
-        assert refused(create(new)) == (404, "ProjectNotFound")
+        assert get_refusal(create(new)) == (404, "ProjectNotFound")
         assert new.get("/management/v1/project-list").json() == {"projects": []}
         bootstrap(new)
         (project,) = new.get("/management/v1/project-list").json()["projects"]
         assert project["project-id"] == NIL_PROJECT
         again = new.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
-        assert refused(again) == (400, "CatalogAlreadyBootstrapped")
+        assert get_refusal(again) == (400, "CatalogAlreadyBootstrapped")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_locations_overlap_within_bucket_region_and_endpoint(
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     response = create(light, "second", **profile)
     if blocked:
-        assert refused(response) == (400, "CreateWarehouseStorageProfileOverlap")
+        assert get_refusal(response) == (400, "CreateWarehouseStorageProfileOverlap")
         other = f"p{uuid.uuid4().hex}"
         light.post("/management/v1/project", json={"project-id": other, "project-name": "other"}).raise_for_status()
         response = create(light, "second", {"x-project-id": other}, **profile)
@@ -80,11 +80,11 @@ def test_locations_overlap_within_bucket_region_and_endpoint(
 
 
 def test_names_ignore_case_and_renames_to_taken_names_are_503(light: Any, warehouse: str) -> None:
-    assert refused(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
+    assert get_refusal(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
     other = made(light, "other", key_prefix="other")
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     response = light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "Main"})
-    assert refused(response) == (503, "CatalogBackendError")
+    assert get_refusal(response) == (503, "CatalogBackendError")
     assert light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "OTHER"}).json()["name"] == "OTHER"
 
 
@@ -115,7 +115,7 @@ def test_an_inactive_warehouse_is_missing_for(what: str, light: Any, warehouse: 
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     light.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
     response = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
-    assert refused(response) == (404, "NoSuchWarehouseException")
+    assert get_refusal(response) == (404, "NoSuchWarehouseException")
 
 
 @pytest.mark.parametrize("what", DO_NOT)
@@ -157,8 +157,8 @@ def test_a_soft_deleted_table_blocks_dropping_its_namespace(client: Any, make_wa
     path = f"/catalog/v1/{warehouse}/namespaces/n"
     client.delete(f"{path}/tables/t").raise_for_status()
     assert client.get(f"{path}/tables").json()["identifiers"] == []
-    assert refused(client.delete(path)) == (409, "NamespaceNotEmptyException")
-    assert refused(client.delete(path, params={"recursive": "true"})) == (400, "NamespaceDeleteNotAllowed")
+    assert get_refusal(client.delete(path)) == (409, "NamespaceNotEmptyException")
+    assert get_refusal(client.delete(path, params={"recursive": "true"})) == (400, "NamespaceDeleteNotAllowed")
 
 
 def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_warehouse: Any, aws: Any) -> None:
@@ -178,5 +178,5 @@ def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_war
         profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": careless}
         body = {"warehouse-name": "too-far", "storage-profile": profile, "storage-credential": key}
         response = client.post(MANAGEMENT, json=body)
-    assert refused(response) == (412, "ShortTermCredentialError"), response.text
+    assert get_refusal(response) == (412, "ShortTermCredentialError"), response.text
     assert "too-far" not in [one["name"] for one in client.get(MANAGEMENT).json()["warehouses"]]

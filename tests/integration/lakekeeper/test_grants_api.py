@@ -14,6 +14,8 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 
+from .rules import get_refusal
+
 V1 = "/management/v1"
 
 
@@ -36,10 +38,6 @@ def entry(privilege: str, user: str = "oidc~known") -> dict[str, Any]:
 
 def apply(http: httpx.Client, path: str, **sides: list[dict[str, Any]]) -> httpx.Response:
     return http.post(f"{V1}/{path}/grants", json=sides)
-
-
-def kind_of(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["type"]
 
 
 def listed(http: httpx.Client, path: str, **params: Any) -> list[dict[str, Any]]:
@@ -76,7 +74,7 @@ def test_existing_and_missing_grants_are_ignored(http: httpx.Client, path: str) 
     ],
 )
 def test_an_invalid_difference_is_refused(http: httpx.Client, sides: Any, kind: str) -> None:
-    assert kind_of(apply(http, "project", **sides)) == (400, kind)
+    assert get_refusal(apply(http, "project", **sides)) == (400, kind)
     assert listed(http, "project") == []
 
 
@@ -113,9 +111,9 @@ def test_grants_are_listed_by_principal(http: httpx.Client) -> None:
         "recognized": True,
         "created-at": None,
     }
-    assert kind_of(http.get(f"{V1}/grants")) == (400, "MissingGrantPrincipal")
+    assert get_refusal(http.get(f"{V1}/grants")) == (400, "MissingGrantPrincipal")
     both = {"principalRole": role, "principalUser": "oidc~known"}
-    assert kind_of(http.get(f"{V1}/project/grants", params=both)) == (400, "AmbiguousGrantPrincipal")
+    assert get_refusal(http.get(f"{V1}/project/grants", params=both)) == (400, "AmbiguousGrantPrincipal")
     http.delete(f"{V1}/role/{role}")
     assert [one["privilege"] for one in listed(http, "project")] == ["rename"]
     apply(http, "project", deletes=[entry("rename")])
@@ -144,12 +142,12 @@ def test_under_openfga_grants_are_the_tuples(people: Any, warehouse: str) -> Non
         ("ownership", "oidc~root"),
         ("select", "oidc~unknown"),
     }
-    assert kind_of(apply(root, path, writes=[entry("get_metadata")])) == (400, "InvalidGrantPrivilege")
+    assert get_refusal(apply(root, path, writes=[entry("get_metadata")])) == (400, "InvalidGrantPrivilege")
 
 
 def test_openfga_lists_no_grants_of_a_principal_across_objects(people: Any) -> None:
     response = people("root").get(f"{V1}/grants", params={"principalUser": "oidc~root"})
-    assert kind_of(response) == (501, "GrantListingNotImplemented")
+    assert get_refusal(response) == (501, "GrantListingNotImplemented")
 
 
 def test_granting_without_the_right_is_forbidden(people: Any, warehouse: str) -> None:
@@ -157,7 +155,7 @@ def test_granting_without_the_right_is_forbidden(people: Any, warehouse: str) ->
     apply(people("root"), path, writes=[entry("pass_grants", "oidc~passer"), entry("select", "oidc~passer")])
     assert apply(people("passer"), path, writes=[wanted]).status_code == 204
     refused = apply(people("passer"), path, writes=[wanted, entry("modify", "oidc~friend")])
-    assert kind_of(refused) == (403, "GrantActionForbidden")
+    assert get_refusal(refused) == (403, "GrantActionForbidden")
     assert "`modify`" in refused.json()["error"]["message"]
     assert "`select`" not in refused.json()["error"]["message"]
 
@@ -166,9 +164,9 @@ def test_the_right_to_read_grants_makes_an_object_visible(people: Any, warehouse
     path = f"warehouse/{warehouse}"
     apply(people("root"), path, writes=[entry("manage_grants", "oidc~granter")])
     granter = people("granter")
-    assert kind_of(granter.get(f"{V1}/{path}")) == (404, "NoSuchWarehouseException")
+    assert get_refusal(granter.get(f"{V1}/{path}")) == (404, "NoSuchWarehouseException")
     assert listed(granter, path)
-    assert kind_of(people("mallory").get(f"{V1}/{path}/grants")) == (404, "NoSuchWarehouseException")
+    assert get_refusal(people("mallory").get(f"{V1}/{path}/grants")) == (404, "NoSuchWarehouseException")
 
 
 def test_callers_read_their_own_grants(people: Any, warehouse: str) -> None:
@@ -176,7 +174,7 @@ def test_callers_read_their_own_grants(people: Any, warehouse: str) -> None:
     apply(people("root"), path, writes=[entry("describe", "oidc~describer")])
     describer = people("describer")
     assert [one["privilege"] for one in listed(describer, path, principalUser="oidc~describer")] == ["describe"]
-    assert kind_of(describer.get(f"{V1}/{path}/grants")) == (403, "WarehouseActionForbidden")
+    assert get_refusal(describer.get(f"{V1}/{path}/grants")) == (403, "WarehouseActionForbidden")
 
 
 def test_grantable_privileges_by_caller(people: Any, warehouse: str) -> None:
@@ -189,4 +187,4 @@ def test_grantable_privileges_by_caller(people: Any, warehouse: str) -> None:
     assert "modify" in allowed("root")
     assert allowed("root", principalUser="oidc~nobody") == set()
     refused = people("nobody").get(path, params={"principalUser": "oidc~root"})
-    assert kind_of(refused) == (403, "CannotInspectPermissions")
+    assert get_refusal(refused) == (403, "CannotInspectPermissions")

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from .rules import get_refusal
+
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
@@ -50,10 +52,6 @@ def name() -> str:
     return f"n{uuid.uuid4().hex[:8]}"
 
 
-def refused(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["type"]
-
-
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -65,7 +63,7 @@ def refused(response: httpx.Response) -> tuple[int, str]:
     ],
 )
 def test_invalid_paths_are_refused(warehouse: Warehouse, path: list[str], kind: str) -> None:
-    assert refused(warehouse.create(*path)) == (400, kind)
+    assert get_refusal(warehouse.create(*path)) == (400, kind)
 
 
 def test_a_name_with_a_space_is_found_by_plus(warehouse: Warehouse, name: str) -> None:
@@ -89,7 +87,7 @@ def test_a_custom_location_holds_the_namespaces_tables(warehouse: Warehouse, nam
     table = {"name": "t", "schema": SCHEMA}
     response = warehouse.client.post(f"{warehouse.namespaces}/{name}-placed/tables", json=table).json()
     assert response["metadata"]["location"] == f"{base}/{name}/{response['metadata']['table-uuid']}"
-    assert refused(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
+    assert get_refusal(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
 
 
 def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) -> None:
@@ -99,11 +97,11 @@ def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) 
     url = f"{warehouse.namespaces}/{name}%1Fchild/tables"
     table_id = warehouse.client.post(url, json=table).json()["metadata"]["table-uuid"]
     warehouse.protect("table", table_id)
-    assert refused(warehouse.drop(name, recursive="true")) == (409, "ChildTabularProtected")
+    assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "ChildTabularProtected")
     warehouse.protect("namespace", warehouse.id_of(name, "child"))
-    assert refused(warehouse.drop(name, recursive="true")) == (409, "ChildNamespaceProtected")
+    assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "ChildNamespaceProtected")
     warehouse.protect("namespace", warehouse.id_of(name))
-    assert refused(warehouse.drop(name, recursive="true")) == (409, "NamespaceProtected")
+    assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "NamespaceProtected")
     assert warehouse.drop(name, recursive="true", force="true").status_code == 204
 
 
@@ -123,11 +121,14 @@ def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> Non
 def test_invalid_moves_are_refused(warehouse: Warehouse, name: str) -> None:
     for path in ([name], [name, "child"], [f"{name}-other"]):
         warehouse.create(*path).raise_for_status()
-    assert refused(warehouse.move(name, to=["elsewhere"])) == (409, "NamespaceHasChildren")
-    assert refused(warehouse.move(f"{name}-other", to=[name])) == (409, "AlreadyExistsException")
-    assert refused(warehouse.move(f"{name}-other", to=["missing", "x"])) == (404, "NoSuchNamespaceException")
-    assert refused(warehouse.move(f"{name}-other", to=[f"{name}-other", "x"])) == (400, "NamespaceCannotMoveIntoSelf")
+    assert get_refusal(warehouse.move(name, to=["elsewhere"])) == (409, "NamespaceHasChildren")
+    assert get_refusal(warehouse.move(f"{name}-other", to=[name])) == (409, "AlreadyExistsException")
+    assert get_refusal(warehouse.move(f"{name}-other", to=["missing", "x"])) == (404, "NoSuchNamespaceException")
+    assert get_refusal(warehouse.move(f"{name}-other", to=[f"{name}-other", "x"])) == (
+        400,
+        "NamespaceCannotMoveIntoSelf",
+    )
     warehouse.protect("namespace", warehouse.id_of(f"{name}-other"))
-    assert refused(warehouse.move(f"{name}-other", to=["x"])) == (409, "NamespaceProtected")
+    assert get_refusal(warehouse.move(f"{name}-other", to=["x"])) == (409, "NamespaceProtected")
     assert warehouse.move(f"{name}-other", to=[f"{name}-forced"], force=True).status_code == 200
     assert warehouse.move(f"{name}-forced", to=["y"], unknown=1).status_code == 422

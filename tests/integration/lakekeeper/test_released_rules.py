@@ -18,6 +18,8 @@ from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
+from .rules import get_refusal
+
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
@@ -57,10 +59,6 @@ def new_table(client: httpx.Client, catalog: str, **fields: Any) -> httpx.Respon
     return client.post(f"{catalog}/namespaces/Ab/tables", json=body)
 
 
-def kind_of(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["type"]
-
-
 def test_a_namespace_is_spelled_as_requested(released: httpx.Client, catalog: str) -> None:
     assert released.get(f"{catalog}/namespaces/aB").json()["namespace"] == ["aB"]
 
@@ -87,7 +85,7 @@ def test_a_table_is_not_created_on_existing_files(released: httpx.Client, catalo
     place = f"{made.rpartition('/')[0]}/{uuid.uuid4().hex}"
     bucket, _, key = place.removeprefix("s3://").partition("/")
     aws.client("s3").put_object(Bucket=bucket, Key=f"{key}/left", Body=b"")
-    assert kind_of(new_table(released, catalog, location=place)) == (400, "InvalidLocation")
+    assert get_refusal(new_table(released, catalog, location=place)) == (400, "InvalidLocation")
 
 
 def test_a_fixed_property_stays(released: httpx.Client, catalog: str) -> None:
@@ -96,7 +94,9 @@ def test_a_fixed_property_stays(released: httpx.Client, catalog: str) -> None:
     path = f"{catalog}/namespaces/Ab/tables/fixed"
     changed = {"action": "set-properties", "updates": {"encryption.key-id": "b"}}
     removed = {"action": "remove-properties", "removals": ["encryption.key-id"]}
-    kinds = [kind_of(released.post(path, json={"requirements": [], "updates": [one]})) for one in (changed, removed)]
+    kinds = [
+        get_refusal(released.post(path, json={"requirements": [], "updates": [one]})) for one in (changed, removed)
+    ]
     assert kinds == [(400, "ImmutablePropertyModification"), (400, "ImmutablePropertyRemoval")]
 
 
@@ -105,7 +105,7 @@ def test_storage_errors_outside_validation(released: httpx.Client, start: Start,
     client = start("0.13", skip_storage_validation=True)
     refused = f"/catalog/v1/{make_warehouse(client, 'gone', bucket='not-there-at-all')}"
     client.post(f"{refused}/namespaces", json={"namespace": ["Ab"]}).raise_for_status()
-    assert kind_of(new_table(client, refused)) == (400, "NotFound")
+    assert get_refusal(new_table(client, refused)) == (400, "NotFound")
 
 
 @pytest.mark.parametrize("version", ["0.13", "0.14"])
@@ -120,9 +120,9 @@ def test_listings_are_signed_from_head_on(start: Start, make_warehouse: Any, aws
     listing = client.post(path, json=request | {"uri": f"{aws.endpoint}/tenants?list-type=2&prefix={prefix}/"})
     assert listing.status_code == (200 if version == "0.14" else 400)
     if version == "0.13":
-        assert kind_of(listing) == (400, "UriNotS3")
+        assert get_refusal(listing) == (400, "UriNotS3")
     wrong = client.post(path, json=request | {"region": "elsewhere", "uri": f"{aws.endpoint}/tenants/{prefix}/x"})
-    assert kind_of(wrong) == (400, "RegionMismatch")
+    assert get_refusal(wrong) == (400, "RegionMismatch")
 
 
 @pytest.mark.parametrize(("version", "status"), [("0.11", 200), ("0.13", 400), ("0.14", 400)])
@@ -137,7 +137,7 @@ def test_tokens_with_roles_need_a_project(start: Start, version: Version, status
         bare = server.get(f"{V1}/info", headers=headers)
         assert bare.status_code == status
         if status == 400:
-            assert kind_of(bare) == (400, "MissingProjectId")
+            assert get_refusal(bare) == (400, "MissingProjectId")
         assert server.get(f"{V1}/info", headers=headers | {"x-project-id": "p"}).status_code == 200
 
 
@@ -148,4 +148,4 @@ def test_leftover_relations_are_a_conflict(start_openfga: Any) -> None:
         left = {"object_kind": "project", "object_id": project, "relation": "describe"}
         session.add(GrantRow(id=str(uuid.uuid4()), **left, subject_kind="user", subject_id="oidc~ann", created_at=0))
     made = people("root").post(f"{V1}/project", json={"project-id": project, "project-name": "again"})
-    assert kind_of(made) == (409, "ObjectHasRelations")
+    assert get_refusal(made) == (409, "ObjectHasRelations")

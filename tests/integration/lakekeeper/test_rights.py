@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.routing import APIRoute
 from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
@@ -20,6 +19,8 @@ from lakewright_sandbox.lakekeeper.authz.enforcement.required_actions import (
 from lakewright_sandbox.lakekeeper.authz.model import RULES
 from lakewright_sandbox.lakekeeper.routers import all_routers
 
+from .rules import get_refusal
+
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 
@@ -32,10 +33,6 @@ def asking(people: Any, warehouse: str, give: Any) -> tuple[Any, str, Any]:
 @pytest.fixture
 def warehouse(shared_warehouse: str) -> str:
     return shared_warehouse
-
-
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
 
 
 def namespace_id(people: Any, warehouse: str, name: str) -> str:
@@ -121,10 +118,10 @@ def test_rights_are_inherited_down_to_the_table(people: Any, warehouse: str, giv
     path = f"/catalog/v1/{warehouse}/namespaces/a%1Fb/tables/t"
     for above in ("project", f"warehouse/{warehouse}", f"namespace/{namespace_id(people, warehouse, 'a')}"):
         user = f"reader-{uuid.uuid4()}"
-        assert kind_of(people(user).get(path)) == (404, "NoSuchTableException")
+        assert get_refusal(people(user).get(path)) == (404, "NoSuchTableException")
         give(user, "select", above)
         assert people(user).get(path).status_code == 200
-        assert kind_of(people(user).delete(path)) == (403, "TableActionForbidden")
+        assert get_refusal(people(user).delete(path)) == (403, "TableActionForbidden")
 
 
 def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, warehouse: str, give: Any) -> None:
@@ -135,7 +132,7 @@ def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, ware
     assert user.get(path, params={"parent": "a"}).json()["namespaces"] == [["a", "b"]]
     assert user.get(f"{path}/a%1Fb/tables").json()["identifiers"] == [{"namespace": ["a", "b"], "name": "t"}]
     assert user.get(f"{path}/a/tables").json()["identifiers"] == []
-    assert kind_of(user.get(f"{path}/a/tables/t")) == (404, "NoSuchTableException")
+    assert get_refusal(user.get(f"{path}/a/tables/t")) == (404, "NoSuchTableException")
     listed = user.get(f"{V1}/warehouse").json()["warehouses"]
     assert [one["id"] for one in listed] == [warehouse]
 
@@ -149,7 +146,7 @@ def test_an_invisible_warehouse_is_missing(people: Any, warehouse: str) -> None:
         stranger.get(f"/catalog/v1/{warehouse}/namespaces"),
         stranger.get("/catalog/v1/config", params={"warehouse": "rights"}),
     ):
-        assert kind_of(answer) == (404, "NoSuchWarehouseException")
+        assert get_refusal(answer) == (404, "NoSuchWarehouseException")
 
 
 def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehouse: str, give: Any) -> None:
@@ -169,7 +166,7 @@ def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehou
         (user.post(f"{above}/table/{table}/protection", json={"protected": True}), "Table"),
         (user.delete(f"{path}/a/views/v"), "View"),
     ):
-        assert kind_of(answer) == (403, f"{kind}ActionForbidden")
+        assert get_refusal(answer) == (403, f"{kind}ActionForbidden")
 
 
 def test_moving_a_namespace_needs_rights_on_both_ends(people: Any, warehouse: str, give: Any) -> None:
@@ -179,11 +176,11 @@ def test_moving_a_namespace_needs_rights_on_both_ends(people: Any, warehouse: st
     for name in ("moved", "target"):
         ids[name] = root.post(path, json={"namespace": [name]}).json()["properties"]["namespace_id"]
     move, body = f"{V1}/warehouse/{warehouse}/namespace/{ids['moved']}/move", {"destination": ["target", "moved"]}
-    assert kind_of(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
+    assert get_refusal(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
     give("mover", "describe", f"namespace/{ids['moved']}")
-    assert kind_of(mover.post(move, json=body)) == (403, "NamespaceActionForbidden")
+    assert get_refusal(mover.post(move, json=body)) == (403, "NamespaceActionForbidden")
     give("mover", "ownership", f"namespace/{ids['moved']}")
-    assert kind_of(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
+    assert get_refusal(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
     give("mover", "ownership", f"namespace/{ids['target']}")
     assert mover.post(move, json=body).status_code == 200
 
@@ -204,7 +201,7 @@ def test_listing_and_restoring_deleted_tables_needs_rights(
     assert [one["name"] for one in undropper.get(deleted).json()["tabulars"]] == ["seen"]
     for name, refused in (("seen", (403, "TableActionForbidden")), ("hidden", (404, "NoSuchTableException"))):
         target = {"targets": [{"type": "table", "id": ids[name]}]}
-        assert kind_of(undropper.post(f"{deleted}/undrop", json=target)) == refused
+        assert get_refusal(undropper.post(f"{deleted}/undrop", json=target)) == refused
     assert root.post(f"{deleted}/undrop", json=target).status_code == 204
 
 
@@ -217,12 +214,12 @@ def test_projects_server_and_users_are_refused_before_missing(people: Any) -> No
             stranger.get(f"{V1}/warehouse", headers=headers),
             stranger.post(f"{V1}/role", json={"name": "r"}, headers=headers),
         ):
-            assert kind_of(answer) == (403, "ProjectActionForbidden")
+            assert get_refusal(answer) == (403, "ProjectActionForbidden")
     missing = people("root").get(f"{V1}/project", headers={"x-project-id": "never-made"})
-    assert kind_of(missing) == (403, "ProjectActionForbidden")
-    assert kind_of(stranger.post(f"{V1}/project", json={"project-name": "p"})) == (403, "ServerActionForbidden")
-    assert kind_of(stranger.get(f"{V1}/user")) == (403, "ServerActionForbidden")
-    assert kind_of(stranger.delete(f"{V1}/user/oidc~never-made")) == (403, "UserActionForbidden")
+    assert get_refusal(missing) == (403, "ProjectActionForbidden")
+    assert get_refusal(stranger.post(f"{V1}/project", json={"project-name": "p"})) == (403, "ServerActionForbidden")
+    assert get_refusal(stranger.get(f"{V1}/user")) == (403, "ServerActionForbidden")
+    assert get_refusal(stranger.delete(f"{V1}/user/oidc~never-made")) == (403, "UserActionForbidden")
 
 
 def test_projects_are_listed_by_right(people: Any, give: Any) -> None:
@@ -238,7 +235,7 @@ def test_an_admin_needs_a_grant_inside_a_project(people: Any, warehouse: str, gi
     admin = people("admin")
     give("admin", "admin", "server")
     assert admin.get(f"{V1}/project").status_code == 200
-    assert kind_of(admin.get(f"{V1}/warehouse/{warehouse}")) == (404, "NoSuchWarehouseException")
+    assert get_refusal(admin.get(f"{V1}/warehouse/{warehouse}")) == (404, "NoSuchWarehouseException")
     taken = {"writes": [{"type": "project_admin", "user": "oidc~admin"}]}
     assert admin.post(f"{V1}/permissions/project/assignments", json=taken).status_code == 204
     assert admin.get(f"{V1}/warehouse/{warehouse}").status_code == 200

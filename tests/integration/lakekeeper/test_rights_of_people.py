@@ -10,6 +10,8 @@ import httpx
 import pytest
 from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
 
+from .rules import get_refusal
+
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 
@@ -17,10 +19,6 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "r
 @pytest.fixture
 def warehouse(shared_warehouse: str) -> str:
     return shared_warehouse
-
-
-def kind_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["type"]
 
 
 def table_id(people: Any, warehouse: str, namespace: str) -> str:
@@ -54,7 +52,7 @@ def test_grants_are_deleted_with_their_object(people: Any, give: Any) -> None:
     for project in ("again", "again"):
         people("root").post(f"{V1}/project", json={"project-name": project, "project-id": project})
         headers = {"x-project-id": project}
-        assert kind_of(people("early").get(f"{V1}/project", headers=headers)) == (403, "ProjectActionForbidden")
+        assert get_refusal(people("early").get(f"{V1}/project", headers=headers)) == (403, "ProjectActionForbidden")
         give("early", "describe", f"project/{project}")
         assert people("early").get(f"{V1}/project", headers=headers).is_success
         assert people("root").delete(f"{V1}/project", headers=headers).status_code == 204
@@ -71,7 +69,7 @@ def test_members_of_a_role_get_its_grants(people: Any, warehouse: str) -> None:
     assert member.post(path, json={"protected": False}).is_success
     assert member.post(path, json={"protected": False}, headers={"x-assume-role": inner}).is_success
     assert root.delete(f"{V1}/role/{inner}/members/user/oidc~member").status_code == 204
-    assert kind_of(member.post(path, json={"protected": False})) == (404, "NoSuchWarehouseException")
+    assert get_refusal(member.post(path, json={"protected": False})) == (404, "NoSuchWarehouseException")
 
 
 def test_members_of_roles_are_the_assignee_tuples(people: Any) -> None:
@@ -84,7 +82,7 @@ def test_members_of_roles_are_the_assignee_tuples(people: Any) -> None:
     nobody = {"type": "user", "id": "oidc~unknown", "name": None, "email": None, "user-type": None}
     assert root.get(f"{V1}/role/{role}/members").json()["members"] == [nobody]
     transitive = root.get(f"{V1}/role/{role}/members/transitive")
-    assert kind_of(transitive) == (501, "TransitiveRoleMembershipListingNotImplemented")
+    assert get_refusal(transitive) == (501, "TransitiveRoleMembershipListingNotImplemented")
 
 
 def test_owners_change_roles_and_project_members_read_them(people: Any, give: Any) -> None:
@@ -92,8 +90,8 @@ def test_owners_change_roles_and_project_members_read_them(people: Any, give: An
     give("colleague", "describe", "project")
     assert people("colleague").get(f"{V1}/role/{role}").status_code == 200
     refused = people("colleague").post(f"{V1}/role/{role}", json={"name": "mine"})
-    assert kind_of(refused) == (403, "RoleActionForbidden")
-    assert kind_of(people("nobody").get(f"{V1}/role/{role}")) == (403, "RoleActionForbidden")
+    assert get_refusal(refused) == (403, "RoleActionForbidden")
+    assert get_refusal(people("nobody").get(f"{V1}/role/{role}")) == (403, "RoleActionForbidden")
     assert people("nobody").get(f"{V1}/role/{role}/metadata").status_code == 200
     give("colleague", "ownership", f"role/{role}")
     assert people("colleague").post(f"{V1}/role/{role}", json={"name": "mine"}).status_code == 200
@@ -101,7 +99,7 @@ def test_owners_change_roles_and_project_members_read_them(people: Any, give: An
 
 def test_users_create_and_change_themselves(people: Any, warehouse: str, give: Any) -> None:
     new = people("newcomer")
-    assert kind_of(new.get(f"{V1}/whoami")) == (404, "UserNotFound")
+    assert get_refusal(new.get(f"{V1}/whoami")) == (404, "UserNotFound")
     give("newcomer", "describe", f"warehouse/{warehouse}")
     assert new.get("/catalog/v1/config", params={"warehouse": "rights"}).status_code == 200
     me = new.get(f"{V1}/whoami").json()
@@ -112,9 +110,9 @@ def test_users_create_and_change_themselves(people: Any, warehouse: str, give: A
     refused = people("root").get(f"{V1}/user/oidc~newcomer/actions", params={"principalUser": "oidc~stranger"})
     assert refused.json()["allowed-actions"] == [{"action": "read"}]
     other = people("stranger").put(f"{V1}/user/oidc~newcomer", json={"name": "X", "user-type": "human"})
-    assert kind_of(other) == (403, "UserActionForbidden")
+    assert get_refusal(other) == (403, "UserActionForbidden")
     provisioned = people("stranger").post(f"{V1}/user", json={"id": "oidc~z", "name": "Z", "user-type": "human"})
-    assert kind_of(provisioned) == (403, "ServerActionForbidden")
+    assert get_refusal(provisioned) == (403, "ServerActionForbidden")
 
 
 def test_vended_credentials_match_the_callers_rights(people: Any, warehouse: str, give: Any, aws: Any) -> None:
@@ -156,29 +154,29 @@ def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, giv
     found = root.post(f"{V1}/action/batch-check", json={"checks": checks}).json()["results"]
     assert found == [{"allowed": True, "id": "read"}, {"allowed": False}, {"allowed": True}, {"allowed": False}]
     strict = root.post(f"{V1}/action/batch-check", json={"checks": checks, "error-on-not-found": True})
-    assert kind_of(strict) == (404, "NoSuchWarehouseException")
+    assert get_refusal(strict) == (404, "NoSuchWarehouseException")
     plain = {"checks": [{"operation": {"server": {"action": "create_project"}}}]}
     assert root.post(f"{V1}/action/batch-check", json=plain).status_code == 422
     curious = people("batched").post(
         f"{V1}/action/batch-check", json={"checks": [checks[0] | {"identity": {"user": "oidc~root"}}]}
     )
-    assert kind_of(curious) == (403, "CannotInspectPermissions")
+    assert get_refusal(curious) == (403, "CannotInspectPermissions")
 
 
 def test_allow_all_allows_all_actions(lakekeeper: httpx.Client) -> None:
     found = lakekeeper.get(f"{V1}/server/actions").json()["allowed-actions"]
     assert {one["action"] for one in found} == set(ACTIONS["server"])
     both = {"principalUser": "oidc~a", "principalRole": str(uuid.uuid4())}
-    assert kind_of(lakekeeper.get(f"{V1}/server/actions", params=both)) == (400, "InvalidGetAccessQuery")
+    assert get_refusal(lakekeeper.get(f"{V1}/server/actions", params=both)) == (400, "InvalidGetAccessQuery")
     check = {"checks": [{"operation": {"project": {"action": {"action": "delete"}}}}]}
     assert lakekeeper.post(f"{V1}/action/batch-check", json=check).json() == {"results": [{"allowed": True}]}
 
 
 def test_nobody_bootstraps_without_a_token(start_openfga: Any) -> None:
     server = start_openfga()
-    assert kind_of(server(None).post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})) == (
+    assert get_refusal(server(None).post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})) == (
         401,
         "AnonymousBootstrap",
     )
     again = server("root").post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})
-    assert kind_of(again) == (400, "CatalogAlreadyBootstrapped")
+    assert get_refusal(again) == (400, "CatalogAlreadyBootstrapped")

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from .rules import get_refusal
+
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
@@ -44,10 +46,6 @@ def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> str:
 @pytest.fixture
 def namespace(lakekeeper: httpx.Client, warehouse: str) -> Namespace:
     return Namespace(lakekeeper, warehouse)
-
-
-def refused(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["type"]
 
 
 def set_property(key: str, value: str) -> dict[str, Any]:
@@ -99,7 +97,7 @@ def test_a_transaction_takes_effect_whole_or_not_at_all(namespace: Namespace) ->
     never = {"type": "assert-table-uuid", "uuid": str(uuid.uuid4())}
     url = f"{namespace.base}/transactions/commit"
     failed = namespace.client.post(url, json={"table-changes": [change("a"), change("b", never)]})
-    assert refused(failed) == (409, "CatalogCommitConflicts")
+    assert get_refusal(failed) == (409, "CatalogCommitConflicts")
     assert "properties" not in namespace.load("a").json()["metadata"]
     done = namespace.client.post(url, json={"table-changes": [change("a"), change("b")]})
     assert (done.status_code, done.content) == (200, b"")
@@ -112,18 +110,18 @@ def test_a_repeated_request_with_its_key_runs_once(namespace: Namespace) -> None
     assert first.status_code == second.status_code == 200
     assert second.json()["metadata"] == first.json()["metadata"]
     assert second.json()["config"]["s3.access-key-id"]
-    assert refused(namespace.create("t")) == (409, "AlreadyExistsException")
+    assert get_refusal(namespace.create("t")) == (409, "AlreadyExistsException")
     other = {"Idempotency-Key": str(uuid.uuid4())}
     dropped = [namespace.client.delete(f"{namespace.path}/tables/t", headers=other) for _ in range(2)]
     assert [response.status_code for response in dropped] == [204, 204]
     reused = namespace.client.delete(f"{namespace.path}/tables/t", headers=key)
-    assert refused(reused) == (400, "IdempotencyKeyReused")
-    assert refused(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
+    assert get_refusal(reused) == (400, "IdempotencyKeyReused")
+    assert get_refusal(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
 
 
 def test_a_failed_request_may_be_retried_with_its_key(namespace: Namespace) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
-    assert refused(namespace.create("bad+name", headers=key)) == (400, "InvalidTableName")
+    assert get_refusal(namespace.create("bad+name", headers=key)) == (400, "InvalidTableName")
     assert namespace.create("good", headers=key).status_code == 200
 
 
@@ -151,7 +149,7 @@ def test_locations_are_kept_apart(namespace: Namespace, location: str, expected:
     taken = namespace.create("first").json()["metadata"]["location"]
     base = taken.rpartition("/")[0]
     wanted = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
-    assert refused(namespace.create("second", location=wanted)) == expected
+    assert get_refusal(namespace.create("second", location=wanted)) == expected
 
 
 def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
@@ -173,7 +171,7 @@ def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
 )
 def test_invalid_updates_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
     namespace.create("t")
-    assert refused(namespace.commit("t", update)) == (400, kind)
+    assert get_refusal(namespace.commit("t", update)) == (400, kind)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +244,10 @@ def test_a_format_version_must_be_allowed(lakekeeper: httpx.Client, make_warehou
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/format-version-policy", json=policy).raise_for_status()
     namespace = Namespace(lakekeeper, warehouse)
     three = {"format-version": "3"}
-    assert refused(namespace.create("t", properties=three)) == (400, "FormatVersionNotAllowed")
+    assert get_refusal(namespace.create("t", properties=three)) == (400, "FormatVersionNotAllowed")
     namespace.create("t").raise_for_status()
     upgrade = {"action": "upgrade-format-version", "format-version": 3}
-    assert refused(namespace.commit("t", upgrade)) == (400, "FormatVersionNotAllowed")
+    assert get_refusal(namespace.commit("t", upgrade)) == (400, "FormatVersionNotAllowed")
 
 
 def test_listings_come_in_pages(namespace: Namespace) -> None:
@@ -304,4 +302,4 @@ def test_views_change_by_versions(namespace: Namespace) -> None:
     assert metadata["current-version-id"] == 2
     assert [one["version-id"] for one in metadata["version-log"]] == [1, 2]
     assert [one["schema-id"] for one in metadata["versions"]] == [0, 1]
-    assert refused(namespace.create("V")) == (409, "AlreadyExistsException")
+    assert get_refusal(namespace.create("V")) == (409, "AlreadyExistsException")

@@ -17,10 +17,10 @@ from .rules import (
     app,
     client,
     clock,
+    get_refusal,
     get_warehouse,
     keys_under,
     light,
-    refused,
     run_all,
     shared_light,
     table_in,
@@ -57,7 +57,7 @@ def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse:
 def test_fields_that_never_change(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
     body = {"storage-profile": PROFILE | beside | {field: value}, "storage-credential": KEY}
     response = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
-    assert refused(response) == (400, "UpdateError")
+    assert get_refusal(response) == (400, "UpdateError")
     assert f"`{field.replace('-', '_')}` cannot be updated" in response.json()["error"]["message"]
     assert get_warehouse(light, warehouse)["updated-at"] is None
 
@@ -82,8 +82,8 @@ def test_fields_that_change_in_place(light: Any, warehouse: str, change: dict[st
     body = {"storage-profile": PROFILE | change, "storage-credential": KEY}
     response = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
     assert response.status_code == 200, response.text
-    found = response.json()["storage-profile"]
-    assert {key: str(found[key]).strip(" /") for key in change} == {
+    profile = response.json()["storage-profile"]
+    assert {key: str(profile[key]).strip(" /") for key in change} == {
         key: str(value).strip(" /") for key, value in change.items()
     }
 
@@ -95,9 +95,9 @@ def test_storage_is_validated_before_fixed_fields_are_compared(
     profile = get_warehouse(lakekeeper, warehouse)["storage-profile"] | {"bucket": "not-there"}
     key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
     body = {"storage-profile": profile, "storage-credential": key}
-    assert refused(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)) == (400, "NotFound")
+    assert get_refusal(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)) == (400, "NotFound")
     reachable = {"storage-profile": profile | {"bucket": "tenants", "key-prefix": "moved"}, "storage-credential": key}
-    assert refused(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=reachable)) == (400, "UpdateError")
+    assert get_refusal(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=reachable)) == (400, "UpdateError")
 
 
 def test_another_layout_is_for_new_tables_alone(client: Any, make_warehouse: Any, aws: Any) -> None:
@@ -129,17 +129,17 @@ def test_deletion_blockers_in_order_and_force_for_protection(
             client.post(f"{path}/managed-by", json={"managed-by": who}).raise_for_status()
 
     managed_by("instance-admin")
-    assert refused(client.delete(path, params={"force": "true"})) == (403, "WarehouseManaged")
+    assert get_refusal(client.delete(path, params={"force": "true"})) == (403, "WarehouseManaged")
     managed_by("self-managed")
-    assert refused(client.delete(path, params={"force": "true"})) == (409, "WarehouseHasUnfinishedTasks")
+    assert get_refusal(client.delete(path, params={"force": "true"})) == (409, "WarehouseHasUnfinishedTasks")
     clock.advance(61)
     run_all(app)
-    assert refused(client.delete(path)) == (409, "WarehouseProtected")
-    assert refused(client.delete(path, params={"force": "true"})) == (409, "WarehouseNotEmpty")
+    assert get_refusal(client.delete(path)) == (409, "WarehouseProtected")
+    assert get_refusal(client.delete(path, params={"force": "true"})) == (409, "WarehouseNotEmpty")
     client.delete(f"/catalog/v1/{warehouse}/namespaces/n").raise_for_status()
-    assert refused(client.delete(path)) == (409, "WarehouseProtected")
+    assert get_refusal(client.delete(path)) == (409, "WarehouseProtected")
     assert client.delete(path, params={"force": "true"}).status_code == 204
-    assert refused(client.delete(path)) == (404, "NoSuchWarehouseException")
+    assert get_refusal(client.delete(path)) == (404, "NoSuchWarehouseException")
 
 
 def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, make_warehouse: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, m
     purged = {"recursive": "true", "force": "true", "purge": "true"}
     client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
     response = client.delete(f"{MANAGEMENT}/{warehouse}", params={"force": "true"})
-    assert refused(response) == (409, "WarehouseHasUnfinishedTasks")
+    assert get_refusal(response) == (409, "WarehouseHasUnfinishedTasks")
     run_all(app)
     assert client.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
 
@@ -156,7 +156,7 @@ def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, m
 def test_a_warehouse_with_contents_is_never_deleted(light: Any, warehouse: str) -> None:
     light.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
     everything = {"force": "true", "recursive": "true", "purge": "true"}
-    assert refused(light.delete(f"{MANAGEMENT}/{warehouse}", params=everything)) == (409, "WarehouseNotEmpty")
+    assert get_refusal(light.delete(f"{MANAGEMENT}/{warehouse}", params=everything)) == (409, "WarehouseNotEmpty")
     purged = {"recursive": "true", "force": "true", "purge": "true"}
     light.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
     assert light.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
@@ -187,6 +187,6 @@ def test_only_instance_admins_change_a_warehouse(client: Any, managed: str) -> N
         "protection": {"protected": True},
         "format-version-policy": {"allowed-format-versions": [2]},
     }
-    responses = {change: refused(client.post(f"{managed}/{change}", json=body)) for change, body in changes.items()}
-    responses["delete"] = refused(client.delete(managed))
+    responses = {change: get_refusal(client.post(f"{managed}/{change}", json=body)) for change, body in changes.items()}
+    responses["delete"] = get_refusal(client.delete(managed))
     assert set(responses.values()) == {(403, "WarehouseManaged")}, responses

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from .rules import get_refusal
+
 MANAGEMENT = "/management/v1/warehouse"
 
 
@@ -57,10 +59,6 @@ def by_role(name: str, role_arn: str, external_id: str | None, **profile: Any) -
         },
         "storage-credential": credential | ({"external-id": external_id} if external_id else {}),
     }
-
-
-def refused(response: httpx.Response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["type"]
 
 
 def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role: tuple[str, str], aws: Any) -> None:
@@ -112,7 +110,7 @@ def test_a_warehouse_without_working_storage_is_refused(
     given = role[1] if external_id == "right" else external_id
     body = by_role("refused", role[0], given) | {}
     body["storage-profile"] |= {"key-prefix": "by-role/refused"} | profile
-    assert refused(lakekeeper.post(MANAGEMENT, json=body)) == expected
+    assert get_refusal(lakekeeper.post(MANAGEMENT, json=body)) == expected
 
 
 def test_an_unreachable_endpoint_is_an_unknown_s3_error(lakekeeper: httpx.Client, aws: Any) -> None:
@@ -171,7 +169,7 @@ def test_storage_without_a_credential_removes_it_if_it_works(lakekeeper: httpx.C
     warehouse = make_warehouse(lakekeeper, "anonymous")
     profile = lakekeeper.get(f"{MANAGEMENT}/{warehouse}").json()["storage-profile"]
     response = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": profile})
-    assert refused(response) == (400, "PermissionDenied")
+    assert get_refusal(response) == (400, "PermissionDenied")
     assert "storage-credential-type" in lakekeeper.get(f"{MANAGEMENT}/{warehouse}").json()
 
 
@@ -228,7 +226,7 @@ def test_permissions_do_not_exist_under_allow_all(lakekeeper: httpx.Client) -> N
     ],
 )
 def test_catalog_paths_need_the_warehouse(lakekeeper: httpx.Client, path: str, kind: str) -> None:
-    assert refused(lakekeeper.get(path)) == (400, kind)
+    assert get_refusal(lakekeeper.get(path)) == (400, kind)
 
 
 def test_config_follows_the_address_that_the_client_used(lakekeeper: httpx.Client, make_warehouse: Any) -> None:

@@ -92,8 +92,8 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         response = self._forward(content)
         if "json" in response.headers.get("content-type", "") and response.content:
             self.server.responses.append(response.json())
-        kept = [(name, value) for name, value in response.headers.multi_items() if name not in HOP_BY_HOP]
-        self._answer(response.status_code, kept, response.content)
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in HOP_BY_HOP]
+        self._answer(response.status_code, headers, response.content)
 
     def _forward(self, content: bytes) -> httpx.Response:
         return self.server.http.request(

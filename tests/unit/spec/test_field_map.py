@@ -1,4 +1,4 @@
-"""What fields of the spec set, and the way back: each field has one, or a written reason why there is none."""
+"""Each field of the spec declares the property that it sets, and a way back or the reason why none exists."""
 
 from __future__ import annotations
 

@@ -228,8 +228,10 @@ def _in_warehouse(http: httpx.Client, warehouse: str, slot: str, parent: str = "
         name = ".".join(path)
         response = http.get(f"{at}?returnUuid=true").raise_for_status().json()
         protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{response['namespace-uuid']}/protection")
-        own = {key: value for key, value in response["properties"].items() if key not in ("location", "namespace_id")}
-        found["namespace", f"{slot}.{name}"] = {"properties": own, "protected": protection.json()["protected"]}
+        properties = {
+            key: value for key, value in response["properties"].items() if key not in ("location", "namespace_id")
+        }
+        found["namespace", f"{slot}.{name}"] = {"properties": properties, "protected": protection.json()["protected"]}
         for table in random_tables.found(http, warehouse, path):
             assert ("table", f"{slot}.{name}") not in found, "a table is there twice"
             found["table", f"{slot}.{name}"] = table
