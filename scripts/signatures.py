@@ -73,11 +73,9 @@ def _rewrite(text: str, name: str, model: type[BaseModel]) -> str:
     lines[last_keyword:last_keyword] = [f"{field}={field},\n" for field in added]
     docstring = method.body[0]
     assert isinstance(docstring, ast.Expr)
-    documented = {**dict.fromkeys(arguments, ""), **dict.fromkeys(added, "")}
-    order = [field for field in documented if field not in {"adopt", "opts"}] + [
-        field for field in ("adopt", "opts") if field in documented
-    ]
-    lines[docstring.lineno - 1 : docstring.end_lineno] = [_document(order, model)]
+    names = [name for name in (*arguments, *added) if name not in LAST]
+    names += [name for name in LAST if name in arguments]
+    lines[docstring.lineno - 1 : docstring.end_lineno] = [_document(names, model)]
     parameters = [f"{field}: {_type(model, field)} = None,\n" for field in added]
     last = arguments.get("adopt") or arguments["opts"]
     lines[last.lineno - 1 : last.lineno - 1] = parameters

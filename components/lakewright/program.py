@@ -1,4 +1,4 @@
-"""The path from which programs of earlier versions import `declare_tenant`; new programs use `lakewright.tenant`."""
+"""Programs of earlier versions import `declare_tenant` from here; new programs import it from `lakewright`."""
 
 from lakewright.tenant.program import declare_tenant
 

@@ -1,8 +1,8 @@
 """Identity of a stack's tenant record in each resource: the record id, as the marks of the stack's objects have it.
 
-The deletion guard tells a run the record id. A run with targets, or a run that continues an interrupted `destroy`,
-has no guard, so each resource records the id as well. States of earlier versions lack it, and get it with the next
-update.
+The deletion guard passes the record id to the providers of a run. A run with targets has no guard, nor has a run that
+continues an interrupted `destroy`. Each resource therefore records the id as well. States of earlier versions lack
+the id; the next update of a resource adds it.
 """
 
 from collections.abc import Mapping
