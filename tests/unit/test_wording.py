@@ -73,3 +73,83 @@ def test_long_test_names(wording: Any) -> None:
     source = f"def test_{'a' * 56}() -> None: ...\ndef test_{'b' * 55}() -> None: ...\n"
     assert [hit.line for hit in wording.check_python(source, is_test=True)] == [1]
     assert wording.check_python(source) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("The old table and the new one.", "'the new one'"),
+        ("Another one replaces it.", "'Another one'"),
+        ("It is the one that the spec names.", "'the one'"),
+        ("Return one that is unused.", "'one that'"),
+        ("Older ones are removed.", "'ones'"),
+        ("Return those of the stack.", "'those'"),
+        ("It stops the others.", "'the others'"),
+        ("Keep so many rows.", "'so many'"),
+        ("It is not used any more.", "'any more'"),
+        ("The bucket stays.", "'stays'"),
+        ("The table is gone.", "'gone'"),
+        ("The files that are there.", "'are there'"),
+        ("The server answers.", "'answers'"),
+        ("Its behaviour.", "'behaviour'"),
+        ("The look-up of a role.", "'look-up'"),
+    ],
+)
+def test_phrases(wording: Any, text: str, phrase: str) -> None:
+    assert found(wording.check_phrases(text)) == [(1, phrase)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Each one-line file has one idea.",
+        "Only one of them runs at a time, so that one run is complete.",
+        "Those tables remain.",
+        "As many as the limit allows, so far.",
+        "No more than any more recent version.",
+        "Is there a table?",
+        "There are two others.",
+    ],
+)
+def test_numbers_and_adjectives_are_no_phrases(wording: Any, text: str) -> None:
+    assert list(wording.check_phrases(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("What is found is printed.", 1),
+        ("It ends.\nWho owns it is unknown.", 2),
+        ("# Title\n\n- Those of the stack are kept.", 3),
+        ("It ends. One that is\nin use is kept. Why?", 1),
+    ],
+)
+def test_clauses_as_subject(wording: Any, text: str, line: int) -> None:
+    assert [hit.line for hit in wording.check_clause_openings(text)] == [line]
+
+
+def test_questions_open_with_what(wording: Any) -> None:
+    assert list(wording.check_clause_openings("## What is printed?\n\nIt prints what it found. Who\nowns it?")) == []
+
+
+def test_phrases_of_python_are_in_sentences(wording: Any) -> None:
+    source = '"""What is kept."""\nKIND = "gone"\nTEXT = "What is gone"\n# Older ones\n# remain.\n'
+    assert [hit.line for hit in wording.find_python_phrases(source)] == [1, 3, 4]
+
+
+def test_code_of_markdown_has_no_phrases(wording: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```\nit stays\n```\nIt stays.\n")
+    assert [hit.line for hit in wording.find_phrases(page)] == [4]
+
+
+def test_counts_of_phrases_only_become_lower(wording: Any) -> None:
+    hits = {"a.py": [wording.Hit(1, "x"), wording.Hit(2, "y")], "b.py": [wording.Hit(3, "z")], "c.py": []}
+    allowed = {"a.py": 1, "b.py": 1, "c.py": 1}
+    assert list(wording.check_phrase_counts(hits, allowed)) == [
+        "a.py:1: x",
+        "a.py:2: y",
+        "a.py: 2 phrases, at most 1 by scripts/allowed_wording.json",
+        "c.py: 0 phrases instead of 1: run `python scripts/wording.py --lower`",
+    ]
+    assert wording.lower_allowed(hits, allowed) == {"a.py": 1, "b.py": 1}
