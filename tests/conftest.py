@@ -15,8 +15,8 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, is_at_least
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .command_server import OWN_PROCESSES
-from .real_servers import RealServers
+from tests.command_server import OWN_PROCESSES
+from tests.real_servers import RealServers
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 

@@ -16,7 +16,7 @@ from lakewright.names.object_names import ROLE_PATH
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 
-from .tenant_project import Tenant
+from tests.tenant_project import Tenant
 
 BACKENDS = ("aws", "s3", "existing")
 DELEGATIONS = ("vended", "remote-signing")

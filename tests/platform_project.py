@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from .command_server import run_command
+from tests.command_server import run_command
 
 REPOSITORY = Path(__file__).parents[1]
 PASSPHRASE = "correct horse battery staple"

@@ -18,8 +18,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
 
-from .command_server import run_command
-from .real_servers import RealServers, leave_out
+from tests.command_server import run_command
+from tests.real_servers import RealServers, leave_out
 
 REPOSITORY = Path(__file__).parents[1]
 PASSPHRASE = "correct horse battery staple"

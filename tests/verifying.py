@@ -14,7 +14,7 @@ from lakewright.verify.scheduling import PARALLEL
 from lakewright.verify.session.subjects import ProbeIdentity
 from lakewright_spark.catalog import CatalogConfig
 
-from .tenant_project import PASSPHRASE, Tenant
+from tests.tenant_project import PASSPHRASE, Tenant
 
 Verify = Callable[..., VerifyReport]
 

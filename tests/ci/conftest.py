@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .fake_forge import REPOSITORY, TOKEN, Forge, serve_forge
+from tests.ci.fake_forge import REPOSITORY, TOKEN, Forge, serve_forge
 
 
 @pytest.fixture

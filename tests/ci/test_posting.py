@@ -13,7 +13,7 @@ from lakewright.ci.preview_comment import MARKER
 from lakewright.cli.commands.ci import app
 from typer.testing import CliRunner, Result
 
-from .fake_forge import BOT, TOKEN, Forge
+from tests.ci.fake_forge import BOT, TOKEN, Forge
 
 PREVIEW = {
     "version": 1,

@@ -14,10 +14,10 @@ import pytest
 from lakewright.ci.preview_comment import MARKER
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
-from .fake_forge import REPOSITORY as FORGE_REPOSITORY
-from .fake_forge import TOKEN, Forge, serve_forge
-from .workflow_runner import JobRun, WorkflowRunner
+from tests.ci.fake_forge import REPOSITORY as FORGE_REPOSITORY
+from tests.ci.fake_forge import TOKEN, Forge, serve_forge
+from tests.ci.workflow_runner import JobRun, WorkflowRunner
+from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
 WORKFLOWS = Path(__file__).parents[2] / "examples" / "ci" / "github"
 

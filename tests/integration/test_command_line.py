@@ -20,8 +20,8 @@ from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_spark.cli import app as spark_app
 from lakewright_spark.cli import main as lakewright_spark
 
-from ..command_server import LAKEWRIGHT
-from ..tenant_project import PASSPHRASE, REPOSITORY
+from tests.command_server import LAKEWRIGHT
+from tests.tenant_project import PASSPHRASE, REPOSITORY
 
 ANSI = "\x1b["
 WITHOUT_JSON = {

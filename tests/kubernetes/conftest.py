@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..tenant_project import MakeTenant, Tenant, create_project, new_name, tenant_spec
-from .control_plane import ControlPlane, Programs, control_plane
+from tests.kubernetes.control_plane import ControlPlane, Programs, control_plane
+from tests.tenant_project import MakeTenant, Tenant, create_project, new_name, tenant_spec
 
 PROGRAMS = "TEST_KUBERNETES_PROGRAMS"
 """Paths of kube-apiserver and kube-controller-manager, which `make test-kubernetes` builds, with a colon between."""

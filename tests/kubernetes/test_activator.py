@@ -18,8 +18,8 @@ import pytest
 import yaml
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ..tenant_project import MakeTenant, Tenant, changes_of
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.tenant_project import MakeTenant, Tenant, changes_of
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "warehouse": "executions", "idle_after": "30m"},

@@ -18,8 +18,8 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.steps.object_read import ObjectRead
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ..tenant_project import PASSPHRASE, MakeTenant, Tenant
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.tenant_project import PASSPHRASE, MakeTenant, Tenant
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "2Gi"}, "warehouse": "executions"},

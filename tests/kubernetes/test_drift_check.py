@@ -14,9 +14,9 @@ from lakewright.ci.documents import read_drift
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.cluster import DriftEvents, EventSource
 
-from ..platform_documents import DIGEST, trial
-from ..platform_project import PlatformStack, create_platform
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.platform_documents import DIGEST, trial
+from tests.platform_project import PlatformStack, create_platform
 
 CHECK: dict[str, Any] = {
     "image": f"registry.example/lakewright{DIGEST}",

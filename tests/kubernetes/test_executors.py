@@ -15,8 +15,8 @@ import httpx
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ..tenant_project import MakeTenant, Tenant
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.tenant_project import MakeTenant, Tenant
 
 RUN = """
 import json, sys

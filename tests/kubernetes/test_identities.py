@@ -19,8 +19,8 @@ from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
-from ..tenant_project import MakeTenant, Tenant
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.tenant_project import MakeTenant, Tenant
 
 AUDIENCE = "lakekeeper"
 CLIENT = OAuthClient("stack", "s3cret-of-the-stack")

@@ -13,10 +13,10 @@ import httpx
 import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 
-from ..certificates import write_server_certificate
-from ..platform_documents import trial
-from ..platform_project import PlatformStack, create_platform
-from .control_plane import ControlPlane
+from tests.certificates import write_server_certificate
+from tests.kubernetes.control_plane import ControlPlane
+from tests.platform_documents import trial
+from tests.platform_project import PlatformStack, create_platform
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ..tenant_project import MakeTenant, Tenant, changes_of
-from .control_plane import ControlPlane
+from tests.kubernetes.control_plane import ControlPlane
+from tests.tenant_project import MakeTenant, Tenant, changes_of
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "2Gi"}, "warehouse": "executions"},

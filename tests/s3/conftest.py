@@ -20,8 +20,8 @@ from lakewright_sandbox.store.access import load_keys
 from lakewright_sandbox.store.minio_program import minio_program
 from lakewright_sandbox.store.service import start_minio
 
-from ..tenant_project import Tenant, changes_of, create_project, new_name, tenant_spec
-from .certificates import Authority, make_authority, write_certificate
+from tests.s3.certificates import Authority, make_authority, write_certificate
+from tests.tenant_project import Tenant, changes_of, create_project, new_name, tenant_spec
 
 STORE = os.environ.get("TEST_S3", "minio")
 """`minio`, or the address of a running store, as for `lakewright sandbox up --s3`."""

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from lakewright_sandbox.runtime.state import StoreState
 
-from .conftest import MakeStoreTenant, StoreTenant
+from tests.s3.conftest import MakeStoreTenant, StoreTenant
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 

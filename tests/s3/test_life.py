@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lakewright_sandbox.runtime.state import StoreState
 
-from .conftest import MakeStoreTenant, StoreTenant, TlsStore, changed_kinds
+from tests.s3.conftest import MakeStoreTenant, StoreTenant, TlsStore, changed_kinds
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 PUBLIC = {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import MakeStoreTenant, StoreTenant, TlsStore
+from tests.s3.conftest import MakeStoreTenant, StoreTenant, TlsStore
 
 
 def refusal(tenant: StoreTenant) -> str:

@@ -16,7 +16,7 @@ from lakewright_sandbox.runtime import state
 from lakewright_sandbox.runtime.processes import command_line
 from lakewright_sandbox.runtime.state import Layout, Sandbox
 
-from .conftest import read_secret
+from tests.s3.conftest import read_secret
 
 LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 

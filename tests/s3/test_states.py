@@ -19,7 +19,7 @@ from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_sandbox.runtime.state import StoreState
 
-from .conftest import read_secret
+from tests.s3.conftest import read_secret
 
 PROGRAM = """
 import threading

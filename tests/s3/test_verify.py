@@ -12,10 +12,10 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox, StoreState
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
-from ..tenant_project import Tenant, create_project, tenant_spec
-from ..verifying import broken, verifying
-from ..wide_catalog import wide_catalog
-from .conftest import read_secret
+from tests.s3.conftest import read_secret
+from tests.tenant_project import Tenant, create_project, tenant_spec
+from tests.verifying import broken, verifying
+from tests.wide_catalog import wide_catalog
 
 AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
 WAREHOUSES = [

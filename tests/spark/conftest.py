@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # shared modules of these tests
 
 from projects import Project, post
 
-from ..real_servers import RealServers
+from tests.real_servers import RealServers
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..tenant_project import REPOSITORY
+from tests.tenant_project import REPOSITORY
 
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 SENT_TO_OTHERS = {

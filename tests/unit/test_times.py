@@ -9,7 +9,7 @@ import lakewright_engine.model.times as engine_times
 import lakewright_spark.times as shared_times
 import pytest
 
-from ..tenant_project import REPOSITORY
+from tests.tenant_project import REPOSITORY
 
 MOMENTS = [
     datetime(2026, 1, 31, 12, tzinfo=UTC),

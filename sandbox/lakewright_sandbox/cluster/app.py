@@ -14,15 +14,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from lakewright_sandbox.cluster.fields import Json
+from lakewright_sandbox.cluster.kinds import KINDS, ObjectKind
+from lakewright_sandbox.cluster.objects import Objects
+from lakewright_sandbox.cluster.patches import json_patched, merge_patch
+from lakewright_sandbox.cluster.status import ApiStatusError, manager_required
 from lakewright_sandbox.tokens.app import DISCOVERY, KEYS, request_issuer
 from lakewright_sandbox.tokens.keys import SigningKey
 from lakewright_sandbox.tokens.service_accounts import ServiceAccount
-
-from .fields import Json
-from .kinds import KINDS, ObjectKind
-from .objects import Objects
-from .patches import json_patched, merge_patch
-from .status import ApiStatusError, manager_required
 
 PLATFORM = "lakewright-sandbox"
 """The platform in `/version`, which no real cluster has."""

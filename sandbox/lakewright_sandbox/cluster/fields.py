@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
-from .schema import DEFAULTS, Path, is_atomic, is_set, list_keys
+from lakewright_sandbox.cluster.schema import DEFAULTS, Path, is_atomic, is_set, list_keys
 
 Json = dict[str, Any]
 PRESENT = object()

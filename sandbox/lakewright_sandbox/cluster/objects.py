@@ -12,11 +12,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from . import status
-from .fields import Json, values_by_path
-from .kinds import KINDS, ObjectKind
-from .ownership import ApplyConflictError, Owner, apply, update
-from .schema import Path
+from lakewright_sandbox.cluster import status
+from lakewright_sandbox.cluster.fields import Json, values_by_path
+from lakewright_sandbox.cluster.kinds import KINDS, ObjectKind
+from lakewright_sandbox.cluster.ownership import ApplyConflictError, Owner, apply, update
+from lakewright_sandbox.cluster.schema import Path
 
 Key = tuple[str, str, str]
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from lakewright_sandbox.cluster.fields import Json, decode, encode, item_part, path_text, values_by_path
+from lakewright_sandbox.cluster.schema import Path, is_atomic, is_set, list_keys
 from lakewright_sandbox.errors import SandboxError
-
-from .fields import Json, decode, encode, item_part, path_text, values_by_path
-from .schema import Path, is_atomic, is_set, list_keys
 
 
 @dataclass(frozen=True)

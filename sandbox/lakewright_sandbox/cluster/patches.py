@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from .fields import Json
-from .status import ApiStatusError
+from lakewright_sandbox.cluster.fields import Json
+from lakewright_sandbox.cluster.status import ApiStatusError
 
 
 def merge_patch(live: Any, patch: Any) -> Any:

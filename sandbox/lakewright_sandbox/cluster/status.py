@@ -7,10 +7,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from lakewright_sandbox.cluster.kinds import ObjectKind
+from lakewright_sandbox.cluster.ownership import ApplyConflictError
 from lakewright_sandbox.errors import SandboxError
-
-from .kinds import ObjectKind
-from .ownership import ApplyConflictError
 
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType", 422: "Invalid"}
 

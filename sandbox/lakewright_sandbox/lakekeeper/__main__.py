@@ -9,10 +9,10 @@ from typing import get_args
 
 import uvicorn
 
-from .app import create_app
-from .fault_injection import FaultSwitch
-from .protocol.settings import DATABASE_VARIABLE, Settings
-from .protocol.versions import RELEASED, Version
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE, Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version
 
 
 def main() -> None:

@@ -14,18 +14,18 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .audit_log import AuditLog
-from .authentication import Authentication, create_verifiers
-from .authz.enforcement.check_request import enforce
-from .protocol.clock import Clock, new_id
-from .protocol.errors import ApiError
-from .protocol.requests import reject_query
-from .protocol.routing import SegmentRoute, SlashesWithin
-from .protocol.settings import Settings
-from .protocol.versions import error_type, has_call
-from .routers import all_routers
-from .server.server import Lakekeeper
-from .task_worker import TaskWorker
+from lakewright_sandbox.lakekeeper.audit_log import AuditLog
+from lakewright_sandbox.lakekeeper.authentication import Authentication, create_verifiers
+from lakewright_sandbox.lakekeeper.authz.enforcement.check_request import enforce
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock, new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import reject_query
+from lakewright_sandbox.lakekeeper.protocol.routing import SegmentRoute, SlashesWithin
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import error_type, has_call
+from lakewright_sandbox.lakekeeper.routers import all_routers
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.task_worker import TaskWorker
 
 log = logging.getLogger(__name__)
 

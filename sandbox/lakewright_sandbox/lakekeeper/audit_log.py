@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .protocol.requests import TokenPrincipal
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 _SEPARATOR = "\x1f"
 """Between the levels of a namespace in a path."""

@@ -14,10 +14,10 @@ import jwt
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .protocol.errors import ApiError
-from .protocol.requests import TokenPrincipal
-from .protocol.settings import Settings
-from .token_review import TokenReviewer
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.token_review import TokenReviewer
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .protocol.errors import ApiError
-from .protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
 
 ADMIN = "/sandbox/v1/"
 CALLS_KEPT = 10_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from .catalog import commits, config, generic_tables, namespaces, tables, views
-from .catalog.signing import signing
-from .management import (
+from lakewright_sandbox.lakekeeper.catalog import commits, config, generic_tables, namespaces, tables, views
+from lakewright_sandbox.lakekeeper.catalog.signing import signing
+from lakewright_sandbox.lakekeeper.management import (
     deleted_tabulars,
     namespace_move,
     projects,
@@ -16,9 +16,9 @@ from .management import (
     task_queues,
     tasks,
 )
-from .management.access import actions, checks, grants, permissions
-from .management.identities import role_members, roles, search, users
-from .management.warehouses import protection, updates, validation_reports, warehouses
+from lakewright_sandbox.lakekeeper.management.access import actions, checks, grants, permissions
+from lakewright_sandbox.lakekeeper.management.identities import role_members, roles, search, users
+from lakewright_sandbox.lakekeeper.management.warehouses import protection, updates, validation_reports, warehouses
 
 
 def all_routers() -> list[APIRouter]:

@@ -7,13 +7,13 @@ import threading
 
 from sqlalchemy import select
 
-from .authz.store import forget_objects
-from .database.models import TabularRow, TaskRow, WarehouseRow
-from .database.statistics import HOUR, take_all_statistics
-from .protocol.errors import ApiError
-from .server.server import Lakekeeper
-from .server.task_queue import PURGE, SOFT_DELETION, schedule_purge
-from .storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.authz.store import forget_objects
+from lakewright_sandbox.lakekeeper.database.models import TabularRow, TaskRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.statistics import HOUR, take_all_statistics
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.server.task_queue import PURGE, SOFT_DELETION, schedule_purge
+from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
 
 log = logging.getLogger(__name__)
 

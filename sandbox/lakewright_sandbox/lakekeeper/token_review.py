@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from .protocol.errors import ApiError
-from .protocol.requests import TokenPrincipal
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import uvicorn
 
-from .app import IdentityProvider
-from .clients import load_or_create
-from .keys import SigningKey
+from lakewright_sandbox.tokens.app import IdentityProvider
+from lakewright_sandbox.tokens.clients import load_or_create
+from lakewright_sandbox.tokens.keys import SigningKey
 
 
 def main() -> None:

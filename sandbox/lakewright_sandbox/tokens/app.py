@@ -17,9 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from lakewright_sandbox.errors import SandboxError
-
-from .clients import OAuthClient
-from .keys import ALGORITHM, SigningKey
+from lakewright_sandbox.tokens.clients import OAuthClient
+from lakewright_sandbox.tokens.keys import ALGORITHM, SigningKey
 
 DISCOVERY = "/.well-known/openid-configuration"
 TOKENS = "/token"

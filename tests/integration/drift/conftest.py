@@ -13,7 +13,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from .fleet import Fleet
+from tests.integration.drift.fleet import Fleet
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from lakewright.drift.session import StackResource
 from lakewright_engine.model.resources import ResourceState
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..provider.ground import SCHEMA, granting_server
+from tests.integration.provider.ground import SCHEMA, granting_server
 
 pytestmark = pytest.mark.stand_in("reads the log file of a server of its own")
 

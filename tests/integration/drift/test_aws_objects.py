@@ -25,7 +25,7 @@ from lakewright_engine.steps.object_read import ObjectRead
 from lakewright_sandbox.runtime.state import Sandbox
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from ...tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
+from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
 pytestmark = pytest.mark.xdist_group("drift-of-aws")
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from lakewright.cli.app import run
 
-from .fleet import Fleet, change
+from tests.integration.drift.fleet import Fleet, change
 
 pytestmark = pytest.mark.stand_in("counts calls, and stops its server")
 

@@ -21,7 +21,7 @@ from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .fleet import Fleet, change
+from tests.integration.drift.fleet import Fleet, change
 
 pytestmark = pytest.mark.stand_in("counts requests that run at the same time, and plays faults")
 

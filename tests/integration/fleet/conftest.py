@@ -18,8 +18,8 @@ import yaml
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.secrets import PassphraseManager
 
-from ...command_server import LAKEWRIGHT
-from ...tenant_project import PASSPHRASE
+from tests.command_server import LAKEWRIGHT
+from tests.tenant_project import PASSPHRASE
 
 PROGRAM = """\
 import pathlib

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ...command_server import LAKEWRIGHT
-from .conftest import Fleet, statuses
+from tests.command_server import LAKEWRIGHT
+from tests.integration.fleet.conftest import Fleet, statuses
 
 pytestmark = pytest.mark.xdist_group("fleet")
 

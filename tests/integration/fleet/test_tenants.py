@@ -11,9 +11,9 @@ import pytest
 import yaml
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...command_server import run_command
-from ...tenant_project import PASSPHRASE, create_project, new_name, tenant_spec
-from .conftest import statuses
+from tests.command_server import run_command
+from tests.integration.fleet.conftest import statuses
+from tests.tenant_project import PASSPHRASE, create_project, new_name, tenant_spec
 
 pytestmark = pytest.mark.xdist_group("fleet")
 

@@ -16,7 +16,7 @@ from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 
-from .conftest import SCHEMA
+from tests.integration.lakekeeper.conftest import SCHEMA
 
 MANAGEMENT = "/management/v1/warehouse"
 KEY = {"type": "s3", "credential-type": "access-key", "access-key-id": "AKIA", "secret-access-key": "hidden"}

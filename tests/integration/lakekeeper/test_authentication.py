@@ -14,8 +14,8 @@ import pytest
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright_sandbox.tokens.keys import SigningKey
 
-from .guarded_world import CLIENT, INFO, SECRET, World
-from .rules import get_refusal
+from tests.integration.lakekeeper.guarded_world import CLIENT, INFO, SECRET, World
+from tests.integration.lakekeeper.rules import get_refusal
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, U
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .guarded_world import SECRET, World
+from tests.integration.lakekeeper.guarded_world import SECRET, World
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from .rules import (
+from tests.integration.lakekeeper.rules import (
     KEY,
     MANAGEMENT,
     PROFILE,

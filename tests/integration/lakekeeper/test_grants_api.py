@@ -14,7 +14,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}

@@ -20,7 +20,7 @@ from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 from sqlalchemy import create_engine, make_url, text
 
-from .replay import Replayer, recordings_of, with_keys
+from tests.integration.lakekeeper.replay import Replayer, recordings_of, with_keys
 
 PLAYED: dict[str, Version] = {"head": "0.14", "0.13.3": "0.13"}
 """The emulated version by folder of recordings."""

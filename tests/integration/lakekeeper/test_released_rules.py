@@ -18,7 +18,7 @@ from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}

@@ -19,7 +19,7 @@ from lakewright_sandbox.lakekeeper.authz.enforcement.required_actions import (
 from lakewright_sandbox.lakekeeper.authz.model import RULES
 from lakewright_sandbox.lakekeeper.routers import all_routers
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}

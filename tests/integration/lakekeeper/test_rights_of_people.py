@@ -10,7 +10,7 @@ import httpx
 import pytest
 from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}

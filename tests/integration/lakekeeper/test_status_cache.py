@@ -10,7 +10,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from .rules import MANAGEMENT, bootstrap, made
+from tests.integration.lakekeeper.rules import MANAGEMENT, bootstrap, made
 
 
 @pytest.fixture

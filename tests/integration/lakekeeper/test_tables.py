@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 

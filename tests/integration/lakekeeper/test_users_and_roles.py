@@ -13,7 +13,7 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 
-from .rules import (
+from tests.integration.lakekeeper.rules import (
     KEY,
     MANAGEMENT,
     PROFILE,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .rules import get_refusal
+from tests.integration.lakekeeper.rules import get_refusal
 
 MANAGEMENT = "/management/v1/warehouse"
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .python_server import serve_python
+from tests.integration.ownership.python_server import serve_python
 
 CHANGING = ("create", "update", "delete")
 

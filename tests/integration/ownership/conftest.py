@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .observed import Observer
-from .stack_slots import CommandServer
+from tests.integration.ownership.observed import Observer
+from tests.integration.ownership.stack_slots import CommandServer
 
 
 @pytest.fixture

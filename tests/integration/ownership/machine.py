@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from lakewright.names.object_names import role_name
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .observed import DataTable, Observer
-from .stack_slots import CommandServer, Spec, make_slots
+from tests.integration.ownership.observed import DataTable, Observer
+from tests.integration.ownership.stack_slots import CommandServer, Spec, make_slots
 
 Object = tuple[str, str]
 """Kind of the object as consents name it, and the tenant. The kinds `role first` and `role second` are IAM roles."""

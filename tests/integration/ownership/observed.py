@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..tenant.conftest import aws_client
+from tests.integration.tenant.conftest import aws_client
 
 VOLATILE = ("updated-at", "created-at", "last-updated")
 """Fields whose change is no change of the object."""

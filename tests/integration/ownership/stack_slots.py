@@ -17,8 +17,8 @@ import yaml
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...tenant_project import PASSPHRASE, REPOSITORY, create_project
-from .python_server import KILL_AFTER, write_environment
+from tests.integration.ownership.python_server import KILL_AFTER, write_environment
+from tests.tenant_project import PASSPHRASE, REPOSITORY, create_project
 
 Spec = dict[str, Any]
 PROJECT = "lakewright"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import Phase
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...state_machines import FULL, run_state_machine
-from .machine import RandomOwners
-from .observed import Observer
-from .stack_slots import CommandServer
+from tests.integration.ownership.machine import RandomOwners
+from tests.integration.ownership.observed import Observer
+from tests.integration.ownership.stack_slots import CommandServer
+from tests.state_machines import FULL, run_state_machine
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
 

@@ -10,9 +10,9 @@ import pytest
 from lakewright.names.tenant_parts import TenantPart
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .machine import RandomOwners
-from .observed import Observer
-from .stack_slots import CommandServer
+from tests.integration.ownership.machine import RandomOwners
+from tests.integration.ownership.observed import Observer
+from tests.integration.ownership.stack_slots import CommandServer
 
 pytestmark = pytest.mark.timeout(300)
 

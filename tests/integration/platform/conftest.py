@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ...platform_documents import trial
-from ...platform_project import PlatformStack, create_platform
+from tests.platform_documents import trial
+from tests.platform_project import PlatformStack, create_platform
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...certificates import write_server_certificate
-from ...platform_documents import changed
-from ...platform_project import PlatformStack
-from ...tenant_project import Tenant, create_project, new_name, tenant_spec
+from tests.certificates import write_server_certificate
+from tests.platform_documents import changed
+from tests.platform_project import PlatformStack
+from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
 pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
 

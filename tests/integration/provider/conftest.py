@@ -28,10 +28,10 @@ from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...real_servers import RealServers
-from .ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
-from .old_server import VERSIONS, OldServer
-from .resource import MADE, Props, Resource, wire
+from tests.integration.provider.ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
+from tests.integration.provider.old_server import VERSIONS, OldServer
+from tests.integration.provider.resource import MADE, Props, Resource, wire
+from tests.real_servers import RealServers
 
 
 @pytest.fixture(autouse=True)

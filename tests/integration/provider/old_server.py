@@ -14,7 +14,7 @@ from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 VERSIONS = ("0.11", "0.12", "0.13", "0.14")
 

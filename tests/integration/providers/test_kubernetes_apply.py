@@ -17,7 +17,7 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.providers.protocol.properties import Properties, to_struct
 from pulumi.runtime.proto import provider_pb2
 
-from .conftest import Provider
+from tests.integration.providers.conftest import Provider
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"

@@ -3,7 +3,7 @@
 import pytest
 from botocore import UNSIGNED
 
-from .conftest import ACCOUNT, CATALOG_ARN, Aws, allow, policy, refused, trusts
+from tests.integration.sandbox.conftest import ACCOUNT, CATALOG_ARN, Aws, allow, policy, refused, trusts
 
 
 @pytest.fixture

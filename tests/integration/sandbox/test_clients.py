@@ -8,7 +8,7 @@ import pytest
 from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from .conftest import CATALOG_ARN, Aws, allow, policy, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, allow, policy, trusts
 
 
 @pytest.fixture

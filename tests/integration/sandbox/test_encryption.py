@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Aws, allow, refused
+from tests.integration.sandbox.conftest import Aws, allow, refused
 
 
 @pytest.fixture

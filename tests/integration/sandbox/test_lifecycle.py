@@ -18,7 +18,7 @@ import pytest
 from lakewright_sandbox.runtime import processes
 from lakewright_sandbox.runtime.credentials import load
 
-from .conftest import kill
+from tests.integration.sandbox.conftest import kill
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .conftest import CATALOG_ARN, Aws, allow, policy, refused, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, allow, policy, refused, trusts
 
 OPERATIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("s3:GetObject", "get_object", {"Key": "a/1"}),

@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from .conftest import CATALOG_ARN, Aws, Clock, allow, refused, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, Clock, allow, refused, trusts
 
 
 @pytest.fixture

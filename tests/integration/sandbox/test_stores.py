@@ -12,7 +12,7 @@ from lakewright_sandbox.runtime.credentials import ADMIN
 from lakewright_sandbox.runtime.errors import SandboxOptionsError
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
-from .conftest import Aws
+from tests.integration.sandbox.conftest import Aws
 
 
 def set_keys(monkeypatch: pytest.MonkeyPatch, key_id: str, secret: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ACCOUNT, CATALOG_ARN, Aws, Clock, allow, policy, refused, trusts
+from tests.integration.sandbox.conftest import ACCOUNT, CATALOG_ARN, Aws, Clock, allow, policy, refused, trusts
 
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .conftest import Aws
+from tests.integration.sandbox.conftest import Aws
 
 
 def test_a_bucket_whose_versioning_was_suspended_can_be_emptied(aws: Aws) -> None:

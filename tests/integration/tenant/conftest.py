@@ -18,9 +18,9 @@ from lakewright.names.object_names import ROLE_PATH
 from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ...command_server import LAKEWRIGHT
-from ...real_servers import RealServers
-from ...tenant_project import (
+from tests.command_server import LAKEWRIGHT
+from tests.real_servers import RealServers
+from tests.tenant_project import (
     PASSPHRASE,
     MakeTenant,
     Tenant,

@@ -10,7 +10,7 @@ import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .conftest import MakeTenant
+from tests.integration.tenant.conftest import MakeTenant
 
 
 @pytest.fixture

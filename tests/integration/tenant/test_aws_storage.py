@@ -13,7 +13,7 @@ import pytest
 from lakewright.aws.bucket_policy import log_bucket_policy
 from lakewright.ownership.mark import MARK_TAGS
 
-from .conftest import changes_of
+from tests.integration.tenant.conftest import changes_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("makes buckets, keys and roles on AWS")]
 

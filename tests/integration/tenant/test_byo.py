@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ...tenant_project import Tenant
+from tests.tenant_project import Tenant
 
 pytestmark = pytest.mark.timeout(300)
 

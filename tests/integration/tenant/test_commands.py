@@ -12,7 +12,7 @@ import pytest
 from lakewright.spec import read_stack_file
 from lakewright_spark.catalog import CatalogConfig
 
-from ...command_server import run_command
+from tests.command_server import run_command
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from lakewright.ownership.record_role import exclude_record_role
 
-from ...command_server import run_command
-from .conftest import PASSPHRASE, MakeTenant, Tenant, make_bucket_and_role
+from tests.command_server import run_command
+from tests.integration.tenant.conftest import PASSPHRASE, MakeTenant, Tenant, make_bucket_and_role
 
 pytestmark = pytest.mark.stand_in("reads the sandbox's roles and buckets")
 

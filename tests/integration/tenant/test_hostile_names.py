@@ -18,9 +18,9 @@ from lakewright.cli import main
 from lakewright_sandbox.runtime.state import Sandbox
 from pyiceberg.catalog import Catalog
 
-from ...tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
-from ..test_command_line import COMMANDS
-from . import faulty_proxy
+from tests.integration.tenant import faulty_proxy
+from tests.integration.test_command_line import COMMANDS
+from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
 pytestmark = [pytest.mark.xdist_group("hostile-names"), pytest.mark.stand_in("creates objects with hostile names")]
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from lakewright.names.object_names import names_of_tenant
 
-from ...real_servers import leave_out
-from .conftest import changes_of
+from tests.integration.tenant.conftest import changes_of
+from tests.real_servers import leave_out
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ...tenant_project import MakeTenant
+from tests.tenant_project import MakeTenant
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ...command_server import run_command
-from .conftest import MakeTenant, changes_of
+from tests.command_server import run_command
+from tests.integration.tenant.conftest import MakeTenant, changes_of
 
 pytestmark = pytest.mark.timeout(600)
 

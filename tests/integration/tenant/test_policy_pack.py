@@ -12,7 +12,7 @@ import pytest
 import yaml
 from lakewright_policy.registry import RULES, STACK_RULES
 
-from ...tenant_project import REPOSITORY, Tenant
+from tests.tenant_project import REPOSITORY, Tenant
 
 PACK = REPOSITORY / "infra" / "policy"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .conftest import LAKEWRIGHT
+from tests.integration.tenant.conftest import LAKEWRIGHT
 
 pytestmark = [pytest.mark.pulumi_cli, pytest.mark.timeout(600)]
 

@@ -17,7 +17,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.credentials import load
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .faulty_proxy import VENDED, FaultyProxy, proxy_to
+from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lakewright.aws.access import trust_policy
 
-from .conftest import make_bucket_and_role
+from tests.integration.tenant.conftest import make_bucket_and_role
 
 pytestmark = pytest.mark.timeout(300)
 

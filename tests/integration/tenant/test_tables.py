@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .conftest import changes_of
+from tests.integration.tenant.conftest import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import MakeTenant, Tenant
+from tests.integration.tenant.conftest import MakeTenant, Tenant
 
 
 def validation(tenant: Tenant) -> tuple[int, dict[str, Any]]:

@@ -13,8 +13,8 @@ import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_spark.catalog import CatalogConfig
 
-from ...matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, warehouse_of
-from ...tenant_project import create_project
+from tests.matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, warehouse_of
+from tests.tenant_project import create_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.stand_in("makes roles and buckets on AWS")]
 

@@ -27,7 +27,7 @@ from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
-from ...real_servers import RealServers
+from tests.real_servers import RealServers
 
 DAY = timedelta(days=1)
 

@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from .conftest import Maintained, s3
+from tests.spark.maintenance.conftest import Maintained, s3
 
 STEPS = ("append", "overwrite", "delete", "branch", "tag", "write branch", "roll back", "fail")
 MEANWHILE = ("nothing", "append", "append and tag", "begin and end")

@@ -26,7 +26,7 @@ from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.session import jars
 from typer.testing import CliRunner
 
-from .conftest import Maintained
+from tests.spark.maintenance.conftest import Maintained
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ import pytest
 from fault_proxy import kill_at_request, random_faults
 from lakewright_spark.errors import JobFailedError
 
-from .conftest import DAY, FaultyWarehouse, Maintained
-from .table_history import FileComparison, TableHistory
+from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
+from tests.spark.maintenance.table_history import FileComparison, TableHistory
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500 if FULL else 300)]

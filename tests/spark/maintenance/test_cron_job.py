@@ -20,7 +20,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
-from .conftest import create_warehouse
+from tests.spark.maintenance.conftest import create_warehouse
 
 SECRET = JobsSecret(name="lakekeeper-jobs", key="client-secret")
 SECRETS = {"lakekeeper-jobs": {"client-secret": "s3cr3t"}}

@@ -18,8 +18,8 @@ from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.policies.model import JOBS
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
-from .conftest import DAY, FaultyWarehouse, Maintained
-from .table_history import TableHistory
+from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
+from tests.spark.maintenance.table_history import TableHistory
 
 pytestmark = pytest.mark.spark
 

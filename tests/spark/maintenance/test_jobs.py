@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.table_identifier import TableIdentifier
 
-from .conftest import DAY, Maintained, denied
+from tests.spark.maintenance.conftest import DAY, Maintained, denied
 
 pytestmark = pytest.mark.spark
 

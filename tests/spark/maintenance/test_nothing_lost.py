@@ -17,8 +17,8 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.policies.model import JOBS, JobName
 
-from .conftest import DAY, Maintained
-from .table_history import MEANWHILE, STEPS, FileComparison, TableHistory
+from tests.spark.maintenance.conftest import DAY, Maintained
+from tests.spark.maintenance.table_history import MEANWHILE, STEPS, FileComparison, TableHistory
 
 pytestmark = pytest.mark.spark
 

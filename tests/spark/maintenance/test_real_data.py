@@ -32,8 +32,7 @@ from pyspark.sql import functions as f
 
 from demo import nycflights
 from demo.flights import joined
-
-from .conftest import DAY, Maintained, s3
+from tests.spark.maintenance.conftest import DAY, Maintained, s3
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 PARTS = 6 if FULL else 2

@@ -18,7 +18,7 @@ from lakewright_spark.scheduler.run_log.records import RunState
 from lakewright_spark.scheduler.supervisor import Control
 from pyspark.sql import SparkSession
 
-from .conftest import DAY, Maintained, s3
+from tests.spark.maintenance.conftest import DAY, Maintained, s3
 
 pytestmark = pytest.mark.spark
 

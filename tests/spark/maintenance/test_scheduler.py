@@ -33,7 +33,7 @@ from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
-from .scheduling import ScheduledNamespace, endless
+from tests.spark.maintenance.scheduling import ScheduledNamespace, endless
 
 pytestmark = pytest.mark.spark
 

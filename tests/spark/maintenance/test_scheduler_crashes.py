@@ -29,9 +29,9 @@ from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.run_log.records import RunState
 from pyspark.sql import SparkSession
 
-from .conftest import DAY, FaultyWarehouse, Maintained
-from .scheduling import ScheduledNamespace
-from .table_history import FileComparison, TableHistory
+from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
+from tests.spark.maintenance.scheduling import ScheduledNamespace
+from tests.spark.maintenance.table_history import FileComparison, TableHistory
 
 pytestmark = pytest.mark.spark
 

@@ -16,7 +16,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 
-from ...integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
+from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
 
 pytestmark = pytest.mark.spark
 

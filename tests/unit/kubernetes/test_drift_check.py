@@ -25,7 +25,7 @@ from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.validation.problems import SpecError
 from pydantic import ValidationError
 
-from ...platform_documents import DIGEST, changed, production
+from tests.platform_documents import DIGEST, changed, production
 
 PLACE = DriftCheckLocation("lakekeeper", "lakekeeper-drift")
 LEAST: dict[str, Any] = {

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.spec import SpecError
 from lakewright.spec.parsing import parse_spec
 
-from .scripted_server import Script, refusal
+from tests.unit.lakekeeper.scripted_server import Script, refusal
 
 SERVER = {"endpoint": "https://127.0.0.1:9"}
 ROLE = {"server": SERVER, "project_id": "tenant", "name": "readers", "source_id": "42"}

@@ -14,8 +14,8 @@ from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 
-from ...certificates import write_server_certificate
-from ...platform_documents import changed, production
+from tests.certificates import write_server_certificate
+from tests.platform_documents import changed, production
 
 
 @pytest.fixture

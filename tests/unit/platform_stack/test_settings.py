@@ -18,7 +18,7 @@ from lakewright.platform_stack.settings.server_environment import (
 )
 from lakewright.validation.problems import SpecError
 
-from ...platform_documents import DIGEST, changed, production, trial
+from tests.platform_documents import DIGEST, changed, production, trial
 
 
 def problems(document: dict[str, Any]) -> str:

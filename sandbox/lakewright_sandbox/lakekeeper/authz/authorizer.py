@@ -7,13 +7,19 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from ..database.models import NamespaceRow
-from ..database.server_context import ServerContext
-from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
-from ..protocol.identities import Subject
-from .caller import actor
-from .rights import Rights
-from .store import Relation, Target, add_grant, grants_on, select_grants
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.rights import Rights
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, grants_on, select_grants
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
+from lakewright_sandbox.lakekeeper.protocol.errors import (
+    ApiError,
+    camel,
+    namespace_missing,
+    tabular_missing,
+    warehouse_missing,
+)
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
 Row = TypeVar("Row")
 

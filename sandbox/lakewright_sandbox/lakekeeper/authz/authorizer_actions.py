@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .actions import ACTIONS
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
 
 _GRANT_ALL = {name: name for name in ("grant_describe", "grant_modify", "grant_select")}
 _GRANT_OBJECT = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ..protocol.identities import Subject
-from ..protocol.requests import TokenPrincipal
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,16 @@ from collections.abc import Iterator
 
 from sqlalchemy.orm import Session
 
-from ..database.models import NamespaceRow, ProjectRow, RoleRow, TabularRow, TagDefinitionRow, WarehouseRow
-from ..database.server_context import ServerContext
-from .store import Target
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.models import (
+    NamespaceRow,
+    ProjectRow,
+    RoleRow,
+    TabularRow,
+    TagDefinitionRow,
+    WarehouseRow,
+)
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
 
 
 def find_parent(server: ServerContext, session: Session, target: Target) -> Target | None:

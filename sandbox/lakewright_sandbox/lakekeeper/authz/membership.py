@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..database.models import GrantRow, RoleRow
-from ..database.server_context import ServerContext
-from ..database.users import find_user
-from ..protocol.errors import ApiError
-from ..protocol.identities import Subject
-from .store import Relation, Target, add_grant
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant
+from lakewright_sandbox.lakekeeper.database.models import GrantRow, RoleRow
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
+from lakewright_sandbox.lakekeeper.database.users import find_user
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
 MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..protocol.settings import Settings
-from ..protocol.versions import select_actions, select_relations
-from .actions import ACTIONS, READ_GRANTS
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS, READ_GRANTS
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import select_actions, select_relations
 
 _OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]
 _TABULAR = [name for name in _OBJECT if name != "create"]

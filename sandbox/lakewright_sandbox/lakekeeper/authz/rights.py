@@ -8,14 +8,14 @@ from functools import cached_property
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..database.models import GrantRow
-from ..database.server_context import ServerContext
-from ..protocol.identities import Subject
-from .actions import ACTIONS
-from .hierarchy import find_parent, list_ancestors
-from .membership import list_acting_roles
-from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
-from .store import Target
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
+from lakewright_sandbox.lakekeeper.authz.hierarchy import find_parent, list_ancestors
+from lakewright_sandbox.lakekeeper.authz.membership import list_acting_roles
+from lakewright_sandbox.lakekeeper.authz.model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.models import GrantRow
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
 EVERYONE = Subject("everyone", "*")
 

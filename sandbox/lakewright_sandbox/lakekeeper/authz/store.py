@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from ..database.models import GrantRow
-from ..protocol.clock import new_id
-from ..protocol.identities import Subject
+from lakewright_sandbox.lakekeeper.database.models import GrantRow
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
 
 class Target(NamedTuple):

@@ -9,15 +9,15 @@ from typing import Annotated
 from fastapi import Depends, Query
 from sqlalchemy.orm import Session
 
-from ..authz.store import Target
-from ..database.lookups import find_namespace, find_tabular, find_warehouse
-from ..database.models import NamespaceRow, TabularRow, WarehouseRow
-from ..protocol.errors import ApiError, tabular_missing
-from ..protocol.requests import Flag
-from ..server.server import Lakekeeper, Server
-from ..storage.access import ObjectStore, WarehouseStorage
-from .delegation import AccessDelegation, Delegation, TabularAccess
-from .scope import BaseUri, WarehouseId
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.catalog.delegation import AccessDelegation, Delegation, TabularAccess
+from lakewright_sandbox.lakekeeper.catalog.scope import BaseUri, WarehouseId
+from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular, find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Flag
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.lakekeeper.storage.access import ObjectStore, WarehouseStorage
 
 
 @dataclass(frozen=True)

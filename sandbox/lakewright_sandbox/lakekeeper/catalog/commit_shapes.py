@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ...typed.json_values import is_object
-from ..protocol.requests import build_missing_field_error, unknown_name, wrong_type
+from lakewright_sandbox.lakekeeper.protocol.requests import build_missing_field_error, unknown_name, wrong_type
+from lakewright_sandbox.typed.json_values import is_object
 
 Json = dict[str, Any]
 

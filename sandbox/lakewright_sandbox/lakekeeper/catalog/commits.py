@@ -12,27 +12,32 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from lakewright_sandbox.errors import SandboxError
-
-from ..database.models import TabularRow
-from ..protocol.errors import ApiError, tabular_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, OpenTabular
-from .commit_shapes import TableRequirement, TableUpdate
-from .idempotency import Idempotency
-from .metadata.requirements import check_requirements
-from .metadata.table_builder import TableBuilder
-from .metadata.table_metadata import empty_metadata, encode_metadata, file_version, metadata_file, to_stored_form
-from .metadata.table_properties import (
+from lakewright_sandbox.lakekeeper.catalog.call import Call, CatalogCall, OpenTabular
+from lakewright_sandbox.lakekeeper.catalog.commit_shapes import TableRequirement, TableUpdate
+from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
+from lakewright_sandbox.lakekeeper.catalog.metadata.requirements import check_requirements
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import TableBuilder
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import (
+    empty_metadata,
+    encode_metadata,
+    file_version,
+    metadata_file,
+    to_stored_form,
+)
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_properties import (
     CODEC,
     PREVIOUS_VERSIONS_MAX,
     check_codec,
     check_supported_updates,
     deletes_after_commit,
 )
-from .metadata.table_updates import apply_updates
-from .scope import NamespacePath
-from .tabulars import Identifier, compare_and_swap
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_updates import apply_updates
+from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath
+from lakewright_sandbox.lakekeeper.catalog.tabulars import Identifier, compare_and_swap
+from lakewright_sandbox.lakekeeper.database.models import TabularRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
 
 Json = dict[str, Any]
 

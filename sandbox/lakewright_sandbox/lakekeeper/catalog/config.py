@@ -8,13 +8,13 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..database.models import UserRow, WarehouseRow
-from ..database.users import UserDetails, provision
-from ..protocol.errors import ApiError
-from ..protocol.requests import Caller, TokenPrincipal
-from ..protocol.responses import json_response
-from ..server.server import PROJECT_ID, Lakekeeper, ProjectId, Server
-from .scope import BaseUri
+from lakewright_sandbox.lakekeeper.catalog.scope import BaseUri
+from lakewright_sandbox.lakekeeper.database.models import UserRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.users import UserDetails, provision
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Caller, TokenPrincipal
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import PROJECT_ID, Lakekeeper, ProjectId, Server
 
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 ENDPOINTS = [

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from fastapi import Depends, Request
 
-from ..database.lookups import SEPARATOR
-from ..server.server import Lakekeeper
-from ..storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.database.lookups import SEPARATOR
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
 
 KEY_FIELDS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 

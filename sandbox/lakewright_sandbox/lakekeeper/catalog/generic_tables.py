@@ -13,17 +13,24 @@ from pydantic import Field
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..authz.store import Target
-from ..database.lookups import find_namespace, find_tabular, find_warehouse
-from ..database.models import TabularRow
-from ..protocol.errors import ApiError
-from ..protocol.requests import Body, Flag, read_body
-from ..protocol.responses import json_response
-from ..server.paging import ListPage
-from .call import Call, Listing
-from .locations import normalize_location, tabular_location
-from .scope import NamespacePath
-from .tabulars import NewTabular, RenameRequest, check_new_name, drop_tabular, new_tabular, rename_tabular
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.catalog.call import Call, Listing
+from lakewright_sandbox.lakekeeper.catalog.locations import normalize_location, tabular_location
+from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath
+from lakewright_sandbox.lakekeeper.catalog.tabulars import (
+    NewTabular,
+    RenameRequest,
+    check_new_name,
+    drop_tabular,
+    new_tabular,
+    rename_tabular,
+)
+from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular, find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import TabularRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Flag, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.paging import ListPage
 
 KIND = "generic-table"
 PATH = "/namespaces/{namespace}/generic-tables"

@@ -12,12 +12,12 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ...typed.json_values import is_object
-from ..database.models import IdempotencyKeyRow
-from ..protocol.errors import ApiError
-from ..protocol.responses import empty, json_response
-from ..server.server import Lakekeeper, Server
-from .scope import WarehouseId
+from lakewright_sandbox.lakekeeper.catalog.scope import WarehouseId
+from lakewright_sandbox.lakekeeper.database.models import IdempotencyKeyRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.typed.json_values import is_object
 
 SECRET_FIELDS = ("config", "storage-credentials")
 

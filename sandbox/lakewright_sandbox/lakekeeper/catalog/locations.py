@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from ..database.models import NamespaceRow, TabularRow
-from ..protocol.errors import ApiError
-from ..storage.access import ObjectStore
-from ..storage.profiles import Profile
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.storage.access import ObjectStore
+from lakewright_sandbox.lakekeeper.storage.profiles import Profile
 
 ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}
 """Schemes that a warehouse may allow in addition to its own."""

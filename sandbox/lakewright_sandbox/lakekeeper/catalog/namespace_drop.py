@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from ..authz.store import forget_objects
-from ..database.lookups import SEPARATOR, find_namespace, find_warehouse
-from ..database.models import NamespaceRow, TabularRow, TaskRow
-from ..protocol.errors import ApiError
-from ..server.server import Lakekeeper
-from ..server.task_queue import cancel_soft_deletion, schedule_purge
+from lakewright_sandbox.lakekeeper.authz.store import forget_objects
+from lakewright_sandbox.lakekeeper.database.lookups import SEPARATOR, find_namespace, find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, TaskRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.server.task_queue import cancel_soft_deletion, schedule_purge
 
 DURING = "Error dropping Namespace in catalog"
 

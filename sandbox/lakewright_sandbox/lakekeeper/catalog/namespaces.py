@@ -10,21 +10,27 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ..authz.store import Target
-from ..database.lookups import find_namespace, find_warehouse, looks_empty, parse_namespace, path_key
-from ..database.models import NamespaceRow
-from ..protocol.clock import new_id
-from ..protocol.errors import ApiError
-from ..protocol.requests import Body, Flag, read_body
-from ..protocol.responses import empty, json_response
-from ..server.paging import ListPage
-from ..server.server import Lakekeeper, Server
-from ..storage.profiles import load_profile
-from .call import Listing
-from .idempotency import Idempotency
-from .locations import namespace_location, normalize_location
-from .namespace_drop import drop_namespace
-from .scope import NamespacePath, WarehouseId
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.catalog.call import Listing
+from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
+from lakewright_sandbox.lakekeeper.catalog.locations import namespace_location, normalize_location
+from lakewright_sandbox.lakekeeper.catalog.namespace_drop import drop_namespace
+from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath, WarehouseId
+from lakewright_sandbox.lakekeeper.database.lookups import (
+    find_namespace,
+    find_warehouse,
+    looks_empty,
+    parse_namespace,
+    path_key,
+)
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Flag, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import ListPage
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.lakekeeper.storage.profiles import load_profile
 
 MAX_DEPTH = 5
 OWN_PROPERTIES = ("namespace_id", "managed_access")

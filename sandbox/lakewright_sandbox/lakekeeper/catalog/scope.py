@@ -7,8 +7,8 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from ..database.lookups import parse_namespace
-from ..protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.database.lookups import parse_namespace
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 
 async def parse_warehouse(prefix: str) -> str:

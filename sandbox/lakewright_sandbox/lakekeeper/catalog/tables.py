@@ -10,13 +10,16 @@ from fastapi import APIRouter, Header, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from ..protocol.requests import Body, Flag, read_body
-from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, Listing, OpenTabular
-from .idempotency import Idempotency
-from .locations import check_empty, check_location_free, normalize_location, tabular_location
-from .metadata.fresh_ids import check_schema
-from .metadata.table_metadata import (
+from lakewright_sandbox.lakekeeper.catalog.call import Call, CatalogCall, Listing, OpenTabular
+from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
+from lakewright_sandbox.lakekeeper.catalog.locations import (
+    check_empty,
+    check_location_free,
+    normalize_location,
+    tabular_location,
+)
+from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import check_schema
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import (
     choose_format_version,
     decode_metadata,
     encode_metadata,
@@ -24,9 +27,9 @@ from .metadata.table_metadata import (
     new_metadata,
     to_stored_form,
 )
-from .metadata.table_properties import CODEC, check_codec, check_supported
-from .scope import NamespacePath
-from .tabulars import (
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_properties import CODEC, check_codec, check_supported
+from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath
+from lakewright_sandbox.lakekeeper.catalog.tabulars import (
     NewTabular,
     RenameRequest,
     check_new_name,
@@ -35,6 +38,8 @@ from .tabulars import (
     new_tabular,
     rename_tabular,
 )
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Flag, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
 
 Json = dict[str, Any]
 

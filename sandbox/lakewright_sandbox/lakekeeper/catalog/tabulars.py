@@ -12,19 +12,24 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..authz.store import Target, forget_objects
-from ..database.lookups import find_namespace, find_tabular, find_tabular_by_name, find_warehouse
-from ..database.models import NamespaceRow, TabularRow
-from ..protocol.clock import new_id
-from ..protocol.errors import ApiError, tabular_missing
-from ..protocol.requests import Body
-from ..protocol.responses import empty, json_response
-from ..server.paging import ListPage
-from ..server.server import Lakekeeper
-from ..server.task_queue import schedule_purge, schedule_soft_deletion
-from ..storage.access import ObjectStore
-from .call import CatalogCall, ListOptions
-from .locations import check_location_free
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.catalog.call import CatalogCall, ListOptions
+from lakewright_sandbox.lakekeeper.catalog.locations import check_location_free
+from lakewright_sandbox.lakekeeper.database.lookups import (
+    find_namespace,
+    find_tabular,
+    find_tabular_by_name,
+    find_warehouse,
+)
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import ListPage
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.server.task_queue import schedule_purge, schedule_soft_deletion
+from lakewright_sandbox.lakekeeper.storage.access import ObjectStore
 
 
 class Identifier(Body):

@@ -9,19 +9,16 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from ..protocol.errors import ApiError
-from ..protocol.requests import Body, Flag, read_body
-from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, Listing, OpenTabular
-from .commit_shapes import ViewRequirement, ViewUpdate
-from .idempotency import Idempotency
-from .locations import normalize_location, tabular_location
-from .metadata.fresh_ids import check_schema
-from .metadata.requirements import check_requirements
-from .metadata.table_metadata import encode_metadata, file_version, metadata_file
-from .metadata.view_metadata import ViewBuilder, new_view
-from .scope import NamespacePath
-from .tabulars import (
+from lakewright_sandbox.lakekeeper.catalog.call import Call, CatalogCall, Listing, OpenTabular
+from lakewright_sandbox.lakekeeper.catalog.commit_shapes import ViewRequirement, ViewUpdate
+from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
+from lakewright_sandbox.lakekeeper.catalog.locations import normalize_location, tabular_location
+from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import check_schema
+from lakewright_sandbox.lakekeeper.catalog.metadata.requirements import check_requirements
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import encode_metadata, file_version, metadata_file
+from lakewright_sandbox.lakekeeper.catalog.metadata.view_metadata import ViewBuilder, new_view
+from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath
+from lakewright_sandbox.lakekeeper.catalog.tabulars import (
     NewTabular,
     RenameRequest,
     check_new_name,
@@ -31,6 +28,9 @@ from .tabulars import (
     new_tabular,
     rename_tabular,
 )
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Flag, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import create_engine, event, make_url
 from sqlalchemy.orm import Session
 
-from .models import LakekeeperBase
+from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase
 
 
 class Database:

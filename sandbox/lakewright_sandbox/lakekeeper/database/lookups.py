@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..protocol.errors import namespace_missing, tabular_missing, warehouse_missing
-from .models import NamespaceRow, TabularRow, WarehouseRow
-from .status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.protocol.errors import namespace_missing, tabular_missing, warehouse_missing
 
 SEPARATOR = "\x1f"
 """Separates the parts of a namespace in paths and keys."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from ..protocol.clock import Clock, new_id
-from ..protocol.settings import Settings
-from .connection import Database
-from .models import ServerRow
-from .status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.database.connection import Database
+from lakewright_sandbox.lakekeeper.database.models import ServerRow
+from lakewright_sandbox.lakekeeper.database.status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock, new_id
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 
 class ServerContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from .models import TabularRow, WarehouseRow, WarehouseStatisticsRow
+from lakewright_sandbox.lakekeeper.database.models import TabularRow, WarehouseRow, WarehouseStatisticsRow
 
 HOUR = 3_600_000_000
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..protocol.clock import Clock
-from .models import WarehouseRow
+from lakewright_sandbox.lakekeeper.database.models import WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 
 STATUSES = "statuses"
 """Key of the status cache in a session's `info`."""

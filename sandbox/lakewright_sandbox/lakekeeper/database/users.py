@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from ..protocol.clock import optional_timestamp, timestamp
-from ..protocol.errors import ApiError
-from ..protocol.requests import TokenPrincipal
-from .models import UserRow
-from .server_context import ServerContext
+from lakewright_sandbox.lakekeeper.database.models import UserRow
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
+from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp, timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 UserType = Literal["human", "application"]
 

@@ -10,16 +10,16 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ..authz.store import Target
-from ..database.lookups import find_warehouse, looks_empty
-from ..database.models import NamespaceRow, TabularRow
-from ..protocol.clock import optional_timestamp, timestamp
-from ..protocol.errors import ApiError, tabular_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from ..server.paging import AskedPage
-from ..server.server import Server
-from ..server.task_queue import cancel_soft_deletion
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse, looks_empty
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp, timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage
+from lakewright_sandbox.lakekeeper.server.server import Server
+from lakewright_sandbox.lakekeeper.server.task_queue import cancel_soft_deletion
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")
 

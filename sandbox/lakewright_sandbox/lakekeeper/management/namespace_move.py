@@ -12,14 +12,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..authz.store import Target
-from ..catalog.namespaces import check_path
-from ..database.lookups import find_namespace, find_warehouse, path_key
-from ..database.models import NamespaceRow, WarehouseRow
-from ..protocol.errors import ApiError, namespace_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import json_response
-from ..server.server import Server
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.catalog.namespaces import check_path
+from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_warehouse, path_key
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, namespace_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/namespace")
 

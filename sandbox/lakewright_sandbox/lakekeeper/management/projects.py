@@ -9,13 +9,19 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..authz.store import Target, forget_objects
-from ..database.models import ProjectRow, RoleRow, TagDefinitionRow, TaskQueueConfigRow, WarehouseRow
-from ..protocol.clock import new_id
-from ..protocol.errors import ApiError, project_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from ..server.server import ProjectId, Server, validate_project_id
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.database.models import (
+    ProjectRow,
+    RoleRow,
+    TagDefinitionRow,
+    TaskQueueConfigRow,
+    WarehouseRow,
+)
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, project_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.server import ProjectId, Server, validate_project_id
 
 router = APIRouter(prefix="/management/v1")
 

@@ -9,16 +9,23 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from ..authz.store import Relation, Target, add_grant
-from ..database.models import ProjectRow, ServerRow
-from ..database.users import UserDetails, UserType, find_user, provision, user_missing, user_to_json
-from ..protocol.errors import ApiError
-from ..protocol.identities import Subject
-from ..protocol.requests import Body, Caller, read_body
-from ..protocol.responses import empty, json_response
-from ..protocol.versions import INFO_FIELDS, REPORTED, queue_name, select_fields
-from ..server.server import Server
-from ..server.task_queue import warehouse_queues
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant
+from lakewright_sandbox.lakekeeper.database.models import ProjectRow, ServerRow
+from lakewright_sandbox.lakekeeper.database.users import (
+    UserDetails,
+    UserType,
+    find_user,
+    provision,
+    user_missing,
+    user_to_json,
+)
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Caller, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.versions import INFO_FIELDS, REPORTED, queue_name, select_fields
+from lakewright_sandbox.lakekeeper.server.server import Server
+from lakewright_sandbox.lakekeeper.server.task_queue import warehouse_queues
 
 router = APIRouter()
 

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..database.lookups import find_warehouse
-from ..database.models import WarehouseStatisticsRow
-from ..database.statistics import take_statistics
-from ..protocol.clock import timestamp
-from ..protocol.responses import json_response
-from ..server.paging import ListPage, page_token
-from ..server.server import Server
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import WarehouseStatisticsRow
+from lakewright_sandbox.lakekeeper.database.statistics import take_statistics
+from lakewright_sandbox.lakekeeper.protocol.clock import timestamp
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.paging import ListPage, page_token
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 router = APIRouter(prefix="/management/v1")
 

@@ -10,15 +10,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..authz.enforcement.management_targets import tag_definition_missing
-from ..authz.store import Target, forget_objects
-from ..database.models import ProjectRow, TagDefinitionRow
-from ..protocol.clock import new_id, optional_timestamp, timestamp
-from ..protocol.errors import ApiError, project_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from ..server.paging import AskedPage
-from ..server.server import ProjectId, Server
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import tag_definition_missing
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.database.models import ProjectRow, TagDefinitionRow
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id, optional_timestamp, timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, project_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage
+from lakewright_sandbox.lakekeeper.server.server import ProjectId, Server
 
 Scope = Literal["warehouse", "namespace", "table", "view", "generic-table", "column"]
 

@@ -8,14 +8,14 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ..database.lookups import find_warehouse
-from ..database.models import ProjectRow, TaskQueueConfigRow
-from ..protocol.errors import ApiError, project_missing
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from ..protocol.versions import find_queue, queue_name
-from ..server.server import Lakekeeper, ProjectId, Server
-from ..server.task_queue import warehouse_queues
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import ProjectRow, TaskQueueConfigRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, project_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.versions import find_queue, queue_name
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
+from lakewright_sandbox.lakekeeper.server.task_queue import warehouse_queues
 
 LOG_CLEANUP = "task_log_cleanup"
 

@@ -11,16 +11,16 @@ from pydantic import Field
 from sqlalchemy import select, tuple_
 from starlette.responses import Response
 
-from ..database.lookups import find_warehouse
-from ..database.models import TabularRow, TaskRow
-from ..protocol.clock import optional_timestamp, timestamp, to_micros
-from ..protocol.errors import ApiError
-from ..protocol.requests import Body, read_body
-from ..protocol.responses import empty, json_response
-from ..protocol.versions import find_queue, queue_name
-from ..server.paging import ListPage, page_token
-from ..server.server import Server
-from ..server.task_queue import SOFT_DELETION
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import TabularRow, TaskRow
+from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp, timestamp, to_micros
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.versions import find_queue, queue_name
+from lakewright_sandbox.lakekeeper.server.paging import ListPage, page_token
+from lakewright_sandbox.lakekeeper.server.server import Server
+from lakewright_sandbox.lakekeeper.server.task_queue import SOFT_DELETION
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 

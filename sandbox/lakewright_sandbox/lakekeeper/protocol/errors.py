@@ -8,9 +8,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from lakewright_sandbox.errors import SandboxError
-
-from .clock import new_id
-from .responses import json_response
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
 
 
 class ApiError(SandboxError):

@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import Depends, Query
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from .errors import ApiError
-from .requests import Body
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body
 
 MAX_LENGTH = 128
 

@@ -16,9 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from ...typed.json_values import is_array, is_object
-from .errors import RequestRejectedError
-from .versions import NEWEST, is_at_least
+from lakewright_sandbox.lakekeeper.protocol.errors import RequestRejectedError
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, is_at_least
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 M = TypeVar("M", bound=BaseModel)
 

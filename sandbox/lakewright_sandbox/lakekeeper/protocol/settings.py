@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .versions import RELEASED, Version, is_at_least
+from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, is_at_least
 
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 DATABASE_VARIABLE = "LAKEWRIGHT_SANDBOX_DATABASE"

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Protocol, TypeVar
 from fastapi import Depends, Query
 from sqlalchemy import Select, tuple_
 
-from ..protocol.errors import ApiError
-from ..protocol.settings import Settings
-from .server import Server
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 Selection = TypeVar("Selection", bound=Select[*tuple[Any, ...]])
 

@@ -8,16 +8,16 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from sqlalchemy.orm import Session
 
-from ..authz.authorizer import Authorizer
-from ..database.models import SecretRow, WarehouseRow
-from ..database.server_context import ServerContext
-from ..protocol.clock import Clock
-from ..protocol.errors import ApiError
-from ..protocol.settings import Settings
-from ..storage.access import StorageAccess, WarehouseStorage
-from ..storage.profiles import load_credential, load_profile, open_storage
-from ..storage.validation import StorageProbe
-from ..storage.vending import CredentialVendor
+from lakewright_sandbox.lakekeeper.authz.authorizer import Authorizer
+from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.storage.access import StorageAccess, WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.profiles import load_credential, load_profile, open_storage
+from lakewright_sandbox.lakekeeper.storage.validation import StorageProbe
+from lakewright_sandbox.lakekeeper.storage.vending import CredentialVendor
 
 PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..database.models import ACTIVE_TASK, NamespaceRow, TabularRow, TaskRow, WarehouseRow
-from ..protocol.clock import new_id
-from ..protocol.settings import Settings
-from .server import Lakekeeper
+from lakewright_sandbox.lakekeeper.database.models import ACTIVE_TASK, NamespaceRow, TabularRow, TaskRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
 SOFT_DELETION = "soft_deletion"
 PURGE = "tabular_purge"

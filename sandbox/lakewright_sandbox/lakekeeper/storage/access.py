@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakewright_sandbox.errors import SandboxError
-
-from ...typed.boto import (
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.storage.s3_profile import S3Credential, S3ProfileBody
+from lakewright_sandbox.typed.boto import (
     UNSIGNED,
     BotoCoreError,
     ClientError,
@@ -22,9 +24,6 @@ from ...typed.boto import (
     botocore_session,
     error_detail,
 )
-from ..protocol.errors import ApiError
-from ..protocol.settings import Settings
-from .s3_profile import S3Credential, S3ProfileBody
 
 IO_KINDS = {
     "AccessDenied": "PermissionDenied",

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from ..protocol.errors import ApiError
-from .base import (
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.storage.base import (
     StorageCredentialBody,
     StorageLayoutBody,
     StorageProfileBody,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from ..protocol.errors import ApiError
-from ..protocol.requests import Body
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body
 
 TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, field_validator, model_validator
 
-from ..protocol.errors import ApiError
-from ..protocol.requests import wrong_type
-from .base import (
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import wrong_type
+from lakewright_sandbox.lakekeeper.storage.base import (
     StorageCredentialBody,
     StorageLayoutBody,
     StorageProfileBody,

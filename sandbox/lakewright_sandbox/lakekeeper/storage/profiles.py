@@ -11,13 +11,13 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
-from ...typed.json_values import is_object
-from ..protocol.errors import ApiError
-from ..protocol.requests import build_missing_field_error, knows, unknown_name, wrong_type
-from .access import WarehouseStorage
-from .azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
-from .google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
-from .s3_profile import S3Credential, S3ProfileBody, apply_forced_settings
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import build_missing_field_error, knows, unknown_name, wrong_type
+from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
+from lakewright_sandbox.lakekeeper.storage.google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
+from lakewright_sandbox.lakekeeper.storage.s3_profile import S3Credential, S3ProfileBody, apply_forced_settings
+from lakewright_sandbox.typed.json_values import is_object
 
 ALIASES = {"azdls": "adls"}
 FAMILY_OF_PROFILE = {"s3": "s3", "adls": "az", "gcs": "gcs"}

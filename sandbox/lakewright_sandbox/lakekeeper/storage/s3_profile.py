@@ -8,9 +8,15 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, ValidationInfo, model_validator
 
-from ..protocol.errors import ApiError
-from ..protocol.requests import knows
-from .base import StorageCredentialBody, StorageLayoutBody, StorageProfileBody, prefixes_overlap, refuse_changes
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import knows
+from lakewright_sandbox.lakekeeper.storage.base import (
+    StorageCredentialBody,
+    StorageLayoutBody,
+    StorageProfileBody,
+    prefixes_overlap,
+    refuse_changes,
+)
 
 
 class S3ProfileBody(StorageProfileBody):

@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..protocol.clock import new_id
-from ..protocol.errors import ApiError
-from .access import Keys, ObjectStore, StorageAccess, StorageError, WarehouseStorage
-from .profiles import Credential, Profile, open_storage
-from .vending import CredentialVendor, session_policy
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.storage.access import (
+    Keys,
+    ObjectStore,
+    StorageAccess,
+    StorageError,
+    WarehouseStorage,
+)
+from lakewright_sandbox.lakekeeper.storage.profiles import Credential, Profile, open_storage
+from lakewright_sandbox.lakekeeper.storage.vending import CredentialVendor, session_policy
 
 VENDING_CHECKS = ("vended-credentials-issued", "vended-credentials-read-write", "vended-credentials-scope-enforced")
 STORAGE_CHECKS = ("storage-client-initialized", "lakekeeper-read-write", *VENDING_CHECKS, "cleanup")

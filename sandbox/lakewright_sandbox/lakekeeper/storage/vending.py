@@ -8,8 +8,8 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from .access import SESSION_REUSE_SECONDS, Keys, StorageAccess, WarehouseStorage
-from .s3_profile import S3ProfileBody
+from lakewright_sandbox.lakekeeper.storage.access import SESSION_REUSE_SECONDS, Keys, StorageAccess, WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.s3_profile import S3ProfileBody
 
 READ_ACTIONS = ["s3:GetObject", "s3:GetObjectVersion"]
 WRITE_ACTIONS = [

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 
 class LosingTransport(httpx.BaseTransport):

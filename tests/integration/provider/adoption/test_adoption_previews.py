@@ -16,7 +16,7 @@ from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 SOFT = {"type": "soft", "expiration_seconds": 60}
 

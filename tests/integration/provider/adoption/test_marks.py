@@ -22,7 +22,7 @@ from lakewright.ownership.consent import ADOPT
 from lakewright.ownership.mark import OwnershipMark, parse_description
 from lakewright.ownership.record_role import RECORD_ROLE
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.any_server
 

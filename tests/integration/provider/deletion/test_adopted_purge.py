@@ -12,8 +12,8 @@ from lakewright.ownership.mark import STACK_TAG
 from lakewright.ownership.running_stack import run_as_stack
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
 

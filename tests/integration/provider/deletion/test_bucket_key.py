@@ -9,7 +9,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import AwsClient
+from tests.integration.provider.conftest import AwsClient
 
 
 @pytest.fixture

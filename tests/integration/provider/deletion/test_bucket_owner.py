@@ -20,8 +20,8 @@ from lakewright.ownership import running_stack
 from lakewright.ownership.mark import RECORD_TAG, STACK_TAG
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.resource import Props, Resource
 
 REFUSAL = r"the owner of bucket `lake-.*` .* is not known: S3 responded AccessDenied .* Allow `s3:GetBucketTagging`"
 

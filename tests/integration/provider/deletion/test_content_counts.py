@@ -18,7 +18,7 @@ from lakewright_engine.plans.deleted_contents import DeletedContents
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props, Resource, wire
+from tests.integration.provider.resource import Props, Resource, wire
 
 Count = Callable[..., list[DeletedContents]]
 SOFT = {"type": "soft", "expiration_seconds": 86400}

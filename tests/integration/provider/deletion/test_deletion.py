@@ -14,7 +14,7 @@ from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 SOFT = {"type": "soft", "expiration_seconds": 86400}
 

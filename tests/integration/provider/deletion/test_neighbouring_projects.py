@@ -13,8 +13,8 @@ from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
 

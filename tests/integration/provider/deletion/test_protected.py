@@ -13,7 +13,7 @@ from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 Protect = Callable[..., None]
 

@@ -15,8 +15,8 @@ from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
 

@@ -12,8 +12,8 @@ from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 
-from .fault_cases import SECRETS
-from .fault_server import FaultServer, Operator
+from tests.integration.provider.faults.fault_cases import SECRETS
+from tests.integration.provider.faults.fault_server import FaultServer, Operator
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import SelectedStack
 from lakewright_engine.project.project import PulumiProject
 
-from ....command_server import run_command
-from ..resource import Props
-from .found_drift import CHANGED, GONE, TYPES, key_of
-from .random_stack import Declared, Key, Managed, Stack, in_order
+from tests.command_server import run_command
+from tests.integration.provider.faults.found_drift import CHANGED, GONE, TYPES, key_of
+from tests.integration.provider.faults.random_stack import Declared, Key, Managed, Stack, in_order
+from tests.integration.provider.resource import Props
 
 PROGRAM = """
 import json, os, pulumi

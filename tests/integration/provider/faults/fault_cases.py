@@ -33,7 +33,7 @@ from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from pulumi.dynamic import ResourceProvider
 from sqlalchemy import delete, func, select
 
-from ..resource import Props
+from tests.integration.provider.resource import Props
 
 SECRETS = {"TOKEN": "t0ken-value", "KEY_ID": "AKIAXKEYID", "KEY": "s3cret-value", "NEW_KEY": "n3w-s3cret-value"}
 """Environment variables that hold secrets, which no message may contain."""

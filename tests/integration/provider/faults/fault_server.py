@@ -21,8 +21,8 @@ from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase, Server
 from lakewright_sandbox.lakekeeper.fault_injection import Delay
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
-from ..resource import Props
-from .fault_cases import SECRETS
+from tests.integration.provider.faults.fault_cases import SECRETS
+from tests.integration.provider.resource import Props
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 OPERATIONS = ("create", "update", "refresh", "delete")

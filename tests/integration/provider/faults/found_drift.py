@@ -14,8 +14,8 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
 from lakewright_engine.model.resources import ResourceState
 
-from ..resource import wire
-from .random_stack import Declared, Key, Managed, in_order
+from tests.integration.provider.faults.random_stack import Declared, Key, Managed, in_order
+from tests.integration.provider.resource import wire
 
 TYPES = {
     "project": "Project",

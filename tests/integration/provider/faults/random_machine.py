@@ -17,11 +17,11 @@ from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props
-from .fault_cases import access_key, storage
-from .fault_server import Operator
-from .random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
-from .random_tables import AGES, REAL_KEY, real_storage
+from tests.integration.provider.faults.fault_cases import access_key, storage
+from tests.integration.provider.faults.fault_server import Operator
+from tests.integration.provider.faults.random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
+from tests.integration.provider.faults.random_tables import AGES, REAL_KEY, real_storage
+from tests.integration.provider.resource import Props
 
 _tags = count(1)
 

@@ -10,8 +10,8 @@ import httpx
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from pulumi.dynamic import ResourceProvider
 
-from ..resource import Props, Resource
-from . import random_tables
+from tests.integration.provider.faults import random_tables
+from tests.integration.provider.resource import Props, Resource
 
 Key = tuple[str, str]
 """Kind and slot."""

@@ -9,7 +9,7 @@ import boto3
 import httpx
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props
+from tests.integration.provider.resource import Props
 
 BUCKET = "lives"
 ID, NOTE = {"name": "id", "type": "int"}, {"name": "note", "type": "string"}

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .engine_stack import EngineStack
-from .fault_server import FULL, Operator
-from .random_machine import RandomStack
-from .random_stack import in_order
-from .random_tables import make_bucket
+from tests.integration.provider.faults.engine_stack import EngineStack
+from tests.integration.provider.faults.fault_server import FULL, Operator
+from tests.integration.provider.faults.random_machine import RandomStack
+from tests.integration.provider.faults.random_stack import in_order
+from tests.integration.provider.faults.random_tables import make_bucket
 
 SEEDS, CHANGES = (range(12), 8) if FULL else (range(1), 4)
 ENGINES = ["embedded", *([pytest.param("pulumi", marks=pytest.mark.pulumi_cli)] if FULL else [])]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....state_machines import run_state_machine
-from .fault_server import FULL, Operator
-from .found_drift import by_drift, by_preview
-from .random_machine import NAMES, RandomStack
-from .random_stack import Declared
-from .random_tables import make_bucket
+from tests.integration.provider.faults.fault_server import FULL, Operator
+from tests.integration.provider.faults.found_drift import by_drift, by_preview
+from tests.integration.provider.faults.random_machine import NAMES, RandomStack
+from tests.integration.provider.faults.random_stack import Declared
+from tests.integration.provider.faults.random_tables import make_bucket
+from tests.state_machines import run_state_machine
 
 LIVES, STEPS = (100, 40) if FULL else (8, 12)
 

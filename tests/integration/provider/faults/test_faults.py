@@ -12,9 +12,16 @@ from typing import Any
 
 import pytest
 
-from ..resource import Props, Resource, permit_adoption
-from .fault_cases import CASES, Case, World
-from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, Operator, mistakes_of_message
+from tests.integration.provider.faults.fault_cases import CASES, Case, World
+from tests.integration.provider.faults.fault_server import (
+    BRIEFLY,
+    FAULTS,
+    FULL,
+    OPERATIONS,
+    Operator,
+    mistakes_of_message,
+)
+from tests.integration.provider.resource import Props, Resource, permit_adoption
 
 
 class Run:

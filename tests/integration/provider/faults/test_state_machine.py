@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....state_machines import run_state_machine
-from .fault_server import FULL, Operator
-from .random_machine import RandomStack
-from .random_tables import make_bucket
+from tests.integration.provider.faults.fault_server import FULL, Operator
+from tests.integration.provider.faults.random_machine import RandomStack
+from tests.integration.provider.faults.random_tables import make_bucket
+from tests.state_machines import run_state_machine
 
 LIVES, STEPS = (250, 50) if FULL else (10, 15)
 """Some runs end early: on average after 42 of 50 steps."""

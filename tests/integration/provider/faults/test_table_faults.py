@@ -12,8 +12,16 @@ import pytest
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props, Resource, permit_adoption
-from .fault_server import BRIEFLY, FAULTS, FULL, OPERATIONS, FaultServer, Operator, mistakes_of_message
+from tests.integration.provider.faults.fault_server import (
+    BRIEFLY,
+    FAULTS,
+    FULL,
+    OPERATIONS,
+    FaultServer,
+    Operator,
+    mistakes_of_message,
+)
+from tests.integration.provider.resource import Props, Resource, permit_adoption
 
 _names = (f"t{number}" for number in count())
 

@@ -20,8 +20,8 @@ from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 
-from ..ground import KINDS, Ground
-from ..resource import Props, Resource
+from tests.integration.provider.ground import KINDS, Ground
+from tests.integration.provider.resource import Props, Resource
 
 
 def declared(ground: Ground, kind: str, **changes: Any) -> Props:

@@ -11,8 +11,8 @@ from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOwnedError, TargetMissingError
 
-from ..ground import KINDS, Ground
-from ..resource import Props, Resource
+from tests.integration.provider.ground import KINDS, Ground
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture(params=KINDS)

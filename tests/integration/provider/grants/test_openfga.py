@@ -14,8 +14,8 @@ from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.server.project import ProjectProvider
 
-from ..ground import TOKEN, Ground
-from ..resource import Props, Resource
+from tests.integration.provider.ground import TOKEN, Ground
+from tests.integration.provider.resource import Props, Resource
 
 OWNING = {
     "server": "operator",

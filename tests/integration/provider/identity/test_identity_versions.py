@@ -22,8 +22,8 @@ from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..ground import TOKEN, granting_server
-from ..resource import Props, Resource
+from tests.integration.provider.ground import TOKEN, granting_server
+from tests.integration.provider.resource import Props, Resource
 
 StartProject = Callable[[str, str], Props]
 

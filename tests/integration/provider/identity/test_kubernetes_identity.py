@@ -29,7 +29,7 @@ from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 from lakewright_sandbox.tokens.service_accounts import ServiceAccount
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 AUDIENCE = "lakekeeper"
 CLIENT = OAuthClient("ci", "s3cret", audiences=(AUDIENCE,), scopes=())

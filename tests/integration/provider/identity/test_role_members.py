@@ -12,8 +12,8 @@ from lakewright.lakekeeper.api.connection.errors import NotGrantableError, Refus
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 
-from ....real_servers import RealServers, leave_out
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
+from tests.real_servers import RealServers, leave_out
 
 pytestmark = pytest.mark.any_server
 

@@ -19,7 +19,7 @@ from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.any_server
 

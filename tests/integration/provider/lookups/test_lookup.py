@@ -25,7 +25,7 @@ from lakewright.lakekeeper import (
 )
 from lakewright.lakekeeper.api.connection.errors import InvalidLookupError, NothingFoundError, UnreachableError
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from lakewright.lakekeeper import get_table, get_tables, get_view, get_views
 from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.table.resource import TableProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 COLUMNS: list[Props] = [
     {"name": "id", "type": "long", "required": True, "doc": "of the order"},

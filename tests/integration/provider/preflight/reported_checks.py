@@ -8,7 +8,7 @@ from typing import Any
 from lakewright.lakekeeper.preflight import Report, read_reports
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props
+from tests.integration.provider.resource import Props
 
 TAKEN = frozenset({"adopt"})
 """Inputs that `check` refuses when another warehouse has the name."""

@@ -16,9 +16,9 @@ from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse import storage_preflight as storage
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
-from .reported_checks import TAKEN, validated
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.preflight.reported_checks import TAKEN, validated
+from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.since("0.14")  # `test_preflight_versions` covers what older servers cannot check.
 

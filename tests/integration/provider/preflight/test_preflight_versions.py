@@ -19,9 +19,9 @@ from lakewright_sandbox.runtime.state import Sandbox
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from ..old_server import OldServer
-from ..resource import Props, Resource
-from .reported_checks import TAKEN, validated
+from tests.integration.provider.old_server import OldServer
+from tests.integration.provider.preflight.reported_checks import TAKEN, validated
+from tests.integration.provider.resource import Props, Resource
 
 WITHOUT_A_DRY_RUN = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
 

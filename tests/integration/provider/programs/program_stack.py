@@ -10,8 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ....command_server import run_command
-from ..resource import Props
+from tests.command_server import run_command
+from tests.integration.provider.resource import Props
 
 FAILED = range(1, 256)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ....command_server import run_command
+from tests.command_server import run_command
 
 PROGRAM = """
 import os, pulumi

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props
-from .program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.resource import Props
 
 PROGRAM = """
 import json, os, pulumi

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ..resource import Props, Resource
-from .program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.resource import Props, Resource
 
 PROGRAM = """
 import json, os

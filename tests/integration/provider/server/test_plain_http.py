@@ -7,8 +7,8 @@ import pytest
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 
-from ..conftest import TOKEN
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import TOKEN
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.storage.external_id import ExternalIdProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

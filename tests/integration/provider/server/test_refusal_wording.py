@@ -8,7 +8,7 @@ import pytest
 from lakewright_engine import Operation, Result, run
 from lakewright_engine.project.project import PulumiProject
 
-from ..resource import Props
+from tests.integration.provider.resource import Props
 
 PROGRAM = """
 import pulumi

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.ownership.running_stack import run_as_stack
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 PERMISSIONS = "/management/v1/permissions"
 

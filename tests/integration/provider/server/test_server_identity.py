@@ -18,7 +18,7 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from ..old_server import OldServer
-from ..resource import Props, Resource
+from tests.integration.provider.old_server import OldServer
+from tests.integration.provider.resource import Props, Resource
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 

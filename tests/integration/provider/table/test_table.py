@@ -20,7 +20,7 @@ from lakewright.lakekeeper.table.resource import TableProvider
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 COLUMNS: list[Props] = [
     {"name": "id", "type": "int", "required": True, "doc": "of the order"},

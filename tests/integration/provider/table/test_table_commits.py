@@ -12,7 +12,7 @@ from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, Evol
 from lakewright.lakekeeper.table.resource import TableProvider
 from typing_extensions import override
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 COLUMNS: list[Props] = [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}]
 MORE = [*COLUMNS, {"name": "price", "type": "long"}]

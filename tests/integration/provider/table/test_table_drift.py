@@ -16,7 +16,7 @@ from lakewright.lakekeeper.provider.errors import EvolutionRefusedError
 from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..resource import Props, Resource, wire
+from tests.integration.provider.resource import Props, Resource, wire
 
 COLUMNS: list[Props] = [
     {"name": "id", "type": "int", "required": True, "doc": "of the order"},

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from lakewright.cli import main
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 Undrop = Callable[..., tuple[int, str, str]]
 TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"

@@ -12,8 +12,8 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..conftest import AwsClient
-from ..resource import Props, Resource
+from tests.integration.provider.conftest import AwsClient
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

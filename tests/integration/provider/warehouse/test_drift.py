@@ -12,7 +12,7 @@ from lakewright.lakekeeper.warehouse.model import WarehouseArgs
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 ROOT = "/management/v1/warehouse"
 ROLE = "arn:aws:iam::123456789012:role/elsewhere"

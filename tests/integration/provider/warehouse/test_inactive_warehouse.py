@@ -16,7 +16,7 @@ from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 COLUMNS = [{"name": "id", "type": "long"}]
 USER = "oidc~ann"

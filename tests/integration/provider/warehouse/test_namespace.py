@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api.connection.errors import NotEmptyError, Protected
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 AT_ONCE = 4
 """Concurrent calls of an engine in one provider process."""

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.connection.versions import Server
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 ROOT = "/management/v1/warehouse"
 

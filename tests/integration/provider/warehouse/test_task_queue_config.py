@@ -15,7 +15,7 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 FORMER_NAMES = {"soft_deletion": "tabular_expiration"}
 """The releases' name of a queue, which head accepts too."""

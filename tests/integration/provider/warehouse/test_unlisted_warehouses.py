@@ -17,8 +17,8 @@ from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.warehouse.lookup import get_warehouse, get_warehouses
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
-from ..old_server import OldServer
-from ..resource import Props, Resource
+from tests.integration.provider.old_server import OldServer
+from tests.integration.provider.resource import Props, Resource
 
 RELEASES = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
 

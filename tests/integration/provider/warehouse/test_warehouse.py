@@ -11,7 +11,7 @@ from lakewright.lakekeeper.provider.errors import HoldsTablesError, NotOwnedErro
 from lakewright.lakekeeper.provider.inputs import ServerKeeps, Since
 from lakewright.lakekeeper.storage.profiles import S3Profile
 
-from ..resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource
 
 ROOT = "/management/v1/warehouse"
 

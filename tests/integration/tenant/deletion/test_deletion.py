@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ....real_servers import RealServers
-from ....tenant_project import changes_of
+from tests.real_servers import RealServers
+from tests.tenant_project import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from lakewright.ownership.mark import MARK_TAGS
 
-from ....command_server import run_command
-from ....real_servers import RealServers
-from ....tenant_project import changes_of
+from tests.command_server import run_command
+from tests.real_servers import RealServers
+from tests.tenant_project import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,8 +9,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from ....tenant_project import changes_of
-from ..conftest import MakeTenant, Tenant
+from tests.integration.tenant.conftest import MakeTenant, Tenant
+from tests.tenant_project import changes_of
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from .. import faulty_proxy
-from ..conftest import MakeTenant, Tenant
-from ..faulty_proxy import FaultyProxy
+from tests.integration.tenant import faulty_proxy
+from tests.integration.tenant.conftest import MakeTenant, Tenant
+from tests.integration.tenant.faulty_proxy import FaultyProxy
 
 pytestmark = pytest.mark.timeout(300)
 

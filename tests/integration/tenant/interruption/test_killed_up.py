@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ....command_server import run_command
-from ..conftest import PASSPHRASE, MakeTenant, Tenant
+from tests.command_server import run_command
+from tests.integration.tenant.conftest import PASSPHRASE, MakeTenant, Tenant
 
 DRIVER = Path(__file__).with_name("killed_cli.py")
 MOST_CALLS = 60

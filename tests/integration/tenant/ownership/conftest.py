@@ -9,7 +9,7 @@ import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import Tenant
+from tests.integration.tenant.conftest import Tenant
 
 
 @pytest.fixture(scope="package")

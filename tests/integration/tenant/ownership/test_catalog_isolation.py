@@ -14,8 +14,8 @@ from lakewright.environment.unit_identity import find_identity
 from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ..conftest import MakeTenant, Tenant, changes_of
-from .conftest import administrator, role_id_of
+from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+from tests.integration.tenant.ownership.conftest import administrator, role_id_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its identity provider has a client per tenant")]
 

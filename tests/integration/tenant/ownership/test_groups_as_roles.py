@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..conftest import MakeTenant, Tenant, changes_of
-from .conftest import administrator, role_id_of
+from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+from tests.integration.tenant.ownership.conftest import administrator, role_id_of
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its server enforces grants")]
 

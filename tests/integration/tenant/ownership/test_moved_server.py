@@ -13,8 +13,8 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
-from .. import faulty_proxy
-from ..conftest import MakeTenant
+from tests.integration.tenant import faulty_proxy
+from tests.integration.tenant.conftest import MakeTenant
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("moves the environment of a sandbox")]
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ....command_server import run_command
-from ..conftest import MakeTenant, Tenant, make_bucket_and_role
+from tests.command_server import run_command
+from tests.integration.tenant.conftest import MakeTenant, Tenant, make_bucket_and_role
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,8 +14,8 @@ from lakewright.verify.run import VerifyReport
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....tenant_project import Tenant, create_project, tenant_spec
-from ....verifying import verifying
+from tests.tenant_project import Tenant, create_project, tenant_spec
+from tests.verifying import verifying
 
 
 @pytest.fixture(scope="session")

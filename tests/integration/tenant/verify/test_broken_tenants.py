@@ -16,10 +16,10 @@ from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ProbeIdentity
 
-from ....tenant_project import Tenant
-from ....verifying import Verify, broken
-from ....wide_catalog import wide_catalog
-from ..conftest import aws_client
+from tests.integration.tenant.conftest import aws_client
+from tests.tenant_project import Tenant
+from tests.verifying import Verify, broken
+from tests.wide_catalog import wide_catalog
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
 

@@ -18,8 +18,8 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.times import format_time
 
-from ....tenant_project import PASSPHRASE, Tenant
-from .conftest import made_tenant
+from tests.integration.tenant.verify.conftest import made_tenant
+from tests.tenant_project import PASSPHRASE, Tenant
 
 pytestmark = [pytest.mark.xdist_group("data-checks"), pytest.mark.timeout(300)]
 

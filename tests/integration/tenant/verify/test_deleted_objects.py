@@ -12,8 +12,8 @@ import pytest
 from lakewright.cli.app import run
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....tenant_project import PASSPHRASE, Tenant
-from .conftest import made_tenant
+from tests.integration.tenant.verify.conftest import made_tenant
+from tests.tenant_project import PASSPHRASE, Tenant
 
 pytestmark = [pytest.mark.xdist_group("deleted-objects"), pytest.mark.timeout(300)]
 

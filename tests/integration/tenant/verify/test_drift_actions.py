@@ -12,8 +12,8 @@ import pytest
 import yaml
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....tenant_project import Tenant
-from .conftest import made_tenant
+from tests.integration.tenant.verify.conftest import made_tenant
+from tests.tenant_project import Tenant
 
 pytestmark = [pytest.mark.xdist_group("drift-actions"), pytest.mark.timeout(300)]
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from ....matrix_tenant import ALL, Combination, MatrixTenant, aws_client, warehouse_of
-from ....tenant_project import changes_of
+from tests.matrix_tenant import ALL, Combination, MatrixTenant, aws_client, warehouse_of
+from tests.tenant_project import changes_of
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(600)]
 

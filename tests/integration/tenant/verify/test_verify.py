@@ -16,9 +16,9 @@ from lakewright.verify.registry import PROBES
 from lakewright.verify.run import run_probes
 from lakewright.verify.session.stack_warehouses import OtherTenants
 
-from ....tenant_project import Tenant
-from ....verifying import Verify, broken
-from .conftest import rendered
+from tests.integration.tenant.verify.conftest import rendered
+from tests.tenant_project import Tenant
+from tests.verifying import Verify, broken
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
 

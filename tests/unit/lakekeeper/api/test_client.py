@@ -19,7 +19,7 @@ from lakewright.lakekeeper.api.connection.errors import (
 )
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
-from ..scripted_server import OK, QUICK, Answer, Script, refusal
+from tests.unit.lakekeeper.scripted_server import OK, QUICK, Answer, Script, refusal
 
 
 def projects_named(server: ServerRef, *projects: str | None) -> list[str | None]:

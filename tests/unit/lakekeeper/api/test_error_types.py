@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     UnconfirmedError,
 )
 
-from ..scripted_server import OK, Script, refusal
+from tests.unit.lakekeeper.scripted_server import OK, Script, refusal
 
 ACTIONS = ("Warehouse", "Project", "Namespace", "Table", "View", "GenericTable", "Role", "User", "Server")
 

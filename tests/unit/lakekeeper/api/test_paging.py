@@ -7,7 +7,7 @@ import pytest
 from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.connection.paging import pages
 
-from ..scripted_server import Script, refusal
+from tests.unit.lakekeeper.scripted_server import Script, refusal
 
 
 def page(*names: str, **token: str | None) -> httpx.Response:

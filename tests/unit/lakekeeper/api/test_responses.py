@@ -31,7 +31,7 @@ from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import managed_access, permissions, projects, roles, users, warehouses
 
-from ..scripted_server import OK, QUICK, Script, refusal
+from tests.unit.lakekeeper.scripted_server import OK, QUICK, Script, refusal
 
 Handle = Callable[[BaseHTTPRequestHandler], None]
 MEBIBYTE = 1 << 20

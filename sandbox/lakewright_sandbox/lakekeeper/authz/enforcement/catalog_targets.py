@@ -9,11 +9,11 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ....typed.json_values import is_array, is_object
-from ...database.lookups import find_tabular_by_name, parse_namespace, path_key
-from ...database.models import NamespaceRow, WarehouseRow
-from ...server.server import Lakekeeper
-from ..store import Target
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_name, parse_namespace, path_key
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 RequiredAction = tuple[Target, str]
 

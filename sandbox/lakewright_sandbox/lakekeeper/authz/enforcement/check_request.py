@@ -11,17 +11,27 @@ from fastapi import Header, Request
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from ....typed.json_values import is_object
-from ...database.models import RoleRow
-from ...protocol.errors import ApiError
-from ...protocol.requests import Caller
-from ...server.server import Lakekeeper, ProjectId, Server
-from ..caller import ActingCaller, act_as
-from ..rights import Rights
-from ..store import Target
-from .catalog_targets import RequiredAction, catalog_actions, config_actions
-from .management_targets import find_named_object
-from .required_actions import CATALOG_ACTIONS, PATH_ACTIONS, PROJECT_ACTIONS, SERVER_ACTIONS, is_unchecked
+from lakewright_sandbox.lakekeeper.authz.caller import ActingCaller, act_as
+from lakewright_sandbox.lakekeeper.authz.enforcement.catalog_targets import (
+    RequiredAction,
+    catalog_actions,
+    config_actions,
+)
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import find_named_object
+from lakewright_sandbox.lakekeeper.authz.enforcement.required_actions import (
+    CATALOG_ACTIONS,
+    PATH_ACTIONS,
+    PROJECT_ACTIONS,
+    SERVER_ACTIONS,
+    is_unchecked,
+)
+from lakewright_sandbox.lakekeeper.authz.rights import Rights
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.models import RoleRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Caller
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
+from lakewright_sandbox.typed.json_values import is_object
 
 
 async def enforce(

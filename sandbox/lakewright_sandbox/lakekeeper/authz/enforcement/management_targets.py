@@ -9,13 +9,25 @@ from uuid import UUID
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
-from ...database.lookups import find_warehouse
-from ...database.models import NamespaceRow, ProjectRow, RoleRow, TabularRow, TagDefinitionRow
-from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
-from ...protocol.identities import validate_user_id
-from ...protocol.requests import uuid_fault
-from ...server.server import Lakekeeper, ProjectId
-from ..store import Target
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import (
+    NamespaceRow,
+    ProjectRow,
+    RoleRow,
+    TabularRow,
+    TagDefinitionRow,
+)
+from lakewright_sandbox.lakekeeper.protocol.errors import (
+    ApiError,
+    RequestRejectedError,
+    namespace_missing,
+    project_missing,
+    tabular_missing,
+)
+from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
+from lakewright_sandbox.lakekeeper.protocol.requests import uuid_fault
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId
 
 PATHS = {
     "server": "/server",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ....typed.json_values import is_array, is_object
-from ...protocol.errors import ApiError, RequestRejectedError
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, RequestRejectedError
+from lakewright_sandbox.typed.json_values import is_array, is_object
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 Json = dict[str, Any]
 

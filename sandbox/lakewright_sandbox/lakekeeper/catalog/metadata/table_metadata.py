@@ -6,9 +6,9 @@ import gzip
 import json
 from typing import Any
 
-from ...protocol.clock import new_id
-from ...protocol.errors import ApiError
-from .fresh_ids import FreshIds
+from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import FreshIds
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 Json = dict[str, Any]
 

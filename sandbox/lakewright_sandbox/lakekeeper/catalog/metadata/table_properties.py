@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from ...protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 Json = dict[str, Any]
 

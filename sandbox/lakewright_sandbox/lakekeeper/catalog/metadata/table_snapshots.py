@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...protocol.errors import ApiError
-from .table_builder import Json, TableBuilder
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import Json, TableBuilder
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 MAIN = "main"
 REFERENCE_FIELDS = ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")

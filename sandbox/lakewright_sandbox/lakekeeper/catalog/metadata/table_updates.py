@@ -6,12 +6,12 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from ...protocol.errors import ApiError
-from .fresh_ids import field_ids
-from .table_builder import Json, TableBuilder
-from .table_metadata import FIRST_PARTITION_ID
-from .table_properties import check_not_modified, check_not_removed
-from .table_snapshots import SNAPSHOT_UPDATES
+from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import field_ids
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import Json, TableBuilder
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import FIRST_PARTITION_ID
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_properties import check_not_modified, check_not_removed
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_snapshots import SNAPSHOT_UPDATES
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 
 def apply_updates(builder: TableBuilder, updates: list[Json]) -> Json:

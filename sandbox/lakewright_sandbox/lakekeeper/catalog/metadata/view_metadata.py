@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ...protocol.errors import ApiError
-from .fresh_ids import field_ids
+from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import field_ids
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 Json = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from ...protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 
 def parse_deleted_keys(body: str) -> list[str]:

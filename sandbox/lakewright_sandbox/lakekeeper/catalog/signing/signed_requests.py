@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from ...protocol.errors import ApiError
-from ...protocol.requests import Body
-from ...storage.access import WarehouseStorage
-from .delete_objects import parse_deleted_keys
+from lakewright_sandbox.lakekeeper.catalog.signing.delete_objects import parse_deleted_keys
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body
+from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
 
 COPY_SOURCE = "x-amz-copy-source"
 

@@ -13,15 +13,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ....typed.boto import AWSRequest, Credentials, S3SigV4Auth
-from ...authz.store import Target
-from ...database.lookups import find_warehouse
-from ...database.models import TabularRow, WarehouseRow
-from ...protocol.errors import ApiError
-from ...protocol.requests import read_body
-from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server
-from .signed_requests import SignRequest, copy_sources, list_uris
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.catalog.signing.signed_requests import SignRequest, copy_sources, list_uris
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import TabularRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.typed.boto import AWSRequest, Credentials, S3SigV4Auth
 
 # Headers that signing or the client's transport creates.
 DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ...authz.enforcement.management_targets import PATHS, NamedObject
-from ...protocol.identities import Subject, principal_parameters
-from ...protocol.responses import json_response
-from ...server.server import Server
-from .introspection import list_allowed_actions
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import PATHS, NamedObject
+from lakewright_sandbox.lakekeeper.management.access.introspection import list_allowed_actions
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject, principal_parameters
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 router = APIRouter(prefix="/management/v1")
 

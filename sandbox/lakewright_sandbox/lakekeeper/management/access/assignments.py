@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from sqlalchemy.orm import Session
 
-from ...authz.caller import actor
-from ...authz.store import Relation, Target, add_grant, find_grant, remove_grant
-from ...protocol.errors import ApiError
-from ...server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, find_grant, remove_grant
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
 MAX_TUPLES = 100
 BELOW_WAREHOUSE = ("namespace", "table", "view", "generic-table")

@@ -11,21 +11,26 @@ from pydantic import AliasChoices, Field, model_validator
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.actions import ACTIONS
-from ...authz.authorizer_actions import DEPRECATED_ACTIONS
-from ...authz.caller import actor
-from ...authz.store import Target
-from ...database.lookups import find_namespace, find_tabular_by_name, find_warehouse
-from ...database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
-from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, tabular_missing
-from ...protocol.identities import Subject, UserOrRole
-from ...protocol.requests import Body, read_body
-from ...protocol.responses import json_response
-from ...protocol.settings import Settings
-from ...protocol.versions import select_actions
-from ...server.server import Lakekeeper, ProjectId, Server
-from . import assignments
-from .introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
+from lakewright_sandbox.lakekeeper.authz.authorizer_actions import DEPRECATED_ACTIONS
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular_by_name, find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.management.access import assignments
+from lakewright_sandbox.lakekeeper.management.access.introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.protocol.errors import (
+    ApiError,
+    RequestRejectedError,
+    namespace_missing,
+    tabular_missing,
+)
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject, UserOrRole
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import select_actions
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
 
 KINDS = ("server", "project", "warehouse", "namespace", "table", "view")
 MAX_CHECKS = 1000

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy.orm import Session
 
-from ...authz.store import Relation, Target, add_grant, remove_grant
-from ...database.models import NamespaceRow, RoleRow, TabularRow
-from ...database.users import find_user
-from ...protocol.errors import ApiError
-from ...protocol.identities import Subject
-from ...server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, remove_grant
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, RoleRow, TabularRow
+from lakewright_sandbox.lakekeeper.database.users import find_user
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
 DURING = "Error applying grants in catalog"
 

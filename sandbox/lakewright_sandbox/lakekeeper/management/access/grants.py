@@ -13,22 +13,22 @@ from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.actions import READ_GRANTS
-from ...authz.caller import actor
-from ...authz.enforcement.management_targets import PATHS, NamedObject, NamedTarget
-from ...authz.hierarchy import project_above
-from ...authz.privileges import GRANTABLE, grantable_privileges, privilege_to_json
-from ...authz.store import Relation, Target, grants_on, select_grants
-from ...database.models import GrantRow
-from ...protocol.clock import timestamp
-from ...protocol.errors import ApiError
-from ...protocol.identities import Subject, UserOrRole, principal_parameters
-from ...protocol.requests import Body, read_body
-from ...protocol.responses import empty, json_response
-from ...server.paging import AskedPage, ListPage
-from ...server.server import Lakekeeper, ProjectId, Server
-from . import granting
-from .introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.authz.actions import READ_GRANTS
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import PATHS, NamedObject, NamedTarget
+from lakewright_sandbox.lakekeeper.authz.hierarchy import project_above
+from lakewright_sandbox.lakekeeper.authz.privileges import GRANTABLE, grantable_privileges, privilege_to_json
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, grants_on, select_grants
+from lakewright_sandbox.lakekeeper.database.models import GrantRow
+from lakewright_sandbox.lakekeeper.management.access import granting
+from lakewright_sandbox.lakekeeper.management.access.introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.protocol.clock import timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject, UserOrRole, principal_parameters
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage, ListPage
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
 
 MAX_ENTRIES = 100
 MAX_PRIVILEGE = 256

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from ...authz.actions import ACTIONS
-from ...authz.caller import actor
-from ...authz.store import Target
-from ...protocol.errors import ApiError
-from ...protocol.identities import Subject
-from ...protocol.versions import select_actions
-from ...server.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject
+from lakewright_sandbox.lakekeeper.protocol.versions import select_actions
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
 
 def check_inspectable(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> None:

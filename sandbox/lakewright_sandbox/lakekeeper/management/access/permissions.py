@@ -13,19 +13,19 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
-from ...authz.caller import actor
-from ...authz.enforcement.management_targets import NamedObject, NamedTarget
-from ...authz.privileges import list_relations
-from ...authz.rights import EVERYONE
-from ...authz.store import Relation, Target, add_grant, find_grant, grants_on, remove_grant
-from ...protocol.errors import RequestRejectedError
-from ...protocol.identities import Subject, UserOrRole, principal_parameters
-from ...protocol.requests import Body, RawBody, read_body, unknown_variant
-from ...protocol.responses import empty, json_response
-from ...protocol.versions import select_actions
-from ...server.server import Lakekeeper, Server
-from . import assignments as assigning
+from lakewright_sandbox.lakekeeper.authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
+from lakewright_sandbox.lakekeeper.authz.caller import actor
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import NamedObject, NamedTarget
+from lakewright_sandbox.lakekeeper.authz.privileges import list_relations
+from lakewright_sandbox.lakekeeper.authz.rights import EVERYONE
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, find_grant, grants_on, remove_grant
+from lakewright_sandbox.lakekeeper.management.access import assignments as assigning
+from lakewright_sandbox.lakekeeper.protocol.errors import RequestRejectedError
+from lakewright_sandbox.lakekeeper.protocol.identities import Subject, UserOrRole, principal_parameters
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, RawBody, read_body, unknown_variant
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.versions import select_actions
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
 
 router = APIRouter(prefix="/management/v1/permissions")
 

@@ -12,17 +12,17 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.membership import MEMBER, add_members, roles_above, subjects_below
-from ...authz.store import Relation, Target, grants_on, remove_grant, select_grants
-from ...database.models import GrantRow, RoleRow, UserRow
-from ...database.users import find_user, user_missing
-from ...protocol.errors import ApiError
-from ...protocol.identities import RoleId, Subject, UserId, validate_user_id
-from ...protocol.requests import Body, read_body, uuid_fault
-from ...protocol.responses import empty, json_response
-from ...server.paging import AskedPage, ListPage
-from ...server.server import Lakekeeper, ProjectId, Server
-from .roles import find_role, role_ident
+from lakewright_sandbox.lakekeeper.authz.membership import MEMBER, add_members, roles_above, subjects_below
+from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, grants_on, remove_grant, select_grants
+from lakewright_sandbox.lakekeeper.database.models import GrantRow, RoleRow, UserRow
+from lakewright_sandbox.lakekeeper.database.users import find_user, user_missing
+from lakewright_sandbox.lakekeeper.management.identities.roles import find_role, role_ident
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import RoleId, Subject, UserId, validate_user_id
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body, uuid_fault
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage, ListPage
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
 
 MemberType = Literal["user", "role"]
 

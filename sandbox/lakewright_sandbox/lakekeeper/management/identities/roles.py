@@ -14,17 +14,23 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.enforcement.management_targets import role_missing
-from ...authz.store import Target, forget_objects
-from ...database.models import ProjectRow, RoleRow
-from ...protocol.clock import new_id, optional_timestamp, timestamp
-from ...protocol.errors import ApiError
-from ...protocol.requests import Body, knows, read_body
-from ...protocol.responses import empty, json_response
-from ...protocol.settings import Settings
-from ...server.paging import AskedPage
-from ...server.server import ProjectId, Server, validate_project_id
-from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
+from lakewright_sandbox.lakekeeper.authz.enforcement.management_targets import role_missing
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.database.models import ProjectRow, RoleRow
+from lakewright_sandbox.lakekeeper.management.identities.search import (
+    MAX_LENGTH,
+    MAX_RESULTS,
+    Search,
+    trigram_distance,
+    trigrams,
+)
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id, optional_timestamp, timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, knows, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage
+from lakewright_sandbox.lakekeeper.server.server import ProjectId, Server, validate_project_id
 
 OWN_PROVIDER, RESERVED_PROVIDER = "lakekeeper", "system"
 PROVIDER_ID = re.compile(r"[a-z0-9-]+")

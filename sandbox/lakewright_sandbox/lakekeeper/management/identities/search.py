@@ -11,13 +11,13 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ...authz.store import Target
-from ...database.lookups import find_warehouse
-from ...database.models import NamespaceRow, TabularRow
-from ...protocol.errors import ApiError
-from ...protocol.requests import Body, read_body
-from ...protocol.responses import json_response
-from ...server.server import Server
+from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 MAX_LENGTH = 64
 MAX_RESULTS = 10

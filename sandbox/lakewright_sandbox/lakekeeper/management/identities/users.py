@@ -10,16 +10,29 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...authz.store import Target, forget_objects
-from ...database.models import UserRow
-from ...database.users import UserDetails, UserType, find_user, provision, user_missing, user_to_json
-from ...protocol.errors import ApiError
-from ...protocol.identities import UserId, validate_user_id
-from ...protocol.requests import Body, Caller, TokenPrincipal, read_body
-from ...protocol.responses import empty, json_response
-from ...server.paging import AskedPage
-from ...server.server import Server
-from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.database.models import UserRow
+from lakewright_sandbox.lakekeeper.database.users import (
+    UserDetails,
+    UserType,
+    find_user,
+    provision,
+    user_missing,
+    user_to_json,
+)
+from lakewright_sandbox.lakekeeper.management.identities.search import (
+    MAX_LENGTH,
+    MAX_RESULTS,
+    Search,
+    trigram_distance,
+    trigrams,
+)
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import UserId, validate_user_id
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Caller, TokenPrincipal, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.server.paging import AskedPage
+from lakewright_sandbox.lakekeeper.server.server import Server
 
 router = APIRouter(prefix="/management/v1")
 

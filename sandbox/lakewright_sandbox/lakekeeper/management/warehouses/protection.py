@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...database.lookups import find_warehouse
-from ...database.models import NamespaceRow, TabularRow
-from ...protocol.clock import optional_timestamp
-from ...protocol.errors import namespace_missing, tabular_missing
-from ...protocol.requests import read_body
-from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server
-from .warehouses import Protection
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.management.warehouses.warehouses import Protection
+from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import namespace_missing, tabular_missing
+from lakewright_sandbox.lakekeeper.protocol.requests import read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, ValidationInfo, model_validator
 
-from ...database.models import WarehouseRow
-from ...protocol.clock import optional_timestamp
-from ...protocol.errors import ApiError
-from ...protocol.requests import Body, knows
-from ...protocol.versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, select_fields
-from ...server.server import validate_project_id
-from ...storage.profiles import AnyCredential, AnyProfile, credential_kind
+from lakewright_sandbox.lakekeeper.database.models import WarehouseRow
+from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, knows
+from lakewright_sandbox.lakekeeper.protocol.versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, select_fields
+from lakewright_sandbox.lakekeeper.server.server import validate_project_id
+from lakewright_sandbox.lakekeeper.storage.profiles import AnyCredential, AnyProfile, credential_kind
 
 ALL_FORMAT_VERSIONS = [1, 2, 3]
 

@@ -11,14 +11,22 @@ from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ...database.lookups import find_warehouse
-from ...database.models import SecretRow, WarehouseRow
-from ...protocol.clock import new_id
-from ...protocol.errors import ApiError
-from ...protocol.requests import Body, read_body
-from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server
-from ...storage.profiles import (
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
+    DeleteProfile,
+    FormatVersionPolicy,
+    check_format_versions,
+    check_name,
+    warehouse_to_json,
+)
+from lakewright_sandbox.lakekeeper.management.warehouses.warehouses import check_managed
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.lakekeeper.storage.profiles import (
     AnyCredential,
     AnyProfile,
     Credential,
@@ -27,9 +35,7 @@ from ...storage.profiles import (
     load_profile,
     update_profile,
 )
-from ...storage.validation import raise_failed
-from .schemas import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, warehouse_to_json
-from .warehouses import check_managed
+from lakewright_sandbox.lakekeeper.storage.validation import raise_failed
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 

@@ -9,17 +9,28 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ...database.lookups import find_warehouse
-from ...database.models import SecretRow, WarehouseRow
-from ...protocol.errors import ApiError
-from ...protocol.requests import read_body
-from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, ProjectId, Server
-from ...storage.profiles import Credential, Profile, apply_credential, load_credential, load_profile, update_profile
-from ...storage.validation import STORAGE_CHECKS, StorageCheck, attempt, report
-from .schemas import CreateWarehouse, check_format_versions, check_name
-from .updates import UpdateCredential, UpdateStorage
-from .warehouses import check_managed, check_overlap
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
+    CreateWarehouse,
+    check_format_versions,
+    check_name,
+)
+from lakewright_sandbox.lakekeeper.management.warehouses.updates import UpdateCredential, UpdateStorage
+from lakewright_sandbox.lakekeeper.management.warehouses.warehouses import check_managed, check_overlap
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.requests import read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import json_response
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
+from lakewright_sandbox.lakekeeper.storage.profiles import (
+    Credential,
+    Profile,
+    apply_credential,
+    load_credential,
+    load_profile,
+    update_profile,
+)
+from lakewright_sandbox.lakekeeper.storage.validation import STORAGE_CHECKS, StorageCheck, attempt, report
 
 ONLY_UPDATE = "Only applies when updating an existing warehouse."
 ONLY_CREATE = "Only applies when creating a warehouse."

@@ -11,19 +11,32 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ...authz.store import Target, forget_objects
-from ...database.lookups import find_warehouse
-from ...database.models import ACTIVE_TASK, NamespaceRow, ProjectRow, SecretRow, TabularRow, TaskRow, WarehouseRow
-from ...database.statistics import take_statistics
-from ...protocol.clock import new_id, timestamp
-from ...protocol.errors import ApiError, RequestRejectedError
-from ...protocol.requests import Body, Flag, read_body
-from ...protocol.responses import empty, json_response
-from ...protocol.versions import queue_name
-from ...server.server import Lakekeeper, ProjectId, Server
-from ...storage.profiles import Profile, apply_credential, load_profile, profiles_overlap
-from ...storage.validation import raise_failed
-from .schemas import CreateWarehouse, check_format_versions, check_name, warehouse_to_json
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import (
+    ACTIVE_TASK,
+    NamespaceRow,
+    ProjectRow,
+    SecretRow,
+    TabularRow,
+    TaskRow,
+    WarehouseRow,
+)
+from lakewright_sandbox.lakekeeper.database.statistics import take_statistics
+from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
+    CreateWarehouse,
+    check_format_versions,
+    check_name,
+    warehouse_to_json,
+)
+from lakewright_sandbox.lakekeeper.protocol.clock import new_id, timestamp
+from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, RequestRejectedError
+from lakewright_sandbox.lakekeeper.protocol.requests import Body, Flag, read_body
+from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
+from lakewright_sandbox.lakekeeper.protocol.versions import queue_name
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, Server
+from lakewright_sandbox.lakekeeper.storage.profiles import Profile, apply_credential, load_profile, profiles_overlap
+from lakewright_sandbox.lakekeeper.storage.validation import raise_failed
 
 router = APIRouter(prefix="/management/v1")
 
