@@ -126,6 +126,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("sandbox_version", since.args, indirect=True, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     no_pulumi = shutil.which("pulumi") is None
     on_real_servers = REAL is not None

@@ -1,0 +1,20 @@
+"""Under pytest-xdist, a group of tests runs in one worker, with the group's name after the name of each test."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def expect_group(request: pytest.FixtureRequest, group: str) -> None:
+    suffix = f"@{group}" if request.config.getoption("loadgroup", default=False) else ""
+    assert request.node.nodeid == f"tests/unit/{request.path.name}::{request.function.__name__}{suffix}"
+
+
+@pytest.mark.xdist_group("named")
+def test_marked_tests_are_grouped(request: pytest.FixtureRequest) -> None:
+    expect_group(request, "named")
+
+
+@pytest.mark.spark
+def test_spark_tests_are_grouped(request: pytest.FixtureRequest) -> None:
+    expect_group(request, "spark")
