@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 from lakewright_spark.session.builder import SMALL_JVM
+from waiting import wait_until
 
 SMALL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
@@ -106,11 +107,11 @@ def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -
 
 
 def _wait_for_log(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
-    """Wait until the log matches and return the first group; pytest's timeout bounds the wait."""
-    while process.poll() is None:
-        if found := re.search(pattern, log.read_text()):
-            return found[1]
-    raise AssertionError(log.read_text()[-3000:])
+    """Wait until the log matches and return the first group."""
+    wait_until(lambda: process.poll() is not None or re.search(pattern, log.read_text()))
+    match = re.search(pattern, log.read_text())
+    assert match, log.read_text()[-3000:]
+    return match[1]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ import pyspark
 from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS
 from lakewright_spark.session import jars
 from lakewright_spark.session.builder import SMALL_JOB
+from waiting import wait_until
 
 
 @contextmanager
@@ -31,12 +32,14 @@ def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Itera
     with (folder / "server.log").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            while server.poll() is None:  # pytest's timeout bounds the wait
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
+            wait_until(lambda: server.poll() is not None or _accepts(port))
             assert server.poll() is None, (folder / "server.log").read_text()[-3000:]
             yield f"sc://127.0.0.1:{port}"
         finally:
             server.terminate()
             server.wait()
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from lakewright_spark.session import jars
+from waiting import wait_until
 
 PORT_VARIABLE = "LAKEWRIGHT_CONNECT_PORT"
 """Chooses the port where several units share a machine's network."""
@@ -99,8 +100,7 @@ class UnitPod:
         with self.log.open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            while process.poll() is None and not _accepts(port):  # pytest's timeout bounds the wait
-                pass
+            wait_until(lambda: process.poll() is not None or _accepts(port))
             assert process.poll() is None, self.log.read_text()[-3000:]
             yield process, port
         finally:

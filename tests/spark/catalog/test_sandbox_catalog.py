@@ -15,6 +15,7 @@ from lakewright_spark.session.builder import SMALL_JOB
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
+from waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -322,8 +323,8 @@ def _warehouses(server: httpx.Client, project: str) -> list[dict[str, Any]]:
 
 
 def _wait_for_purges(server: httpx.Client, project: str) -> None:
-    """Wait for the catalog's background purge; pytest's timeout bounds the wait."""
+    """Wait for the catalog's background purge."""
     open_states = {"status": ["SCHEDULED", "RUNNING"]}
     for warehouse in _warehouses(server, project):
-        while server.post(f"/management/v1/warehouse/{warehouse['id']}/task/list", json=open_states).json()["tasks"]:
-            pass
+        tasks = f"/management/v1/warehouse/{warehouse['id']}/task/list"
+        wait_until(lambda tasks=tasks: not server.post(tasks, json=open_states).json()["tasks"])

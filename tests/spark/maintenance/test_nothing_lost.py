@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.policies.model import JOBS, JobName
+from waiting import wait_until
 
 from tests.spark.maintenance.conftest import DAY, Maintained
 from tests.spark.maintenance.table_history import MEANWHILE, STEPS, FileComparison, TableHistory
@@ -83,8 +84,7 @@ def test_referenced_files_are_never_changed(
 
     # Files written from now on are younger than the minimum age; stores report ages in whole seconds.
     floor = math.ceil(time.time())
-    while time.time() < floor:
-        pass
+    wait_until(lambda: time.time() >= floor)
     table.now = datetime.fromtimestamp(floor, UTC) + DAY
     history.begin()  # stays open during all jobs of the first day
     watch.look()

@@ -26,6 +26,7 @@ from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.writer import ResultWriter
 from typer.testing import CliRunner
+from waiting import wait_until
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
@@ -283,6 +284,6 @@ def test_drop_purges_but_keeps_a_new_table_of_that_name(
     assert drops
     assert all(line.lower().endswith("?purgerequested=true") for line in drops)
     tasks = f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse/{config.warehouses[0].id}/task/list"
-    while httpx.post(tasks, json={"status": ["SCHEDULED", "RUNNING"]}, timeout=60).json()["tasks"]:
-        pass  # the server purges in the background
+    open_states = {"status": ["SCHEDULED", "RUNNING"]}  # the server purges in the background
+    wait_until(lambda: not httpx.post(tasks, json=open_states, timeout=60).json()["tasks"])
     assert ResultReader(catalog_config).read_all(uri)["n"].to_pylist() == [2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -27,6 +26,7 @@ from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.writer import EVERY_BATCH, LEAD_SECONDS, CommitInterval, ResultWriter, refresh_credentials
+from waiting import wait_until
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 ROWS = [(number, f"row {number}") for number in range(10)]
@@ -85,9 +85,7 @@ def test_rows_are_committed_after_the_interval(
     slow = writer_with(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
     with slow.stream(uri, SCHEMA) as stream:
         stream.append(ROWS[0])
-        deadline = time.monotonic() + 30
-        while reader.count(uri) == 0:  # no other row is added and nothing is flushed
-            assert time.monotonic() < deadline
+        wait_until(lambda: reader.count(uri), seconds=30)  # no other row is added and nothing is flushed
     assert reader.count(uri) == 1
 
 

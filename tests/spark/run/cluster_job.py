@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 from lakewright_spark.run.context import current
 from pyspark.sql import functions as f
@@ -44,6 +45,7 @@ def kill_in_the_middle():
                 os.killpg(worker, signal.SIGKILL)
                 report["killed_after"] = [info.numCompletedTasks, info.numTasks]
                 return
+        time.sleep(0.02)
 
 
 killer = threading.Thread(target=kill_in_the_middle, daemon=True)

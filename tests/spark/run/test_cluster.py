@@ -92,6 +92,7 @@ uri = run.write("Long-1", run.spark.range(0, 1000, 1, 4))
 until = time.monotonic() + {LIFETIME} * 1.2
 while time.monotonic() < until:
     assert run.read(uri).selectExpr("sum(id)").collect()[0][0] == 499500
+    time.sleep(1)
 print("still here")
 """
 

@@ -24,9 +24,9 @@ from typing_extensions import override
 WORKFLOW = 31
 
 WAIT_FOR_FILE = """
-import pathlib, sys
+import pathlib, sys, time
 while not pathlib.Path(sys.argv[1]).exists():
-    pass
+    time.sleep(0.05)
 print("done")
 """
 

@@ -37,6 +37,7 @@ uri = run.write("Numbers-1", run.spark.range(100))
 until = time.monotonic() + {LIFETIME} * 1.2
 while time.monotonic() < until:  # with the same session, after its first token expired
     assert run.read(uri).count() == 100
+    time.sleep(1)
 print("still here")
 """
 

@@ -16,6 +16,7 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
+from waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.stand_in("plays an identity provider")]
 
@@ -160,6 +161,5 @@ def test_only_references_are_accepted(reference: str, jvm: Any, provider: Identi
 
 
 def wait_for_another(session: Session, first: str) -> None:
-    """Ask until the token is another one; pytest's timeout bounds the wait."""
-    while session.authorization() == first:
-        pass
+    """Ask until the token is another one."""
+    wait_until(lambda: session.authorization() != first)
