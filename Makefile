@@ -50,7 +50,7 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
   optional_step() { "$$@" || { code=$$?; [ $$code -eq 5 ] || [ $$code -le $$worst ] || worst=$$code; }; }
 # In `optional_step`, 5 is no failure: ARGS select none of the step's tests.
 
-test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
+test: $(READY)  ## Run all tests; tests of the Pulumi CLI are skipped if it is not on the PATH
 	@$(RUN_STEPS); optional_step pytest $(UNIT_SUITE) $(ARGS); \
 	  step pytest -n 2 --dist loadgroup $(ARGS); exit $$worst
 

@@ -1,7 +1,8 @@
 """Many tenants, made cheaply and honestly: one real `up`, then the same objects by the server's API.
 
-The state of each further tenant is that of the first one, with its names and ids replaced. The benchmark proves that
-this is what an `up` of each would have left: drift finds no difference, and `preview --refresh` of samples is empty.
+The state of each further tenant is a copy of the first tenant's state, with its names and ids replaced. The benchmark
+proves that this is what an `up` of each would have left: drift finds no difference, and `preview --refresh` of samples
+is empty.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class FleetTenants:
         return self._post("/management/v1/warehouse", body, project=name)["warehouse-id"]
 
     def _copy_table(self, table: Json, warehouse: str) -> dict[str, str]:
-        """Make a table from the metadata of the first tenant's. Return the new values by the former ones."""
+        """Make a table from the metadata of the first tenant's table. Return the new values by the former values."""
         inputs, outputs = table["inputs"], table["outputs"]
         path = f"namespaces/{inputs['namespace'].replace('.', '%1F')}/tables"
         loaded = self.http.get(f"/catalog/v1/{inputs['warehouse_id']}/{path}/{inputs['name']}").raise_for_status()
@@ -182,7 +183,7 @@ class FleetTenants:
         return {storage: role["Role"]["Arn"] for storage, role in made.items()}
 
     def _limit(self, storage: str, prefix: str) -> None:
-        """Limit a role to a key prefix; an empty one is the whole bucket."""
+        """Limit a role to a key prefix; an empty prefix is the whole bucket."""
         policy: Any = access_policy(BUCKET, prefix or "PREFIX", region=self._ground.sandbox["aws"]["region"])
         text = json.dumps(policy) if prefix else json.dumps(policy).replace("PREFIX/", "").replace("PREFIX", "")
         self._iam.put_role_policy(RoleName=f"fleet-{storage}", PolicyName="lakewright", PolicyDocument=text)

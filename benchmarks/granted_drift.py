@@ -1,7 +1,7 @@
 """Drift and `verify` of tenants with units, members and grants, and one stack's drift in a warm process.
 
 All goals are ratios of times of this run, which other work on the machine changes alike. DELAY makes responses as slow
-as those of servers in a network.
+as responses of servers in a network.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _warm_rows(ground: Ground) -> Iterator[Row]:
         warm.append(timed(lambda: ground.run(warm_up, environment)))
         cold.append(timed(lambda: ground.run(warm_up, {"LAKEWRIGHT_WARM": "0"})))
     yield Row("drift of the demo's stack, warm", min(warm), WARM_SECONDS, 1.0, note="reference: the goal")
-    yield Row("the same beside a cold one", min(warm), min(cold), None, note="reference: without a warm process")
+    yield Row("the same beside a cold run", min(warm), min(cold), None, note="reference: without a warm process")
 
 
 def _drift(project: PulumiProject) -> DriftReport:

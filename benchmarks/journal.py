@@ -29,7 +29,7 @@ def measure(_ground: Ground | None = None) -> list[Row]:
         few, many = (min(_time(count) for _ in range(TIMES)) for count in (FEW, MANY))
     finally:
         gc.set_threshold(*before)
-    note = f"steps, updates and deletions of {MANY:,} resources; reference: {MANY // FEW} times those of {FEW:,}"
+    note = f"steps, updates and deletions of {MANY:,} resources; reference: {MANY // FEW} times the steps of {FEW:,}"
     return [Row("journal", many, few * MANY / FEW, TARGET, note=note)]
 
 

@@ -108,7 +108,7 @@ def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Seconds of a process, and those without the jobs that have no procedure."""
+    """Seconds of a process, and its seconds without the jobs that have no procedure."""
 
     whole: float
     procedures: float
@@ -152,7 +152,7 @@ def _session(config: CatalogConfig) -> Iterator[SparkSession]:
 
 
 def _ours(config: CatalogConfig) -> float:
-    """Run the jobs with procedures, then the others; return the seconds of the latter."""
+    """Run the jobs with procedures, then the other jobs; return the seconds of the latter."""
 
     def run(jobs: Sequence[JobName]) -> MaintenanceOutcome:
         return MaintenanceRunner(

@@ -1,4 +1,4 @@
-"""HTTP calls: record those of an action, and repeat them bare, with as many at the same time."""
+"""Record the HTTP calls of an action, and repeat them bare, with as many at the same time."""
 
 # botocore carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false

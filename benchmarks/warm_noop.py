@@ -31,12 +31,12 @@ def measure(ground: Ground) -> list[Row]:
                 cli.append(timed(lambda: _run_cli(ground, plugins.attached)))
     rows = [
         Row("no-op of the demo's stack, warm", min(warm), LIMIT_SECONDS, 1.0, note="reference: the limit"),
-        Row("the same beside a cold one", min(warm), min(cold), None, note="reference: without a warm process"),
+        Row("the same beside a cold run", min(warm), min(cold), None, note="reference: without a warm process"),
     ]
     if cli:
         rows += [
             Row("the same beside the Pulumi CLI", min(warm), min(cli), None, note="its plugins run already"),
-            Row("a cold one beside the Pulumi CLI", min(cold), min(cli), None, note="its plugins run already"),
+            Row("a cold run beside the Pulumi CLI", min(cold), min(cli), None, note="its plugins run already"),
         ]
     return rows
 

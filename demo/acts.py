@@ -14,7 +14,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from demo.stage import STACK, DemoError, Stage
 
 DROPPED = "operator-port-state"
-"""A namespace that stays empty, so a user could drop it by mistake."""
+"""A namespace that remains empty, so a user could drop it by mistake."""
 ON_STACK = ("--stack", STACK, "--engine", "embedded")
 """The engine that needs no installation, so that every run of the demo is the same."""
 SOFT_DELETE_DAYS = 1
@@ -88,7 +88,7 @@ def heal(stage: Stage) -> None:
     """Apply the stack and expect no drift afterwards."""
     stage.run("lakewright", "up", *ON_STACK, "--yes", "--refresh")
     stage.run("lakewright", "preview", *ON_STACK, "--refresh", "--expect-no-changes")
-    stage.say_done("What is declared is what is there.")
+    stage.say_done("The live objects are as declared.")
 
 
 def changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Totals:
-    """What every result must add up to."""
+    """Totals that every result must have."""
 
     flights: int
     cancelled: int
@@ -40,7 +40,7 @@ class Totals:
 
 
 def installed_files() -> Path:
-    """Where the package keeps its files. It is not imported: it needs pkg_resources, which is gone."""
+    """Return the folder of the package's files. An import of the package needs pkg_resources, which was removed."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:

@@ -92,7 +92,7 @@ class Stage:
         self.times[title] = time.monotonic() - began
 
     def run(self, *words: str, log: Path | None = None) -> None:
-        """Run a command and print its output; its stderr goes to `log`, if given. Raise DemoError if it fails."""
+        """Run a command and print its output; its stderr is written to `log`, if given. Raise DemoError if it fails."""
         self.console.print(
             f"[bold]$ {shlex.join(word.removeprefix(f'{REPOSITORY}/') for word in words)}", soft_wrap=True
         )

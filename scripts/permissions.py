@@ -1,6 +1,6 @@
 """Writes docs/permissions.md: the permission matrix of every role on AWS, evaluated from its documents. `make docs`.
 
-The documents are those that stacks make; the evaluation is the sandbox's. Tests compare the page with the evaluation
+Stacks make the documents, and the sandbox evaluates them. Tests compare the page with the evaluation
 and with calls, and remove each statement to see that the matrix changes.
 """
 

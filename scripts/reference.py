@@ -1,7 +1,7 @@
 """Writes docs/reference/ from the resources' models: `make docs`.
 
 A resource's page has its example out of docs/examples/, every property with what a change of it does, and its outputs.
-What a property means is the text below its field.
+The text below a field describes the property.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _adoption(model: type[BaseModel] | None, key: tuple[str, ...]) -> str:
 
 
 def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Group]:
-    """A model's own properties first, then those of the models within it."""
+    """Return a model's own properties, then the properties of the models within it."""
     texts = read_texts(model)
     fields = {name: field for name, field in model.model_fields.items() if name not in _own(model)}
     properties = [
@@ -204,7 +204,7 @@ def _change(field: Any, *, nested: bool) -> str:
 
 
 def read_texts(model: type) -> dict[str, str]:
-    """The text below each field, those of base classes too."""
+    """Return the text below each field, including fields of base classes."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base.__module__.startswith("lakewright"):

@@ -30,7 +30,7 @@ if [ "$status" -eq 3 ]; then
   status=0
   scripts/uv.sh --version >/dev/null || status=$?
 fi
-[ "$status" -eq 0 ] || fail "no uv to go on with: see the reason above."
+[ "$status" -eq 0 ] || fail "uv is missing: see the reason above."
 
 say "installing the locked packages into .venv"
 [ -x .venv/bin/python ] || scripts/uv.sh venv --quiet --python "$(python3 -c 'import sys; print(sys.executable)')" .venv

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make sure that a program of the system is there, which the tests start: system_program.sh PROGRAM DEBIAN_PACKAGE
+# Make sure that a program of the system is installed, which the tests start: system_program.sh PROGRAM DEBIAN_PACKAGE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/apt.sh

@@ -95,6 +95,7 @@ _CLAUSE_OPENING = re.compile(
     re.MULTILINE,
 )
 _CODE_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+_CODE_SPAN = re.compile(r"`[^`\n]+`")
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -134,7 +135,7 @@ def check_openings(text: str, line: int = 1) -> Iterator[Hit]:
 
 def check_phrases(text: str, line: int = 1) -> Iterator[Hit]:
     """Yield the phrases of a text that stand for a noun or replace a plain verb."""
-    flat = text.replace("\n", " ")
+    flat = _CODE_SPAN.sub(lambda span: "`" * len(span[0]), text).replace("\n", " ")
     for match in _PHRASE.finditer(flat):
         instead = list(PHRASES.values())[int(str(match.lastgroup)[1:])]
         yield Hit(line + text.count("\n", 0, match.start()), f"{match[0]!r}: write {instead}")

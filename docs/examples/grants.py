@@ -1,4 +1,4 @@
-"""All grants on a warehouse: other grants are removed, except those of the creator."""
+"""All grants on a warehouse: other grants are removed, except the creator's grants."""
 
 from lakewright.lakekeeper import Grants
 

@@ -340,7 +340,7 @@ class _Run:
         result = Result(0, _outputs(resources), dict(events.changes), events.messages)
         result.is_interrupted = self._is_interrupted
         if self._is_interrupted and self._declarations.exists():
-            lines = self._declarations.read_text(encoding="utf-8").split("\n")[:-1]  # the last one may be incomplete
+            lines = self._declarations.read_text(encoding="utf-8").split("\n")[:-1]  # the last line may be incomplete
             result.declared_resources = [(kind, name) for kind, name in map(json.loads, lines)]
         if deployment.failed:
             result.exit = 1

@@ -44,7 +44,7 @@ class ObjectReader:
         self._resources = ExitStack()
         self._registry: Registry | None = None
         self._shared: dict[str, ResourceState] = {}
-        """Provider resources by type and configuration: the first one serves all."""
+        """Provider resources by type and configuration. Resources with an equal configuration share one provider."""
 
     def __enter__(self) -> Self:
         """Return the reader."""

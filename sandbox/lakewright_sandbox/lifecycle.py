@@ -309,4 +309,4 @@ def _purge(layout: Layout) -> None:
     for folder in (layout.logs, layout.clients, layout.store):
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
-        layout.root.rmdir()  # stays if there are other files in it
+        layout.root.rmdir()  # fails if other files are in it

@@ -29,6 +29,6 @@ def format_usage_error(error: Exception) -> str | None:
 
 
 def _suggest_option(error: Exception) -> str:
-    """Return the option that is most like an unknown one; empty for other errors."""
+    """Return the option that is most like an unknown option; empty for other errors."""
     possibilities: list[str] = getattr(error, "possibilities", None) or []
     return "".join(get_close_matches(str(getattr(error, "option_name", "")), possibilities, 1))

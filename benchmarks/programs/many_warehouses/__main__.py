@@ -1,4 +1,4 @@
-"""100 warehouses with 3 namespaces each, in a project and a bucket that are there."""
+"""100 warehouses with 3 namespaces each, in an existing project and bucket."""
 
 import pulumi
 from lakewright.lakekeeper import Namespace, Warehouse

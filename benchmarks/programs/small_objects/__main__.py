@@ -1,4 +1,4 @@
-"""100 projects, and 200 namespaces in a warehouse that is there."""
+"""100 projects, and 200 namespaces in an existing warehouse."""
 
 import pulumi
 from lakewright.lakekeeper import Namespace, Project

@@ -48,7 +48,7 @@ class AccessRole(pulumi.ComponentResource):
 
         Args:
             name: Name of the component.
-            role: Name of the IAM role. It stays when the component is renamed.
+            role: Name of the IAM role. It is kept when the component is renamed.
             path: IAM path of the role, which cannot change.
             description: Description of the role.
             trust: Trust policy.
@@ -56,7 +56,7 @@ class AccessRole(pulumi.ComponentResource):
             session_seconds: Longest session that the role must allow; None for IAM's default of an hour.
             permissions_boundary: ARN of the managed policy that limits the role.
             tags: Tags of the role.
-            retain: Whether the role stays when the stack is destroyed.
+            retain: Whether the role is kept when the stack is destroyed.
             after: Resources that are made first.
             existing: Name of a role to adopt; None to make one.
             renamed_from: Earlier name of the component.

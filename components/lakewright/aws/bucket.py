@@ -68,7 +68,7 @@ class TenantBucket(pulumi.ComponentResource):
             tags: Tags of bucket and key.
             record: The tenant's record, whose mark the bucket gets.
             own_bucket: The fields of `OwnBucket`.
-            kept: Warehouses whose data stays in the bucket.
+            kept: Warehouses whose data is kept in the bucket.
             lifecycles: Key prefixes in the bucket, each with its lifecycle if it has one.
             after: Resources that are made first.
             existing: Where to look for an existing bucket and key to adopt; None to adopt nothing.
@@ -103,7 +103,7 @@ class TenantBucket(pulumi.ComponentResource):
             opts=of_key,
         )
         # The bucket is deleted before the key, and both after what uses them.
-        # Requests to the bucket are logged until it is gone, so the bucket of the logs is deleted last.
+        # Requests to the bucket are logged until it is deleted, so the bucket of the logs is deleted last.
         logged = self._log_access(
             name,
             storage,
@@ -170,7 +170,7 @@ class TenantBucket(pulumi.ComponentResource):
             bucket=bucket.bucket,
             target_bucket=log_bucket.bucket if log_bucket else logs.bucket,
             target_prefix=log_prefix(logs, storage.bucket),
-            # Without `access_logs` in the spec, the bucket stays and its logs end.
+            # Without `access_logs` in the spec, the bucket is kept and its logs end.
             opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=False)),
         )
         return [log_bucket] if log_bucket else []
@@ -196,7 +196,7 @@ class TenantBucket(pulumi.ComponentResource):
                 # Each bucket has its own key, so that removing another bucket never deletes the key of these objects.
                 of_bucket = f"{name}-{storage.bucket}"
                 opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)]))
-                # Without a key policy, the account's IAM policies apply, such as those of the warehouses' roles.
+                # Without a key policy, the account's IAM policies apply, such as the policies of the warehouses' roles.
                 key = kms.Key(
                     of_bucket,
                     description=describe_key(storage.bucket),

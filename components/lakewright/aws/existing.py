@@ -1,4 +1,4 @@
-"""Look up existing AWS objects: those that a tenant with `adopt` takes over, and those that a spec refers to."""
+"""Look up existing AWS objects that a tenant with `adopt` takes over, or that a spec refers to."""
 
 # boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false

@@ -61,6 +61,6 @@ def _find_missing(spec: TenantSpec, platform: Platform) -> Iterator[Problem]:
             if aws.lacks_principal(principal.principal_arn):
                 yield Problem(
                     f"warehouses.{index}.{key}.principal_arn",
-                    "expected a user or role that exists: IAM refuses a role that trusts another one",
+                    "expected a user or role that exists: IAM refuses a role that trusts a missing user or role",
                     principal.principal_arn,
                 )

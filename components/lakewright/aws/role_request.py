@@ -79,7 +79,7 @@ def permission_policy(
 ) -> Policy:
     """Return the policy of access to several key prefixes of a bucket.
 
-    Without `may_delete`, objects cannot be deleted, except those that Lakekeeper writes to validate the storage.
+    Without `may_delete`, objects cannot be deleted, except objects that Lakekeeper writes to validate the storage.
     """
     policies = [access_policy(bucket, prefix, kms_key_arn, region=region) for prefix in key_prefixes]
     merged = _merge(policies)

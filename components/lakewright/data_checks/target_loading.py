@@ -1,4 +1,4 @@
-"""Read the specs and environments of stacks whose checks are evaluated. One that is invalid hides no other."""
+"""Read the specs and environments of stacks whose checks are evaluated. An invalid spec hides no other spec."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check_targets(
     project: PulumiProject, selected: Sequence[SelectedStack]
 ) -> tuple[list[CheckTarget], list[StackChecks]]:
-    """Return the tenants that have checks, and a result with the problem of each one that cannot be read."""
+    """Return the tenants that have checks, and a result with the problem of each tenant that cannot be read."""
     targets: list[CheckTarget] = []
     unreadable: list[StackChecks] = []
     for stack in selected:

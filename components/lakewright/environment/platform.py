@@ -78,7 +78,7 @@ class Platform:
         raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", NO_PRINCIPAL)])
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
-        """Return the tags of AWS objects: those of tenant and environment, and two of the toolkit."""
+        """Return the tags of AWS objects: the tags of tenant and environment, and two tags of the toolkit."""
         toolkit_tags = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
         return {**spec.labels, **self.environment.aws.tags, **toolkit_tags}
 

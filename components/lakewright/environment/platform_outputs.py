@@ -52,7 +52,7 @@ class PlatformOutputs(StrictModel):
 
 
 def parse_platform_outputs(outputs: Any, stack: str) -> PlatformOutputs:
-    """Return the outputs of a platform stack. Raises SpecError if it has none, or those of another version."""
+    """Return the outputs of a platform stack. Raises SpecError if it has no outputs, or outputs of another version."""
     try:
         return PlatformOutputs.model_validate(outputs)
     except ValidationError as error:

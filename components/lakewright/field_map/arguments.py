@@ -12,7 +12,7 @@ from lakewright.field_map.marks import Sets, list_marked_fields
 def build_args(section: BaseModel) -> dict[str, Any]:
     """Return the arguments that the fields of a section set, nested as the properties are; only what is set.
 
-    Fields that set the same property set its entries: a later field overrides an earlier one.
+    Fields that set the same property set its entries: a later field overrides an earlier field.
 
     >>> from lakewright.spec.warehouse import WarehouseSpec
     >>> build_args(WarehouseSpec(name="main", soft_delete_days=1))["delete_profile"]

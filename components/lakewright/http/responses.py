@@ -13,7 +13,7 @@ from lakewright.errors import LakewrightError
 
 MEBIBYTE = 1 << 20
 ENCODINGS = "gzip"
-"""The encoding that requests accept. It is the only one with a decoder here that stops at a size."""
+"""The encoding that requests accept. No other encoding has a decoder here that stops at a size."""
 
 
 class UnusableResponseError(LakewrightError):

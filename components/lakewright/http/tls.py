@@ -1,4 +1,4 @@
-"""Trusted certificate authorities: those of the system, and those of `ca_bundle`."""
+"""Trusted certificate authorities: the system's authorities, and the authorities in `ca_bundle`."""
 
 import ssl
 

@@ -17,7 +17,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class HostKind(Enum):
-    """Where a request to a host goes."""
+    """The destination of a request to a host."""
 
     METADATA = "a link-local address or the metadata service of a cloud"
     INTERNAL = "this machine, its network or its cluster"

@@ -21,7 +21,7 @@ TRUST = "trusted-authorities"
 """ConfigMap of the platform's certificate authorities. Units have no ConfigMap of their plain names."""
 
 DEFAULT_SERVICE_ACCOUNT = "default"
-"""ServiceAccount that Kubernetes makes in each namespace; pods without another one run as it."""
+"""ServiceAccount that Kubernetes makes in each namespace; pods without another ServiceAccount run as it."""
 
 
 LONGEST_ROLE_NAME = 64
@@ -59,10 +59,10 @@ def catalog_name(owner: str) -> str:
 
 
 def names_of_tenant(tenant: str) -> frozenset[str]:
-    """Return the names of a tenant's objects other than those of its units."""
+    """Return the names of a tenant's objects, without its units' objects."""
     return frozenset({namespace_name(tenant), DENY_ALL, COMPUTING_UNITS, MAINTENANCE, catalog_name(MAINTENANCE)})
 
 
 def list_reserved_names(tenant: str) -> frozenset[str]:
-    """Return the names that no unit may have: the unit's object would replace another one of that name."""
+    """Return the names that no unit may have: the unit's object would replace another object of that name."""
     return names_of_tenant(tenant) | {DEFAULT_SERVICE_ACCOUNT}

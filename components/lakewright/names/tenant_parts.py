@@ -60,7 +60,7 @@ def group_by_part(changes: Sequence[Change]) -> list[tuple[str, list[Change]]]:
     """Return changes by part of the tenant, each part with its title.
 
     Args:
-        changes: The changes. Those of a part keep their order.
+        changes: The changes. Changes of a part keep their order.
 
     Returns:
         Parts without changes are left out. The titles of a few changes are empty.

@@ -86,5 +86,5 @@ def _grants_on(warehouse: WarehouseSpec) -> Iterator[GrantSpec]:
 
 
 def _outermost(warehouse: WarehouseSpec) -> list[str]:
-    """Return the outermost of the declared namespaces: privileges on one hold for those in it."""
+    """Return the outermost of the declared namespaces: privileges on a namespace hold for the namespaces in it."""
     return [path for path in warehouse.namespace_paths if len(namespace_parts(path)) == 1]

@@ -80,10 +80,10 @@ class Question:
     """Field of the storage, dotted."""
     text: str
     option: str
-    """Parameter of `lakewright new` that answers it."""
+    """Parameter of `lakewright new` that sets the value."""
     default: str | None = None
     until_known: str | None = None
-    """Value to check the spec with if the question stays open. The written spec then lacks the field."""
+    """Value to check the spec with if the user gives none. The written spec then lacks the field."""
 
 
 class StorageBackend(StrictModel):
@@ -121,7 +121,7 @@ class StorageBackend(StrictModel):
         """Return the fields of a storage that exists; None if the backend has no such storages.
 
         Raises:
-            NotExpressibleError: The backend has such storages, but its fields cannot express this one.
+            NotExpressibleError: The backend has such storages, but its fields cannot express this storage.
         """
         return None
 
@@ -160,7 +160,7 @@ class StorageBackend(StrictModel):
 
     @property
     def store_certificates(self) -> str | None:
-        """Certificate authorities of the store, in PEM; None for those that every machine trusts."""
+        """Certificate authorities of the store, in PEM; None for authorities that every machine trusts."""
         return None
 
     @property
@@ -213,7 +213,7 @@ class StorageBackend(StrictModel):
         return address.endpoint or f"https://{service_host('s3', address.region)}"
 
     def client_options(self, address: StorageAddress) -> dict[str, str]:
-        """Return the S3 options of clients. They hold no keys: the catalog vends those."""
+        """Return the S3 options of clients. They hold no keys: the catalog vends keys."""
         options = {"s3.region": address.region, "client.region": address.region}
         if address.endpoint:
             options["s3.endpoint"] = address.endpoint.rstrip("/")

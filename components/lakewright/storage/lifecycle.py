@@ -30,7 +30,8 @@ def lifecycle_rules(
     """Return the lifecycle rules of a bucket.
 
     S3 applies the earliest expiration of all rules that match an object, so that a rule for the whole bucket would
-    override a longer one of a prefix. With a lifecycle on any prefix, each prefix therefore has rules of its own.
+    override a longer expiration of a prefix. With a lifecycle on any prefix, each prefix therefore has rules of its
+    own.
 
     Args:
         uploads_days: Days after which incomplete uploads are removed.

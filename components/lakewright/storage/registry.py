@@ -1,4 +1,4 @@
-"""The storage backends. A new one is a module beside this one and a member of `StorageSpec`."""
+"""The storage backends. A new backend is a module beside this module and a member of `StorageSpec`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class NamesEndpoint:
 
 
 TenantEndpoint = Annotated[StorageEndpoint, AfterValidator(_reachable), NamesEndpoint()]
-"""Endpoint of a storage service. The environment's `tenant_specs` decides which ones a spec may name."""
+"""Endpoint of a storage service. The environment's `tenant_specs` decides which endpoints a spec may name."""
 TenantStsEndpoint = Annotated[StsEndpoint, AfterValidator(_reachable), NamesEndpoint()]
 
 
@@ -58,7 +58,7 @@ def config_key_paths(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _marks(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, list[Any]]]:
-    """Yield the path of each field, those of nested models included, with all metadata of its annotation."""
+    """Yield the path of each field, including fields of nested models, with all metadata of its annotation."""
     for name, info in model.model_fields.items():
         path = f"{above}{name}"
         yield path, [*info.metadata, *_metadata(info.annotation)]

@@ -135,7 +135,7 @@ class S3Storage(StorageBackend):
 
     @classmethod
     def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:
-        """Return the fields of a storage in a store. The credential has the named references, or empty ones."""
+        """Return the fields of a storage in a store. The credential has the named references, or empty references."""
         if live.is_on_aws:
             return None
         profile, kind = live.profile, live.credential_type
@@ -165,7 +165,7 @@ class S3Storage(StorageBackend):
         keys: AccessKeys | None,
         roles: Mapping[str, RoleFactsReader],  # noqa: ARG003
     ) -> Placeholders | None:
-        """Return references to keys of the stack's configuration, unless a person named other ones."""
+        """Return references to keys of the stack's configuration, unless a person named other references."""
         if keys is not None:
             return None
         stem = name.replace("-", "_")
@@ -221,7 +221,7 @@ class S3Storage(StorageBackend):
 
     @property
     def server_access(self) -> dict[str, Any]:
-        """The key of Lakekeeper, if the stack has another one."""
+        """The key of Lakekeeper, if the stack has another key."""
         if self.admin_credential is None:
             return {}
         keys = self.credential

@@ -1,4 +1,4 @@
-"""S3-compatible stores by product: which parts of S3 each one has."""
+"""S3-compatible stores by product: the parts of S3 that each product has."""
 
 from __future__ import annotations
 

@@ -34,6 +34,6 @@ def open_console(*, stderr: bool = False, **options: Any) -> Console:
     """
     console = EscapingConsole(file=sys.stderr if stderr else sys.stdout, stderr=stderr, **options)
     if not console.is_terminal:
-        # What is written to `console.file` directly is escaped, too.
+        # Text that is written to `console.file` directly is escaped, too.
         console.file = cast("TextIO", EscapingStream(cast("TextIO", console.file)))
     return console

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
-    """Return a value that is a mapping, else an empty one."""
+    """Return a value that is a mapping, else an empty mapping."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """Return a value that is a list, else an empty one."""
+    """Return a value that is a list, else an empty list."""
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
@@ -36,5 +36,5 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def list_names(document: Mapping[str, Any], section: str) -> list[str]:
-    """Return the names of the entries of a list, without those that are no text."""
+    """Return the names of the entries of a list, without names that are no text."""
     return [name for _, item in list_items(document, section) if (name := as_text(item.get("name")))]

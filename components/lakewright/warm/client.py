@@ -34,7 +34,7 @@ class WarmClient:
         """Return the client of a command; None for a command that always runs by itself."""
         try:
             address = find_address(arguments)
-        except OSError:  # no /proc, a namespace that this kernel lacks, or a working directory that is gone
+        except OSError:  # no /proc, a namespace that this kernel lacks, or a deleted working directory
             return None
         if address is None or signal.pthread_sigmask(signal.SIG_BLOCK, []):
             return None

@@ -92,7 +92,7 @@ def _deletion_step(deployment: Deployment, state: ResourceState, registered_urns
 
 def _delete(deployment: Deployment, step: DeploymentStep) -> bool:
     """Delete an object. Return whether it is protected and was kept."""
-    # A deletion that was ready when another one failed is still carried out, as by the CLI.
+    # A deletion that was ready when another deletion failed is still carried out, as by the CLI.
     try:
         deployment.delete(step, even_if_stopped=True)
     except DeploymentStoppedError:

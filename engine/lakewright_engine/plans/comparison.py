@@ -67,7 +67,7 @@ def _mismatches(path: str, planned: Value | _Absent, actual: Value | _Absent) ->
         if any(True for _ in _mismatches(path, planned.value, actual.value)):
             yield Mismatch(path, "a secret", "another secret")
     elif isinstance(planned, SecretValue) != isinstance(actual, SecretValue):
-        # A value that is secret in one of them is not displayed from the other one either.
+        # If one of the values is secret, the other value is not displayed either.
         yield Mismatch(path, _secrecy(planned), _secrecy(actual))
     elif isinstance(planned, ResourceReference) and isinstance(actual, ResourceReference):
         same_id = planned.id is None or is_unknown(planned.id) or is_equal(planned.id, actual.id)

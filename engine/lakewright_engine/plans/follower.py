@@ -43,7 +43,7 @@ _OPTIONS = (
 )
 _UNORDERED_OPTIONS = ("dependencies", "aliases", "replace_with")
 _STOPPED_PLAN_HINT = (
-    "Steps before this one are done. Make a new plan with `lakewright preview --save-plan FILE`, and apply that"
+    "Steps before this step are done. Make a new plan with `lakewright preview --save-plan FILE`, and apply that"
 )
 
 

@@ -21,7 +21,7 @@ _MAX_LINES = 20
 
 
 def read_objects(deployment: Deployment, states: Sequence[ResourceState]) -> list[KnownObject]:
-    """Read objects from their servers. Components, providers and objects that are already gone have nothing to read.
+    """Read objects from their servers. Components, providers and deleted objects have nothing to read.
 
     Raises:
         PlanError: An object cannot be read.
@@ -63,7 +63,7 @@ def refuse_moved(planned: Sequence[KnownObject], live_objects: Sequence[KnownObj
 def _differences(planned: KnownObject, live_object: KnownObject | None) -> Iterator[str]:
     name = _name(planned.state)
     if live_object is None or planned.exists != live_object.exists:
-        yield f"{name} {'is gone' if planned.exists else 'exists again'}"
+        yield f"{name} {'no longer exists' if planned.exists else 'exists again'}"
         return
     if not planned.exists:
         return

@@ -185,7 +185,7 @@ class ForkedServer:
 
 
 def is_own_interpreter(python: str) -> bool:
-    """Return whether an interpreter is the one of this process, with the same packages."""
+    """Return whether an interpreter is the interpreter of this process, with the same packages."""
     return Path(python).parent.parent.resolve() == Path(sys.prefix).resolve()
 
 

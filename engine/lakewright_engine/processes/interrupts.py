@@ -11,9 +11,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Handle signals during a `with` block. The first signal ends the run in an orderly way, the second one at once.
+    """Handle signals during a `with` block. The first signal ends the run in an orderly way.
 
-    Only the main thread can handle signals. An ignored SIGHUP, as under `nohup`, remains ignored.
+    The second signal ends it at once. Only the main thread can handle signals. An ignored SIGHUP, as under `nohup`,
+    remains ignored.
     """
 
     def __init__(self) -> None:

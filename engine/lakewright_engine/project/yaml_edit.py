@@ -46,7 +46,9 @@ def remove_entry(text: str, path: YamlPath) -> str:
 
 
 def edit_entry(text: str, path: YamlPath, value: Any) -> str:
-    """Return the text with `path` set to `value`. An index after the last one appends; missing mappings are made.
+    """Return the text with `path` set to `value`. Make missing mappings.
+
+    An index after the last item appends an item.
 
     Raises:
         YamlEditError: The text cannot be edited in place.

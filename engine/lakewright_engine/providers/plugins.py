@@ -37,7 +37,7 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
         package: The provider's package, such as `aws`.
         inputs: The provider's configuration.
         in_sandbox: Whether the stack's environment is a sandbox. Its providers then take precedence over installed
-            ones, except for a provider of a cluster, which an installed plugin can reach too.
+            plugins, except for a provider of a cluster, which an installed plugin can reach too.
 
     Raises:
         ProviderError: No plugin is installed, and the sandbox has no provider for the package and configuration.

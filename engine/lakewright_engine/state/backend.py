@@ -128,7 +128,7 @@ class StateBackend:
             yield held_lock
 
     def locks(self, project: str, stack: str) -> list[StackLock]:
-        """Return the locks of the stack. Those of dead processes are `is_abandoned`."""
+        """Return the locks of the stack. Locks of dead processes are `is_abandoned`."""
         return self._locks(project, stack).list_all()
 
     def refuse_locked(self, project: str, stack: str) -> None:

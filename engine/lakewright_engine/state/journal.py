@@ -121,7 +121,7 @@ class Journal:
         """Save the remaining changes. Raise the error of a failed save.
 
         After a failed save, the state is saved once more: steps in progress have ended since, and the cause, such as a
-        full disk, may be gone.
+        full disk, may be fixed.
         """
         with self._changed:
             self._closing = True

@@ -61,9 +61,9 @@ _SET_ON_CREATE = {
     },
     "aws:s3/bucket:Bucket": {"tags"},
 }
-"""Properties that are set on creation, by type. They distinguish the object from that of another user."""
+"""Properties that are set on creation, by type. They distinguish the object from another user's object."""
 _SET_AFTER_CREATE = {"aws:s3/bucket:Bucket": {"tags"}}
-"""Those of them that an interrupted creation may have left unset."""
+"""Properties of `_SET_ON_CREATE` that an interrupted creation may have left unset."""
 _FORCE_OPTIONS = ("forceDestroy", "forceDetachPolicies")
 """Options with which a deletion destroys more than was created."""
 

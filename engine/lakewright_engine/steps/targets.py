@@ -125,8 +125,8 @@ def list_required_urns(state: ResourceState) -> set[str]:
 def sort_by_dependency(resources: Sequence[ResourceState]) -> list[ResourceState]:
     """Move resources after their dependencies, with as few changes of the order as possible.
 
-    An operation on a part of the stack mixes old and new states, whose dependencies may differ from those of the
-    program and may follow them.
+    An operation on a part of the stack mixes old and new states, whose dependencies may differ from the program's
+    and may follow them.
     """
     by_urn: dict[str, ResourceState] = {}
     for state in resources:

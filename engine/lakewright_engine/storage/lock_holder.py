@@ -58,7 +58,7 @@ def check_heartbeat(file: Path) -> HolderStatus:
 def status_of_silence(seconds: float) -> HolderStatus:
     """Return the status of a holder by the time since its last heartbeat."""
     silent = max(0, int(seconds))
-    remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it is considered dead"
+    remark = f"its last heartbeat was {silent} s ago; it is considered dead {DEAD_AFTER_SECONDS} s after a heartbeat"
     return HolderStatus(silent > DEAD_AFTER_SECONDS, remark)
 
 

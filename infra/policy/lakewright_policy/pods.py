@@ -52,7 +52,7 @@ def _of_containers(check: Callable[[Mapping[str, Any]], Iterator[str]]) -> Calla
 def _secrets(container: Mapping[str, Any]) -> Iterator[str]:
     for source in map(mapping, items(container.get("envFrom"))):
         if "secretRef" in source:
-            yield f"gets all keys of Secret `{mapping(source['secretRef']).get('name')}`: mount the one that it needs"
+            yield f"gets all keys of Secret `{mapping(source['secretRef']).get('name')}`: mount the key that it needs"
     for variable in map(mapping, items(container.get("env"))):
         name, value = str(variable.get("name")), variable.get("value")
         if _NEVER.fullmatch(name):

@@ -1,4 +1,4 @@
-"""The rules of the pack. A new one is a constant in the module of its subject, and a line here."""
+"""The rules of the pack. A new rule is a constant in the module of its subject, and a line here."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class CheckedResource:
     """URNs of the resources that each property depends on."""
 
     def is_known(self, *names: str) -> bool:
-        """Return whether the values of these properties are known; a missing one is."""
+        """Return whether the values of these properties are known. A missing property is known."""
         return all(self.props.get(name) is not UNKNOWN for name in names)
 
 
@@ -46,7 +46,7 @@ class ResourceRule:
     check: Check
     is_warning: bool = False
     in_trials: Check | None = None
-    """The check in trials, if it is another one."""
+    """The check in trials, if it differs."""
 
     def applies_to(self, resource_type: str) -> bool:
         """Return whether the rule is about a type of resources."""
@@ -73,7 +73,7 @@ def allow(_resource: CheckedResource) -> Iterable[str]:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return a value that is a mapping, else an empty one."""
+    """Return a value that is a mapping, else an empty mapping."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 

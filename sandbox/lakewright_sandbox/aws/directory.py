@@ -119,12 +119,12 @@ def _session_identity(session: Session) -> Identity:
     if session.role_arn is None:
         user = iam().users.get(session.user_name or "")
         if user is None:
-            raise AwsError("InvalidClientTokenId", "The user of this session is gone.", 403)
+            raise AwsError("InvalidClientTokenId", "The user of this session no longer exists.", 403)
         rights = _user_rights(user, session.policies)
         return Identity(_user_caller(user, extra), rights, *key, temporary=True)
     role = find_role(session.role_arn)
     if role is None:
-        raise AwsError("InvalidClientTokenId", "The role of this session is gone.", 403)
+        raise AwsError("InvalidClientTokenId", "The role of this session no longer exists.", 403)
     caller = Caller(
         "role",
         account=ACCOUNT_ID,

@@ -37,7 +37,7 @@ def resource(parameters: dict[str, str]) -> str:
 
 
 def check_documents(parameters: dict[str, str]) -> None:
-    """Check policy documents before they are stored. Raises AwsError for a malformed one."""
+    """Check policy documents before they are stored. Raises AwsError for a malformed document."""
     action = parameters.get("Action", "")
     if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
         raise AwsError("InvalidInput", "The sandbox supports permissions boundaries of roles only, not of users.")

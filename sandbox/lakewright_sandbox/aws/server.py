@@ -1,7 +1,7 @@
 """The HTTP server in front of moto: HTTP/1.1 with keep-alive, on loopback only.
 
 Moto's own development server closes the connection after every request, which slows clients down that send hundreds of
-small ones. uvicorn keeps connections; this adapter turns its ASGI calls into moto's WSGI calls.
+small requests. uvicorn keeps connections; this adapter turns its ASGI calls into moto's WSGI calls.
 """
 
 import asyncio

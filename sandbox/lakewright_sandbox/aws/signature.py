@@ -51,7 +51,7 @@ class Signature:
 
 
 def read(request: HttpRequest) -> Signature | None:
-    """Return the request's signature, None for an anonymous request. Raises AwsError for a malformed one."""
+    """Return the request's signature, None for an anonymous request. Raises AwsError for a malformed signature."""
     authorization = request.headers.get("authorization")
     if authorization is None:
         return _from_query(request)

@@ -91,7 +91,7 @@ _EVENTS: tuple[tuple[str, str, str, str], ...] = (
     ("POST", rf"{_WAREHOUSE}/namespace/(?P<namespace_id>[^/]+)/grants", "apply_grants", "namespace"),
     ("POST", rf"{_WAREHOUSE}{_TABULAR}/grants", "apply_grants", ""),
 )
-"""Method, path, name of the action and type of the object; without a type, both are those of the path's `kind`."""
+"""Method, path, name of the action and type of the object; without a type, the path's `kind` decides both."""
 
 
 class AuditLog:

@@ -257,7 +257,7 @@ def _answer(fault: InjectedResponse, scope: Scope, body: bytes) -> Response:
     headers = {} if fault.retry_after is None else {"retry-after": str(fault.retry_after)}
     if fault.body == "json":
         kind = fault.type or KINDS.get(fault.status, "InternalServerError")
-        response = ApiError(fault.status, kind, "The fault switch answered.").response()
+        response = ApiError(fault.status, kind, "The fault switch sent this response.").response()
         response.headers.update(headers)
         return response
     text = "upstream connect error or disconnect/reset before headers"

@@ -25,7 +25,7 @@ class TokenReviewer:
         Args:
             kubeconfig: File with the address of the cluster, and an identity that may create TokenReviews.
             audiences: Accepted audiences; the cluster's own if empty.
-            subject: What identifies an account.
+            subject: The property that identifies an account.
         """
         import kubernetes  # noqa: PLC0415 - slow to load
 

@@ -1,8 +1,8 @@
 """Decide whether a caller may do an action on a resource.
 
 Follows the IAM User Guide, "Policy evaluation logic": an explicit deny in any policy wins. A resource
-policy that names a session or `*` decides alone; for one that names a role, session policies and the boundary still
-apply; one that names the account leaves the decision to the identity's policies. Permissions boundary and session
+policy that names a session or `*` decides alone; if it names a role, session policies and the boundary still apply;
+if it names the account, it leaves the decision to the identity's policies. Permissions boundary and session
 policies limit what identity policies allow. A boundary does not limit a user whom a resource policy names. Between
 accounts, both the resource policy and the identity's policies must allow a request.
 """

@@ -59,12 +59,12 @@ def is_ours(pid: int, module: str, credentials_file: Path) -> bool:
 
 
 def start(module: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start `python -m module` in its own session, so that it outlives its terminal; output goes to the log."""
+    """Start `python -m module` in its own session, so that it outlives its terminal. Write its output to the log."""
     return start_program([sys.executable, "-m", module, *arguments], log, environment)
 
 
 def start_program(command: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a program in its own session; output goes to the log."""
+    """Start a program in its own session. Write its output to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".previous.log"))

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """A service account. One that was deleted and created again has another uid."""
+    """A service account. If it is deleted and created again, it has another uid."""
 
     namespace: str
     name: str

@@ -116,7 +116,7 @@ class UnitProxy:
             await _close(upstream[1])
 
     async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        """Copy until the source ends, and tell the target so: the other direction may go on."""
+        """Copy until the source ends, then close the target for writing. The other direction may continue."""
         while chunk := await source.read(_CHUNK):
             self._last_traffic = self._clock()
             target.write(chunk)

@@ -1,4 +1,4 @@
-"""Listen for all units of a configuration, and stop those without traffic."""
+"""Listen for all units of a configuration, and stop units without traffic."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def main() -> None:
     except typer.Abort:
         printing.complain("Aborted.")
         raise SystemExit(1) from None
-    except BrokenPipeError:  # the reader has gone, such as `head`
+    except BrokenPipeError:  # the reader has closed the pipe, such as `head`
         raise SystemExit(1) from None
     except Exception as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # printed its help

@@ -19,7 +19,7 @@ ORPHAN_CANDIDATES = "orphan_candidates"
 COMMITS_KEPT = 90
 """Days after which a commit is no longer kept in `ops.commit_statistics`, nor added to it."""
 CANDIDATES_KEPT = 90
-"""Days after which a candidate is forgotten that no run has deleted, as where its table is gone.
+"""Days after which a candidate is forgotten that no run has deleted, for example because its table was dropped.
 
 A table whose `staged_files` policy waits longer keeps its candidates longer.
 """

@@ -22,8 +22,8 @@ def reason_unreadable(catalog: Catalog, error: Exception) -> str:
     """Return why one table or namespace cannot be read.
 
     Args:
-        catalog: Asked for its namespaces where the error may be the whole catalog's.
-        error: What reading the table or the namespace raised.
+        catalog: Its namespaces are listed if the whole catalog may be the cause of the error.
+        error: Error of reading the table or the namespace.
 
     Raises:
         Exception: The error itself, if the catalog rejects this identity or does not respond at all.

@@ -83,7 +83,7 @@ class DroppedOrphans:
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Cleans up a tenant's executions. Tables go first, with their files; rows only when all their tables are gone."""
+    """Cleans up a tenant's executions. Drops tables with their files first, and removes a row after all its tables."""
 
     config: CatalogConfig
     registry: ExecutionRegistry

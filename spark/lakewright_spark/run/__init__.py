@@ -1,1 +1,1 @@
-"""Running a user's PySpark script as one execution. What the script has of it is in `context`."""
+"""Run a user's PySpark script as one execution. The script uses `context`."""

@@ -39,13 +39,13 @@ class Console:
             self._fail(error)
 
     def close(self, *, is_complete: bool = True) -> list[str]:
-        """Commit what is left.
+        """Commit the remaining lines.
 
         Args:
             is_complete: Whether all output was passed to `line`. If not, `line` is still busy with a commit.
 
         Returns:
-            What could not be kept, in sentences.
+            Lines that could not be kept, in sentences.
         """
         if not is_complete:
             return ["console messages: the last lines are not kept: a commit to the catalog did not end in time"]
@@ -67,7 +67,7 @@ class Console:
             try:
                 print(text, flush=True)
             except OSError:
-                self._shows = False  # the reader is gone
+                self._shows = False  # the reader has closed the output
 
     def _fail(self, error: Exception) -> None:
         self._failures.append(error)

@@ -97,7 +97,7 @@ class ExecutionRun:
             yield stream
 
     def read(self, uri: ResultUri) -> DataFrame:
-        """Return a result as a frame, of this execution or another one in a warehouse of the unit.
+        """Return a result as a frame, of this or another execution in a warehouse of the unit.
 
         Raises:
             WarehouseRefusedError: The table is in another owner's warehouse and has the policy `sharing: false`.

@@ -30,7 +30,7 @@ from lakewright_spark.session.secrets import (
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """JVM options for short jobs: the optimizing compiler and the parallel collector would double their CPU time.
 
-The code cache is as large as with that compiler, since applications of many queries fill a smaller one.
+The code cache is as large as with that compiler, since applications of many queries fill a smaller cache.
 """
 
 ONE_MACHINE: Mapping[str, str] = {

@@ -113,7 +113,7 @@ def test_changed_object_is_named_with_its_property(deployed: Stack, plan: Path) 
     assert (done.exit, done.provider_calls, gone.exit, gone.provider_calls) == (1, [], 1, [])
     assert 'store:File \'a\': property content: was "content 1", is "changed"' in done.messages[0]
     assert "'b'" not in done.messages[0]
-    assert "store:File 'a' is gone" in gone.messages[0]
+    assert "store:File 'a' no longer exists" in gone.messages[0]
 
 
 def test_existing_file_of_another_kind_is_kept(deployed: Stack) -> None:

@@ -56,7 +56,7 @@ def test_table_has_a_namespace_and_a_deletion() -> None:
         ({"columns": []}, "columns", "at least 1 item"),
         ({"partition_by": ["days(noon)"]}, "", "there is no column `noon`"),
         ({"partition_by": ["weeks(day)"]}, "partition_by.0", "expected a column or one of"),
-        ({"format_version": 3}, "format_version", "expected one that warehouse curated allows: 1, 2"),
+        ({"format_version": 3}, "format_version", "expected a version that warehouse curated allows: 1, 2"),
         ({"renamed_from": "raw.sales.orders"}, "", "must be in the same warehouse"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

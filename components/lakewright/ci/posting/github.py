@@ -1,6 +1,6 @@
 """GitHub: comments on pull requests, issues, and the summary of a job.
 
-The variables are those of GitHub Actions: https://docs.github.com/actions/reference/workflows-and-actions/variables.
+GitHub Actions sets the variables: https://docs.github.com/actions/reference/workflows-and-actions/variables.
 """
 
 from __future__ import annotations

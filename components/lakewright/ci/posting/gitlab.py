@@ -1,6 +1,6 @@
 """GitLab: notes on merge requests, and issues.
 
-The variables are those of GitLab CI: https://docs.gitlab.com/ci/variables/predefined_variables/. A job's own token
+GitLab CI sets the variables: https://docs.gitlab.com/ci/variables/predefined_variables/. A job's own token
 (CI_JOB_TOKEN) may not write notes, so GITLAB_TOKEN is a project access token of scope `api` and role Reporter.
 """
 

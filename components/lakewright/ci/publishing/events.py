@@ -89,7 +89,7 @@ def make_event(
     """Return a new Event of events.k8s.io/v1.
 
     Args:
-        occurrence: What to report.
+        occurrence: The occurrence to report.
         regarding: Reference to the object that it is about.
         instance: Name of the reporting pod.
         namespace: Namespace of the Event.

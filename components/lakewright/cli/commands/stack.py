@@ -35,7 +35,7 @@ def list_stacks(
     everything: Annotated[bool, typer.Option("--all", "-a", help="Also list stacks of other projects.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the stacks of this project. One whose state cannot be read is marked, with the reason on standard error.
+    """List the stacks of this project. A stack whose state cannot be read is marked, with the reason on standard error.
 
     Resources are counted as by `up`: with stack and components, without default providers. `resource_count` of --json
     is the number of all entries of the state, as of `pulumi stack ls`.
@@ -229,7 +229,7 @@ def import_state(
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Also import the state of another stack.")] = False,
 ) -> None:
-    """Replace the stack's state with an exported one, after checking it.
+    """Replace the stack's state with an exported state, after checking it.
 
     Example: lakewright stack import --stack acme --file acme.json
     """

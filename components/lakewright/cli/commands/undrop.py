@@ -97,7 +97,7 @@ def _warehouse_by_name(warehouses: dict[str, WarehouseRef], name: str) -> Wareho
 
 
 def _find_dropped(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
-    """Return the dropped table to restore, then the others that had its name."""
+    """Return the dropped table to restore, then the other dropped tables that had its name."""
     from lakewright.lakekeeper.api.connection.errors import NothingFoundError  # noqa: PLC0415
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ def with_plan(operation: Operation, *, save_plan: Path | None = None, plan: Path
 
 
 def engine_of_plan(engine: EngineName, plan: Path | None) -> EngineName:
-    """Return the engine that follows a plan: the one that made it, unless another is chosen."""
+    """Return the engine that follows a plan: the engine that made the plan, unless another engine is chosen."""
     if plan is None or engine is not EngineName.AUTO:
         return engine
     from lakewright_engine.plans.plan_file import read_plan  # noqa: PLC0415 - `--help` needs no engine

@@ -1,4 +1,4 @@
-"""The Pulumi CLI as an engine, driven through the Automation API. Messages and exit codes are those of the CLI."""
+"""The Pulumi CLI as an engine, driven through the Automation API. Messages and exit codes come from the CLI."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _cli_errors() -> Generator[None]:
 
 
 def _refuse_locked(operation: Operation) -> None:
-    """Remove locks that killed runs of the embedded engine left, which the CLI would take for those of living ones.
+    """Remove locks that killed runs of the embedded engine left, which the CLI would take for locks of living runs.
 
     Raises:
         StackLockedError: Another process holds the lock; the message says since when.
@@ -221,8 +221,8 @@ def _pass_exclusions(stack: Stack, operation: Operation) -> None:
 def _environment(operation: Operation) -> dict[str, str]:
     """Return the environment variables of the CLI.
 
-    A program without a virtual environment runs in this one, as on the embedded engine. The Automation API runs the
-    CLI in the project's folder, so relative paths become absolute.
+    A program without a virtual environment runs in the current environment, as on the embedded engine. The Automation
+    API runs the CLI in the project's folder, so relative paths become absolute.
     """
     from lakewright_engine.state.backends import is_native  # noqa: PLC0415
 

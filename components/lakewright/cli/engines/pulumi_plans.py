@@ -1,7 +1,7 @@
 """Kept plans on the Pulumi CLI: its own update plan, with the checks that the CLI does not make before it starts.
 
-The CLI holds an update to the operations and inputs of its plan. It does not compare the state, the program and the
-objects on the servers with those of the preview, and it does not sign plans.
+The CLI holds an update to the operations and inputs of its plan. It does not check whether the state, the program
+and the objects on the servers are as in the preview, and it does not sign plans.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class CliPlan:
         return PassphraseManager.from_salt(salt or live_salt, self.operation.stack)
 
     def _read_objects(self, urns: Sequence[str] | None) -> list[KnownObject]:
-        """Read objects by a preview of a refresh: those of the URNs, or all that the operation includes."""
+        """Read the objects of the URNs, or all objects of the operation, by a preview of a refresh."""
         if urns is not None and not urns:
             return []
         operation, report = self.operation, OperationReport()

@@ -31,8 +31,8 @@ _NOT_COUNTED = ("pulumi:pulumi:Stack", "pulumi:providers:")
 class RemainderReportingEngine:
     """Runs another engine. The result of an interrupted run says what remains.
 
-    The preview that a user confirmed names the steps. Without one they are the resources of the state, and those that
-    the program declared, to which the run did not come.
+    The preview that a user confirmed names the steps. Without a preview, the steps are the resources of the state and
+    of the program that the run did not reach.
     """
 
     engine: Engine

@@ -1,4 +1,4 @@
-"""Objects of AWS accounts and Kubernetes clusters that look like those of stacks, from lists."""
+"""List objects of AWS accounts and Kubernetes clusters that look like objects of stacks."""
 
 # boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false

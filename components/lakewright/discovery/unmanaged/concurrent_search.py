@@ -46,7 +46,7 @@ class ProjectSearch:
 
         Args:
             pool: Runs the searches. No search waits for another search of the pool.
-            search: The first search, which returns further ones.
+            search: The first search, which returns further searches.
         """
         self._pool = pool
         self._has_no_response = threading.Event()

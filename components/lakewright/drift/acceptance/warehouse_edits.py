@@ -15,7 +15,7 @@ from lakewright.validation.documents import as_mapping, list_items
 def accept_warehouse(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edits for a property of a warehouse."""
     if difference.kind is DifferenceKind.GONE:
-        raise NotExpressibleError("the warehouse is gone: restore it, or remove it from `warehouses` manually")
+        raise NotExpressibleError("the warehouse no longer exists: restore it, or remove it from `warehouses` manually")
     index, _ = spec.warehouse(difference.resource)
     if refusal := WarehouseSpec.refused_properties.get(difference.property):
         raise NotExpressibleError(refusal)

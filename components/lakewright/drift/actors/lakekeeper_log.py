@@ -80,7 +80,7 @@ def _open(name: str) -> IO[str]:
 
 
 def _parse(line: str, since: str) -> tuple[list[Request], Actor] | None:
-    """Return requests and actor of an event about a change; None for any other line and for earlier ones."""
+    """Return requests and actor of an event about a change; None for other lines and for earlier events."""
     try:
         entry = as_mapping(json.loads(line))
         entry_actor = _parse_audit(entry) if entry.get("event_source") == "audit" else _parse_cloud_event(entry)

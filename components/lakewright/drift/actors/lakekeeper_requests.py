@@ -67,8 +67,8 @@ Call = tuple[str, Path] | tuple[str, Path, str]
 Rules = Callable[[Known, str | None], Sequence[Call]]
 """Returns requests by what is known about an object, and by the call that changes the property.
 
-The call is empty for a property that no call changes, and None if the object is gone. A path with a part that is not
-known is left out.
+The call is empty for a property that no call changes, and None if the object was deleted. A path with a part that is
+not known is left out.
 """
 
 _MANAGEMENT = ("management", "v1")
@@ -161,7 +161,7 @@ def _user(properties: Known, call: str | None) -> list[tuple[str, Path]]:
 
 
 def _project(properties: Known, call: str | None) -> Sequence[Call]:
-    # Older paths have the id. Newer ones have none: the header `x-project-id` has it.
+    # Older paths have the id. Newer paths have no id: the header `x-project-id` has it.
     end, method = ((call,), "POST") if call == "rename" else ((), "DELETE")
     subject = project_subject(properties["id"])
     root = (*_MANAGEMENT, "project")

@@ -40,7 +40,7 @@ def actor_of_field(resource: StackResource, read: ObjectRead, path: str) -> Acto
     if len(other_managers) != 1 or len(managers) != 1:
         return None
     name, at = str(other_managers[0].get("manager") or ""), str(other_managers[0].get("time") or "")
-    # The fields of the last update belong to the stack's manager, so another one has set this field later.
+    # The fields of the last update belong to the stack's manager, so another manager has set this field later.
     return Actor(name, at, SOURCE) if name and is_since(at, resource.updated) else None
 
 

@@ -23,7 +23,7 @@ def evaluate_checks(report: DriftReport, run: DriftRun) -> None:
 
 
 def add_results(report: DriftReport, results: Iterable[StackChecks]) -> None:
-    """Add failed checks as differences of kind `check`, and those that were not evaluated as problems."""
+    """Add failed checks as differences of kind `check`, and checks that were not evaluated as problems."""
     drifts = {stack.stack: stack for stack in report.stacks}
     for result in results:
         drift = drifts[result.stack]

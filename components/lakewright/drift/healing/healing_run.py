@@ -36,7 +36,7 @@ class HealingPlans:
     """The plans that revert the drift of stacks."""
 
     healings: list[StackHealing] = field(default_factory=list[StackHealing])
-    """All stacks with differences, also those in which nothing is reverted."""
+    """All stacks with differences, also stacks in which nothing is reverted."""
     steps: dict[str, list[PreviewedStep]] = field(default_factory=dict[str, list[PreviewedStep]])
     """The steps of each plan, by the name of the stack."""
     failed: list[StackResult] = field(default_factory=list[StackResult])

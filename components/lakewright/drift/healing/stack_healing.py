@@ -120,7 +120,7 @@ def format_difference(difference: Difference) -> str:
     kind = difference.type.rpartition(":")[2]
     subject = " ".join(part for part in (kind, difference.resource, difference.property) if part)
     if difference.kind is DifferenceKind.GONE:
-        return f"{subject}: is gone"
+        return f"{subject}: no longer exists"
     return f"{subject}: declared {difference.declared!r}, found {difference.found!r}"
 
 

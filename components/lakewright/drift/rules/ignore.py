@@ -50,7 +50,7 @@ def _drop_audit(drift: object) -> object:
 
 
 def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]:
-    """Return the rules of a section `drift` as written, and the problems of an invalid one.
+    """Return the rules of a section `drift` as written, and the problems of an invalid section.
 
     Args:
         drift: The section of a spec or an environment, unchecked.

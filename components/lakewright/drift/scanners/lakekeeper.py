@@ -130,7 +130,7 @@ class _Scan:
             return [
                 ScanProblem(resource.stack, f"{resource.name}: its state is not as this version writes it: {reasons}")
             ]
-        except Exception as error:  # noqa: BLE001 - one resource must not hide the others
+        except Exception as error:  # noqa: BLE001 - one resource must not hide other resources
             return [ScanProblem(resource.stack, f"{resource.name}: {type(error).__name__}: {error}")]
 
 

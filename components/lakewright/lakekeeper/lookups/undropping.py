@@ -52,7 +52,7 @@ def list_dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     Raises:
         NothingFoundError: If the warehouse was deleted, is inactive, or is hidden from this identity.
     """
-    unseen = NothingFoundError(f"{warehouse} is gone, inactive, or hidden from this identity")
+    unseen = NothingFoundError(f"{warehouse} does not exist, is inactive, or is hidden from this identity")
     try:
         tables = list_deleted_tables(warehouse.client, warehouse.warehouse_id)
     except NotFoundError:

@@ -59,7 +59,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     @abstractmethod
     def make(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
-        """Create the object, or take over an existing one. Return its id and the object."""
+        """Create the object, or take over an existing object. Return its id and the object."""
 
     @abstractmethod
     def find(self, client: Client, resource: RecordedResource[D]) -> ObservedResource[D] | None:

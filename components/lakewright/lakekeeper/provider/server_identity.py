@@ -57,8 +57,7 @@ def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
         return
     raise MovedServerError(
         f"{title}: expected the Lakekeeper with server id {recorded_id}, as the state has it; {client.endpoint}"
-        " is another"
-        f" one, {live_id}. Nothing was changed. Set `endpoint` to the server that has this stack's objects. If that"
-        " server's catalog was restored or migrated to this one, run once with"
+        f" has server id {live_id}. Nothing was changed. Set `endpoint` to the server that has this stack's objects."
+        " If that server's catalog was restored or migrated to this server, run once with"
         f" {settings.ACCEPTED_SERVER_ID}={live_id}."
     )

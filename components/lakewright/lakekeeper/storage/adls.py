@@ -26,7 +26,7 @@ def _require_match(pattern: str, rule: str) -> AfterValidator:
 def _none_if(default: str) -> AfterValidator:
     """Replace an explicit default with None.
 
-    The server distinguishes an explicit default from an omitted one, and allows no change between the two.
+    The server distinguishes an explicit default from an omitted value, and allows no change between the two.
     """
 
     def check(value: str | None) -> str | None:

@@ -123,9 +123,8 @@ def _is_refused_name(client: Client, live_table: LoadedTable, new: TableArgs, mi
 def _name_taken(live_table: LoadedTable, new: TableArgs) -> NotOwnedError:
     return NotOwnedError(
         f"table `{'.'.join(live_table.path)}.{live_table.name}` ({live_table.table_id}) cannot be renamed:"
-        f" {describe_table(new)} is taken by another table or view, which may be dropped. Choose another"
-        " name, or drop"
-        " or purge that one."
+        f" {describe_table(new)} is taken by another table or view, which may be dropped."
+        " Choose another name, or drop or purge the other object."
     )
 
 

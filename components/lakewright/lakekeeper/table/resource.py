@@ -38,8 +38,8 @@ from lakewright.ownership.marked_object import MarkedObject
 COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
 """Computed outputs.
 
-`drift` lists changes found by a refresh that no property shows. `unsafe` lists changes that `up` refuses to undo: those
-that properties show are no changes once the program declares them.
+`drift` lists changes found by a refresh that no property shows. `unsafe` lists changes that `up` refuses to undo. A
+change that properties show is no longer a change once the program declares it.
 """
 
 

@@ -103,13 +103,13 @@ def _checks(use: RoleUse) -> Iterator[Check]:
     yield _expect_denied(
         "other external ID",
         lambda: _try(use, role_profile, str(uuid.uuid4())),
-        works=f"{role} can be assumed with another external ID. Let its trust policy require the one of this stack.",
+        works=f"{role} can be assumed with another external ID. Let its trust policy require this stack's external ID.",
         denied=f"{role} cannot be assumed with another external ID",
     )
     yield _expect_denied(
         "no external ID",
         lambda: _try(use, role_profile, None),
-        works=f"{role} can be assumed without an external ID. Let its trust policy require the one of this stack.",
+        works=f"{role} can be assumed without an external ID. Let its trust policy require this stack's external ID.",
         denied=f"{role} cannot be assumed without an external ID",
     )
     for name, other in _other_prefixes(prefix):

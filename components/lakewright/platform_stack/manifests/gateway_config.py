@@ -37,7 +37,7 @@ def nginx_config(config: GatewayConfig) -> str:
     """
     return f"""\
 # The only paths forwarded are /catalog and /health. The management API is not reachable here.
-# With `auto`, one for each CPU of the node: on a large one, they would need more than the pod's memory.
+# With `auto`, one for each CPU of the node: on a large node, they would need more than the pod's memory.
 worker_processes 4;
 daemon off;
 pid {config.scratch}/nginx.pid;

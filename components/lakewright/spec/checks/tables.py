@@ -43,7 +43,8 @@ def _compare_with_warehouse(
     version, allowed = table.get("format_version"), warehouse.get("format_versions")
     if version is not None and isinstance(allowed, list) and version not in allowed:
         versions = ", ".join(str(number) for number in cast(list[Any], allowed))
-        yield ("tables", index, "format_version"), f"expected one that warehouse {name.warehouse} allows: {versions}"
+        expectation = f"expected a version that warehouse {name.warehouse} allows: {versions}"
+        yield ("tables", index, "format_version"), expectation
     warehouse_deletion, deletion = warehouse.get("deletion") or "protect", table.get("deletion")
     fitting = _ALLOWED_DELETIONS.get(warehouse_deletion) if isinstance(warehouse_deletion, str) else None
     if deletion in _ALLOWED_DELETIONS and fitting and deletion not in fitting:

@@ -1,4 +1,4 @@
-"""Assertions about a warehouse: its data stays below a size."""
+"""Assertions about a warehouse: the size of its data has a limit."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TenantCluster:
     """The namespace of a tenant, through the kubeconfig of this machine."""
 
     def __init__(self, context: str | None, namespace: str) -> None:
-        """Load the kubeconfig; `context` is one of its contexts, None its current one.
+        """Load the kubeconfig; `context` is one of its contexts, None the current context.
 
         Raises:
             IdentityUnavailableError: There is no kubeconfig, or it has no such context.

@@ -29,7 +29,7 @@ class VerifiedCluster:
     """The cluster of the tenant's pods."""
 
     context: str | None = None
-    """Context of the kubeconfig. None: its current one."""
+    """Context of the kubeconfig. None: its current context."""
     rendered: Path | None = None
     """Folder of the tenant's manifests, if they are rendered instead of applied."""
     own_secrets: frozenset[str] = frozenset()

@@ -56,7 +56,7 @@ DESCRIPTIONS = {
     "manage_tags": "Attach tags to the object and to all beneath it.",
     "describe": "Read the object's metadata.",
     "select": "Read the object's data.",
-    "create": "Create objects inside this one.",
+    "create": "Create objects inside this object.",
     "modify": "Change the object and its contents.",
     "apply": "Attach the tag to what one may tag.",
 }

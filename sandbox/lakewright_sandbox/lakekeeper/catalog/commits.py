@@ -72,7 +72,7 @@ class PreparedCommit:
 
 
 class ChangedMeanwhileError(SandboxError):
-    """Another commit was faster; the requirements decide whether this one may be retried."""
+    """Another commit was faster; the requirements decide whether this commit may be retried."""
 
 
 @router.post("/namespaces/{namespace}/tables/{table}")

@@ -228,7 +228,7 @@ class TaskQueueConfigRow(LakekeeperBase):
 
 
 class IdempotencyKeyRow(LakekeeperBase):
-    """A used idempotency key. `answer` is null while the request runs, then its response without secrets."""
+    """A used idempotency key. The response is null while the request runs, and has no secrets."""
 
     __tablename__ = "idempotency_key"
     warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)

@@ -26,7 +26,7 @@ class StatusCache:
         self._entries[warehouse.id] = (warehouse.active, self._clock.now() + self._micros)
 
     def is_active(self, warehouse: WarehouseRow) -> bool:
-        """Return the cached status, which is the current one if the entry is missing or has expired."""
+        """Return the cached status. If the entry is missing or has expired, return the current status."""
         active, until = self._entries.get(warehouse.id, (False, 0))
         if until > self._clock.now():
             return active

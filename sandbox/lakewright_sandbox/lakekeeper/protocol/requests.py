@@ -42,7 +42,7 @@ class TokenPrincipal:
 
 
 async def read_principal(request: Request) -> TokenPrincipal | None:
-    """Return the request's caller, None for an anonymous one, which every caller is on a server without tokens."""
+    """Return the request's caller, None for an anonymous caller. A server without tokens has anonymous callers only."""
     return getattr(request.state, "principal", None)
 
 

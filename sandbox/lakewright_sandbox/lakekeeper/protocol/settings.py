@@ -22,9 +22,9 @@ class Settings:
 
     An OpenID provider and a Kubernetes cluster enable authentication, separately or together. Without
     `openid_audiences` the audience of the provider's tokens is not checked; without `kubernetes_audiences` only tokens
-    for the cluster itself are accepted. The real server reviews each token at the cluster, and so does this one with
-    `kubeconfig`; with `kubernetes_issuer` it checks tokens by the cluster's keys. If tokens have `openid_roles_claim`
-    and `default_project` is empty, requests must name their project.
+    for the cluster itself are accepted. The real server reviews each token at the cluster, and so does the sandbox
+    with `kubeconfig`; with `kubernetes_issuer` it checks tokens by the cluster's keys. If tokens have
+    `openid_roles_claim` and `default_project` is empty, requests must name their project.
 
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition; their configuration is
     stored, and no work is done.

@@ -135,7 +135,7 @@ def _read_write(objects: ObjectStore, location: str) -> None:
     uri, probe = f"{location}/metadata/test", gzip.compress(b"test")
     objects.write(uri, probe)
     if objects.read(uri) != probe:
-        raise StorageError("Unexpected", f"IO error at `{uri}`: the read bytes differ from the written ones")
+        raise StorageError("Unexpected", f"IO error at `{uri}`: the read bytes differ from the written bytes")
     objects.delete(uri)
 
 

@@ -174,12 +174,12 @@ class Account:
             live = kind.read(aws, resource_id, inputs)
         if live is None:
             raise SandboxProviderError(
-                f"the {kind.title} {resource_id} was gone again right after it was written; run it again"
+                f"the {kind.title} {resource_id} was deleted right after it was written; run the operation again"
             )
         return _keep_known_spellings(kind, live, inputs)
 
 
-_INSTALL = "the real one does: `pulumi plugin install resource aws`"
+_INSTALL = "the real provider has it: `pulumi plugin install resource aws`"
 
 
 def _kind(resource: ResourceRef) -> ResourceKind:

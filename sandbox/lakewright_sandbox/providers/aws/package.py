@@ -7,7 +7,7 @@ from lakewright_sandbox.providers.aws.resources.connection import connect
 from lakewright_sandbox.providers.protocol.properties import Properties
 from lakewright_sandbox.providers.protocol.servicer import PropertyFailure
 
-# The real provider's version whose types, ids and outputs this one follows.
+# The real provider's version whose types, ids and outputs this provider follows.
 _VERSION = "7.51.1"
 _SUPPORTED = {
     "accessKey",

@@ -65,7 +65,7 @@ class ClusterConnection:
         return self._call("GET", manifest, missing_is_none=True)
 
     def create(self, manifest: Manifest, *, dry_run: bool) -> Manifest:
-        """Create an object as the plugin does since 4.29: by POST, since an apply would take over an existing one."""
+        """Create an object by POST, as the plugin does since 4.29: an apply would take over an existing object."""
         query = {"fieldManager": "pulumi-kubernetes"} | ({"dryRun": "All"} if dry_run else {})
         return self._call("POST", manifest, query, json.dumps(manifest), "application/json") or {}
 
@@ -83,7 +83,7 @@ class ClusterConnection:
         self._call("PATCH", live, {}, json.dumps(patch), "application/json-patch+json")
 
     def delete(self, manifest: Manifest) -> None:
-        """Delete an object with its dependents if it exists, and wait until it is gone."""
+        """Delete an object with its dependents if it exists, and wait until it no longer exists."""
         query = {"propagationPolicy": "Foreground"}
         if self._call("DELETE", manifest, query, missing_is_none=True) is not None:
             self._wait_until_gone(manifest)

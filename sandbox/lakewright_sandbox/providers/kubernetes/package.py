@@ -13,7 +13,7 @@ from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, U
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, contains_unknown
 from lakewright_sandbox.providers.protocol.servicer import PropertyFailure
 
-# The real provider's version whose rendering this one follows.
+# The real provider's version whose rendering this provider follows.
 _VERSION = "4.34.2"
 _SUPPORTED = {
     "alwaysRender",

@@ -92,10 +92,10 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         reopened.delete_files(paths)
         refused = _find_remaining_files(reopened, paths, limit)
         if not refused and opened.buffer is not None:
-            # If this is lost, the next run finds that the files are gone.
+            # If this is lost, the next run finds that the files no longer exist.
             opened.buffer.forget_candidates(table.warehouse, reopened.uuid, now - ttl)
             return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
-        # Due candidates that were neither deleted nor refused are referenced again, or gone.
+        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist.
         session = cast(SqlSession, spark)
         session.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
         session.sql(

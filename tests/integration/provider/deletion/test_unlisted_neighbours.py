@@ -96,7 +96,7 @@ def test_purge_spares_an_inactive_neighbour_of_0_13(
     assert keys_in(aws, bucket) == kept
     printed = capfd.readouterr().err
     assert "keeping objects under main/inner/ in main/: they may be tables of another warehouse" in printed
-    assert "lists active ones only" in printed
+    assert "lists active warehouses only" in printed
 
 
 def test_purge_spares_a_warehouse_of_a_hidden_project(

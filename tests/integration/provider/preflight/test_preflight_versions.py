@@ -93,7 +93,7 @@ def test_preflight_reports_unlisted_inactive_warehouses(reports: Path, old: OldS
         return
     version = old.client().server().version_text
     assert status == "passed"
-    assert reason.endswith(f"More warehouses may exist: Lakekeeper {version} lists active ones only")
+    assert reason.endswith(f"More warehouses may exist: Lakekeeper {version} lists active warehouses only")
 
 
 @WITHOUT_A_DRY_RUN

@@ -133,4 +133,4 @@ def test_warehouse_without_soft_deletion_or_inactive(
         "The warehouse has no soft deletion: dropped tables are deleted immediately." in undrop("main.sales.orders")[2]
     )
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
-    assert "is gone, inactive, or hidden from this identity" in undrop("--list")[2]
+    assert "does not exist, is inactive, or is hidden from this identity" in undrop("--list")[2]

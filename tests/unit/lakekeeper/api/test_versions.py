@@ -61,12 +61,12 @@ def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -
 @pytest.mark.parametrize(
     ("info", "reasons"),
     [
-        ({"version": "0.13.3"}, ["Lakekeeper 0.13.3 lists active ones only"]),
+        ({"version": "0.13.3"}, ["Lakekeeper 0.13.3 lists active warehouses only"]),
         ({"version": "0.14.0", "authz-backend": "allow-all"}, []),
         ({"version": "0.14.0", "authz-backend": "openfga"}, ["lists show only what this identity may see"]),
         (
             {"version": "0.11.6", "authz-backend": "openfga"},
-            ["Lakekeeper 0.11.6 lists active ones only", "lists show only what this identity may see"],
+            ["Lakekeeper 0.11.6 lists active warehouses only", "lists show only what this identity may see"],
         ),
     ],
 )

@@ -34,11 +34,13 @@ ByEnvironment = Annotated[
     ),
 ]
 OnErrorOption = Annotated[
-    OnError, typer.Option("--on-error", help="After an error, start no other stack, or go on with them.")
+    OnError, typer.Option("--on-error", help="After an error, start no other stack, or continue with other stacks.")
 ]
 ContinueOnError = Annotated[
     bool,
-    typer.Option("--continue-on-error/--stop-on-error", help="After an error, go on with other stacks, or start none."),
+    typer.Option(
+        "--continue-on-error/--stop-on-error", help="After an error, continue with other stacks, or start none."
+    ),
 ]
 SavePlans = Annotated[
     Path | None,

@@ -129,7 +129,7 @@ def new(
 
 
 def _answer(option_value: str | None, question: str, default: str | None = None) -> str:
-    """Return the option's value, else the user's answer, else the default.
+    """Return the option's value, else the user's input, else the default.
 
     Raises:
         UsageError: There is no default, and no terminal to ask at.

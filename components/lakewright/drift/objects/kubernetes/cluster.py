@@ -48,7 +48,7 @@ class Collection:
 
 
 def open_cluster(kubeconfig: str, context: str, session: ScanSession) -> LiveCluster:
-    """Return the client of a cluster, opened once in a run. The parameters are those of `Cluster`.
+    """Return the client of a cluster, opened once in a run. `Cluster` has the same parameters.
 
     Raises:
         ClusterUnreachableError: The kubeconfig cannot be used.

@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotFoundError, ProtectedError
 
 NAMED = 10
-"""Maximum number of tables that a message names; further ones are counted."""
+"""Maximum number of tables that a message names; further tables are counted."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _is_within(path: Path, root: Path) -> bool:
 
 
 def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:
-    """Delete the contents of a warehouse or namespace with their files. The namespace itself stays.
+    """Delete the contents of a warehouse or namespace with their files. The namespace itself is kept.
 
     Raises:
         ProtectedError: Something in it is protected; nothing was deleted.

@@ -56,7 +56,7 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
 
 
 def list_children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
-    """Return the namespaces one level below a namespace, or the outermost ones."""
+    """Return the namespaces one level below a namespace, or the outermost namespaces."""
     entries: list[ListedNamespace] = []
     params: Params = {"returnUuids": True, "returnProtectionStatus": True}
     if parent:

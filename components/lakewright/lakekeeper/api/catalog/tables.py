@@ -1,4 +1,4 @@
-"""Calls about tables: those of the Iceberg REST catalog, and Lakekeeper's protection."""
+"""Calls about tables: calls of the Iceberg REST catalog, and Lakekeeper's protection."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def commit(client: Client, warehouse_id: str, namespace: Path, name: str, body: 
 
 
 def rename(client: Client, warehouse_id: str, source: tuple[Path, str], destination: tuple[Path, str]) -> None:
-    """Rename a table, or move it to another namespace of its warehouse. Its files stay where they are."""
+    """Rename a table, or move it to another namespace of its warehouse. Its files are not moved."""
     body = {
         "source": {"namespace": list(source[0]), "name": source[1]},
         "destination": {"namespace": list(destination[0]), "name": destination[1]},

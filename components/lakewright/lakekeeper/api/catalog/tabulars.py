@@ -1,4 +1,4 @@
-"""Calls about tables, views and generic tables, including soft-deleted ones."""
+"""Calls about tables, views and generic tables, including soft-deleted objects."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Tabular:
     tabular_id: str = ""
     protected: bool = False
     dropped: bool = False
-    """Soft-deleted: not listed any more, but its files still exist."""
+    """Soft-deleted: no longer listed, but its files still exist."""
 
     def __str__(self) -> str:
         """Return the text for messages."""

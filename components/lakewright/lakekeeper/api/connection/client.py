@@ -50,7 +50,7 @@ class Client:
             resolve: Returns the secret behind a reference.
             retry: Retry policy; the default policy if omitted.
             transport: HTTP transport that replaces the network.
-            lists: Cache of lists; a new one if omitted.
+            lists: Cache of lists; a new cache if omitted.
             twin: Client of the same server and user for another project, whose connections are shared.
             limit: Entered for each request, such as a semaphore of a run; no limit if omitted.
         """
@@ -86,7 +86,7 @@ class Client:
         return versions.parse_server(self.endpoint, info)
 
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
-        """Return the JSON object of a call's response. The options are those of `call`."""
+        """Return the JSON object of a call's response. `call` has the same options."""
         http_response = self.call(method, path, **options)
         from lakewright.lakekeeper.api.connection.response_body import parse_json  # noqa: PLC0415 - slow import of httpx
 
@@ -120,7 +120,7 @@ class Client:
             body: JSON body of the request.
             params: Query parameters.
             project: Id of the project; the server's default project if omitted.
-            headers: Headers in addition to those of every call.
+            headers: Headers in addition to the headers of every call.
             probes: Whether the server probes a storage in this call, which takes longer.
             idempotent: Whether the call may be sent again after it may have been applied.
 
@@ -215,7 +215,7 @@ class ClientPool:
         """Create a pool without clients.
 
         Args:
-            lists: Cache of lists; a new one if omitted.
+            lists: Cache of lists; a new cache if omitted.
             shared: Pool of several stacks. It has the clients of servers whose credentials are the same for all stacks.
             limit: Entered for each request of all clients; that of `shared` if omitted.
         """

@@ -169,7 +169,7 @@ class BusyError(RefusedError):
 
 
 class ConflictError(RefusedError):
-    """A requirement of a commit does not hold any more. Read the table again before the next try."""
+    """A requirement of a commit no longer holds. Read the table again before the next try."""
 
 
 def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError:

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.api.connection.errors import RefusedError
 T = TypeVar("T")
 
 MAX_AGE = 1.0
-"""Seconds for which a list is shared after its response: long enough for one refresh, too short for the next one."""
+"""Seconds for which a list is shared after its response: long enough for one refresh, too short for two."""
 
 
 RUN_AGE = 60.0

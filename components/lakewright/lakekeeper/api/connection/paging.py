@@ -19,13 +19,13 @@ Params = dict[str, str | int | bool | list[str]]
 
 
 CATALOG = "/catalog/"
-"""URL path of the lists that are paged only if the request has a page token, even an empty one."""
+"""URL path of the lists that are paged only if the request has a page token, which may be empty."""
 
 
 def pages(
     client: Client, path: str, more: Params | None = None, *, project: str | None = None, most: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the pages of a list. Only a missing token ends it: short and empty pages may have a next one.
+    """Yield the pages of a list. Only a missing token ends it: a page may follow a short or empty page.
 
     Raises:
         BadResponseError: The list has no end.

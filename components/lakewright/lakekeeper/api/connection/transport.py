@@ -119,7 +119,8 @@ def _again(status: int, kind: str, *, idempotent: bool) -> bool:
 def _reason(call: errors.Call, response: httpx.Response) -> tuple[str, str]:
     """Return type and message of a refusal. A plain text body is a message without a type."""
     if response.next_request is not None:
-        return "", f"it redirects to {_origin(response.next_request.url)}. If the server is there, set `endpoint` to it"
+        origin = _origin(response.next_request.url)
+        return "", f"it redirects to {origin}. If that is the server's address, set `endpoint` to it"
     body = parse_json(call, response)
     if body is None:
         return "", response.text if response.headers.get("content-type", "").startswith("text/plain") else ""

@@ -53,7 +53,8 @@ class Server:
     @property
     def unlisted(self) -> str:
         """Return why an existing warehouse may be missing from a list; empty if none may be."""
-        reasons = [] if self.lists_inactive_warehouses else [f"Lakekeeper {self.version_text} lists active ones only"]
+        reason = f"Lakekeeper {self.version_text} lists active warehouses only"
+        reasons = [] if self.lists_inactive_warehouses else [reason]
         if self.authz_backend not in {"", "allow-all"}:
             reasons.append("lists show only what this identity may see")
         return " and ".join(reasons)

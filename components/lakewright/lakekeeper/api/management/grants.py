@@ -26,7 +26,7 @@ TRIES = 5
 """Number of tries of a change while other processes change the same grants."""
 
 Plan = Callable[[frozenset[GrantEntry]], tuple[set[GrantEntry], set[GrantEntry]]]
-"""Returns the entries to add and the entries to remove, given the current ones."""
+"""Returns the entries to add and the entries to remove, given the current entries."""
 
 
 def list_grants(client: Client, on: Object) -> frozenset[GrantEntry] | None:
@@ -163,7 +163,7 @@ def _send(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Ite
 
 
 def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> None:
-    """Check privileges before the call, since OpenFGA reports an unknown one as a malformed body.
+    """Check privileges before the call, since OpenFGA reports an unknown privilege as a malformed body.
 
     Raises:
         NotGrantableError: A privilege cannot be granted on this kind of object.

@@ -26,7 +26,7 @@ def path(on: Object) -> str:
 
 
 def list_grants(client: Client, on: Object) -> frozenset[GrantEntry]:
-    """Return the direct grants on an object, without inherited ones."""
+    """Return the direct grants on an object, without inherited grants."""
     response = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
     assignments = cast(list[dict[str, str]], response["assignments"])
     return frozenset(

@@ -40,13 +40,13 @@ def read_mark(client: Client, project_id: str) -> OwnershipMark:
 
 
 def read_cached_mark(client: Client, project_id: str) -> OwnershipMark:
-    """Return the mark of a project, read once in a run. The errors are those of `read_mark`."""
+    """Return the mark of a project, read once in a run. Raises the errors of `read_mark`."""
     key = (client, "project mark", project_id)
     return client.lists.get_cached_in_run(key, lambda: read_mark(client, project_id))
 
 
 def find_marked_project(client: Client, project_id: str, *consents: Consent) -> MarkedObject:
-    """Return a project with its mark, read once in a run. The errors are those of `read_mark`.
+    """Return a project with its mark, read once in a run. Raises the errors of `read_mark`.
 
     Args:
         client: Client of the server.
@@ -69,7 +69,7 @@ def _to_marked(client: Client, project_id: str, mark: OwnershipMark, *consents: 
 def find_marked_warehouse(client: Client, warehouse_id: str) -> MarkedObject | None:
     """Return the project of a warehouse with its mark; None if the warehouse does not exist.
 
-    The errors are those of `read_mark`.
+    Other errors are the errors of `read_mark`.
 
     Raises:
         ForbiddenError: The warehouse may not be read. Some authorizers also refuse a warehouse that does not exist.

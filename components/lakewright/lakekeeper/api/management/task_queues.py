@@ -55,7 +55,7 @@ def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
 def put(client: Client, scope: Scope, queue: str, queue_config: QueueConfig) -> bool:
     """Replace a queue's configuration and return whether its owner exists.
 
-    Without a heartbeat the server keeps the one that it has.
+    Without a heartbeat the server keeps its current heartbeat.
     """
     config = dict(queue_config.config)
     if queue == LOG_CLEANUP:  # the server requires both keys, even if they are not set

@@ -23,12 +23,12 @@ def _url(user_id: str) -> str:
 
 
 def create(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
-    """Create a user; an existing one is refused. `properties` has a name and user-type, and optionally an email."""
+    """Create a user; an existing user is refused. `properties` has a name and user-type, and optionally an email."""
     return client.json("POST", ROOT, body={"id": user_id, **properties}, idempotent=False)
 
 
 def restore(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
-    """Create a user whose id belongs to a deleted one: the server keeps the rows of deleted users."""
+    """Create a user whose id belongs to a deleted user: the server keeps the rows of deleted users."""
     return client.json("POST", ROOT, body={"id": user_id, **properties, "update-if-exists": True})
 
 

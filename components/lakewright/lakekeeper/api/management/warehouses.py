@@ -36,7 +36,7 @@ def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
 
 
 def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
-    """Return the visible warehouses of a project. Servers before 0.14 list active ones only."""
+    """Return the visible warehouses of a project. Servers before 0.14 list active warehouses only."""
     every = client.server().lists_inactive_warehouses
     params = {"warehouseStatus": ["active", "inactive"]} if every else None
     return cast(list[WarehouseResponse], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
@@ -57,7 +57,7 @@ def list_cached(client: Client, project_id: str) -> dict[str, WarehouseResponse]
 
 
 def find_by_name(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
-    """Return the listed warehouse with this name, ignoring case. Servers before 0.14 do not list inactive ones."""
+    """Return the listed warehouse with this name, ignoring case. Servers before 0.14 list active warehouses only."""
     folded_name = name.casefold()
     return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == folded_name), None)
 

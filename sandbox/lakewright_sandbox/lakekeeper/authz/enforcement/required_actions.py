@@ -23,7 +23,7 @@ UNCHECKED = {
     f"POST {MANAGEMENT}/user": "may be about the caller alone",
     f"POST {MANAGEMENT}/search/user": "for every authenticated caller",
     f"GET {MANAGEMENT}/project-list": "filtered",
-    f"GET {MANAGEMENT}/grants": "not answered where grants are enforced",
+    f"GET {MANAGEMENT}/grants": "not implemented where grants are enforced",
     f"GET {MANAGEMENT}/grants/grantable-privileges": "the same for every caller",
     f"POST {MANAGEMENT}/action/batch-check": "about rights",
 }

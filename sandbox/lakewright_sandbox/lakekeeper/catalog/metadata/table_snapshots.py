@@ -20,7 +20,7 @@ def _add_snapshot(builder: TableBuilder, update: Json) -> None:
     if version >= 2:
         sequence, last = snapshot["sequence-number"], document["last-sequence-number"]
         if sequence <= last and snapshot.get("parent-snapshot-id") is not None:
-            message = f"Cannot add a snapshot with sequence number {sequence}, older than the last one, {last}."
+            message = f"Cannot add a snapshot with sequence number {sequence}, older than the last number, {last}."
             raise ApiError(409, "CommitFailedException", message)
         document["last-sequence-number"] = max(sequence, last)
     if version >= 3:
@@ -36,7 +36,7 @@ def _assign_rows(document: Json, snapshot: Json) -> None:
     if first is None:
         raise ApiError(400, "InvalidTableUpdate", "A snapshot of format version 3 needs `first-row-id`.")
     if first < next_row:
-        message = f"Cannot add a snapshot whose first row id {first} is behind the table's next one, {next_row}."
+        message = f"Cannot add a snapshot whose first row id {first} is behind the table's next row ID, {next_row}."
         raise ApiError(409, "CommitFailedException", message)
     document["next-row-id"] = first + snapshot.get("added-rows", 0)
 
@@ -73,7 +73,7 @@ def _remove_snapshots(builder: TableBuilder, update: Json) -> None:
 
 
 def _forget_history(document: Json, removed_ids: set[int]) -> None:
-    """Start the log after the last entry whose snapshot is gone, so that it has no gaps."""
+    """Start the log after the last entry whose snapshot was removed, so that it has no gaps."""
     log = document["snapshot-log"]
     last = max((index for index, entry in enumerate(log) if entry["snapshot-id"] in removed_ids), default=-1)
     document["snapshot-log"] = log[last + 1 :]

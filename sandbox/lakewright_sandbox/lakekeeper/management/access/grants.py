@@ -71,7 +71,7 @@ RequestedPrincipal = Annotated[Subject | None, principal_parameters("AmbiguousGr
 def list_grants(server: Server, project: ProjectId, principal: RequestedPrincipal, page: AskedPage) -> Response:
     """List the grants of one user or role in the project."""
     if principal is None:
-        message = "Specify `principalUser` or `principalRole`: this listing answers for one principal at a time."
+        message = "Specify `principalUser` or `principalRole`: this listing is for one principal at a time."
         raise ApiError(400, "MissingGrantPrincipal", message)
     if server.authorizer.enforces:
         message = "This authorizer cannot list the grants of a principal across all objects of a project."

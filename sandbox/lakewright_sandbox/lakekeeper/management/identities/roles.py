@@ -120,7 +120,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
 
 @dataclass(frozen=True)
 class RoleFilter:
-    """Query parameters of the listing. Each one limits the returned roles."""
+    """Query parameters of the listing. Each parameter limits the returned roles."""
 
     role_ids: Annotated[list[UUID] | None, Query(alias="roleIds")] = None
     source_ids: Annotated[list[str] | None, Query(alias="sourceIds")] = None

@@ -51,7 +51,7 @@ class BucketLifecycle(BucketSetting):
 def _to_s3(rule: Properties) -> Properties:
     written = _rename_for_s3(rule)
     if "Prefix" not in written:
-        # S3 requires a filter; this one selects every object.
+        # S3 requires a filter; an empty prefix selects every object.
         written["Filter"] = written.get("Filter") or {"Prefix": ""}
     return written
 

@@ -22,7 +22,7 @@ _HELP = {
     "InvalidClientTokenId": "the provider's keys are not this sandbox's; take them from `lakewright sandbox status`",
     "MalformedPolicy": "correct the policy document",
     "MalformedPolicyDocument": "correct the policy document",
-    "NoSuchBucket": "the bucket is gone: run `up --refresh` to make it again",
+    "NoSuchBucket": "the bucket no longer exists: run `up --refresh` to make it again",
     "SignatureDoesNotMatch": "the provider's secret key does not belong to its access key",
 }
 _LOOKED_UP = "it may exist although this failed: the next `up` looks for it"

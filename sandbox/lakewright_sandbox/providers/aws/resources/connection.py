@@ -115,7 +115,7 @@ def _endpoints(config: Properties) -> dict[str, str]:
         if not endpoint:
             raise NotASandboxError(
                 f"the aws provider has no endpoint for {service}; {_INSTALL}; to use a sandbox, set `endpoints` to the "
-                "one that `lakewright sandbox status` prints"
+                "endpoints that `lakewright sandbox status` prints"
             )
         endpoints[service] = endpoint
     return endpoints | {
