@@ -28,6 +28,37 @@ _HOST = Path(__file__).with_name("forkserver_host.py")
 _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
+class ServerProcess(Protocol):
+    """The process of a fork server."""
+
+    @property
+    def stderr(self) -> IO[str] | None:
+        """Return the output of errors."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the process."""
+        ...
+
+    def wait(self) -> int:
+        """Wait for the end of the process. Return its exit code or wait status."""
+        ...
+
+
+class ServerStarter(Protocol):
+    """Starts fork servers from a process that has imported the SDK."""
+
+    def start_server(self, ours: socket.socket, theirs: socket.socket, folder: Path) -> ServerProcess | None:
+        """Start a server on the socket `theirs`; None if a program in `folder` needs a server of its own interpreter.
+
+        Args:
+            ours: The engine's end of the socket, which the server must close.
+            theirs: The end of the server.
+            folder: The program's working directory.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Preloaded:
     """A single-threaded process that has imported the SDK and can fork the server."""
@@ -37,9 +68,15 @@ class Preloaded:
     own_descriptors: tuple[int, ...]
     """File descriptors that the server must close."""
 
+    def start_server(self, ours: socket.socket, theirs: socket.socket, folder: Path) -> ServerProcess | None:
+        """Fork a server off this process, unless it has threads or modules of the program's folder."""
+        if threading.active_count() > 1 or _has_shadows(folder):
+            return None
+        return ForkedServer(self, ours, theirs)
 
-preloaded: ContextVar[Preloaded | None] = ContextVar("preloaded", default=None)
-"""Set by a process that has imported the SDK."""
+
+preloaded: ContextVar[ServerStarter | None] = ContextVar("preloaded", default=None)
+"""Set by a process that has imported the SDK, or that knows such a process."""
 
 
 class ForkServer:
@@ -59,21 +96,16 @@ class ForkServer:
         self._pids: list[int] = []
         self._codes: dict[int, int] = {}
         self._gone = ""
-        preloaded_server = preloaded.get()
+        starter = preloaded.get()
         self.is_own_interpreter = is_own_interpreter(python)
         """Whether the server runs the interpreter of this process, with the same packages."""
         with theirs:
-            if (
-                preloaded_server
-                and self.is_own_interpreter
-                and threading.active_count() == 1
-                and not _has_shadows(folder)
-            ):
-                self._process: _ServerProcess = ForkedServer(preloaded_server, ours, theirs)
-            else:
+            process = starter.start_server(ours, theirs, folder) if starter and self.is_own_interpreter else None
+            if process is None:
                 # Unbuffered: forks do not start a new interpreter, and a provider prints its port to a pipe.
                 command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
-                self._process = start_process(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
+                process = start_process(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
+            self._process: ServerProcess = process
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
 
     def __enter__(self) -> Self:
@@ -135,17 +167,6 @@ class ForkServer:
         with self._changed:
             self._gone = errors.strip().rsplit("\n", 1)[-1] or "the fork server has ended"
             self._changed.notify_all()
-
-
-class _ServerProcess(Protocol):
-    """The process of the server."""
-
-    @property
-    def stderr(self) -> IO[str] | None: ...
-
-    def kill(self) -> None: ...
-
-    def wait(self) -> int: ...
 
 
 class ForkedServer:
