@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
+
+_PRELOADED_SERVICES = ("s3", "iam", "kms", "sts")
 
 
 def open_aws_session(profile: str | None, region: str | None, shared_credentials_file: Path | str | None) -> Any:
@@ -21,4 +24,24 @@ def open_aws_session(profile: str | None, region: str | None, shared_credentials
     base = cast(Any, Session)(profile=profile)
     if shared_credentials_file is not None:
         base.set_config_variable("credentials_file", str(shared_credentials_file))
-    return cast(Any, boto3).Session(botocore_session=base, region_name=region)
+    loader = _get_loader(base.get_config_variable("data_path"))
+    base.register_component("data_loader", loader)
+    session = cast(Any, boto3).Session(botocore_session=base, region_name=region)
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # each session of boto3 adds its own folder
+    return session
+
+
+@cache
+def preload_service_models() -> None:
+    """Load the descriptions of the AWS services that most commands call, for this process and its forks."""
+    session = open_aws_session(None, "us-east-1", None)
+    for service in _PRELOADED_SERVICES:
+        session.client(service, aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106 - makes no call
+
+
+@cache
+def _get_loader(data_path: str | None) -> Any:
+    """Return the loader of service descriptions. Each session would load them again, for a fifth of a second."""
+    from botocore import loaders  # noqa: PLC0415 - slow to load
+
+    return cast(Any, loaders).create_loader(data_path)

@@ -188,11 +188,21 @@ class WarmProcess:
 
     def _settle(self) -> None:
         """Note the files of new modules, and keep them out of garbage collections: children share their memory."""
+        if "boto3" in sys.modules:
+            self._preload_service_models()
         self._freshness.stamp_imports()
         gc.collect()
         gc.freeze()
         if not is_single_threaded():
             self._end = "an imported module started a thread"
+
+    def _preload_service_models(self) -> None:
+        from lakewright.credentials.aws_session import preload_service_models  # noqa: PLC0415 - slow to load
+
+        try:
+            preload_service_models()
+        except Exception as error:  # noqa: BLE001 - the command that needs them reports it
+            print(f"the descriptions of AWS services are not loaded ahead: {error}", flush=True)
 
     def _find_end_reason(self) -> str:
         if time.monotonic() - self._last_used > self._idle_seconds:
@@ -206,11 +216,13 @@ class WarmProcess:
 
 
 def _listen(file: str) -> socket.socket:
-    Path(file).unlink(missing_ok=True)
+    unready = Path(f"{file}.new")  # a client that finds the socket can connect
+    unready.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(file)
+    listener.bind(str(unready))
     listener.listen(64)
     listener.settimeout(0)
+    unready.replace(file)
     return listener
 
 
