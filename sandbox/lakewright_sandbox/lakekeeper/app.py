@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -30,6 +31,12 @@ from lakewright_sandbox.lakekeeper.task_worker import TaskWorker
 log = logging.getLogger(__name__)
 
 PERMISSIONS = "/management/v1/permissions/"
+_NO_DOCUMENTATION: dict[str, Any] = {
+    "openapi_url": None,
+    "docs_url": None,
+    "redoc_url": None,
+    "redirect_slashes": False,
+}
 VARY = b"authorization, x-project-id, x-iceberg-access-delegation"
 
 
@@ -45,17 +52,10 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         worker.stop()
         lakekeeper.database.close()
 
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
-    app.router.route_class = SegmentRoute
+    app = FastAPI(lifespan=lifespan, **_NO_DOCUMENTATION)
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
-    for router in all_routers():
-        for route in router.routes:
-            if isinstance(route, APIRoute) and _is_mounted(settings, route.path):
-                # One flat list: included routers would be matched twice for every request.
-                app.add_api_route(
-                    route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
-                )
+    app.router.routes.extend(route for route in _build_routes() if _is_mounted(settings, route.path))
     if settings.audit_log is not None and settings.is_at_least("0.12"):
         app.add_middleware(AuditLog, file=settings.audit_log, default_project=settings.default_project)
     if verifiers := create_verifiers(settings):
@@ -72,6 +72,24 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     return app
+
+
+@cache
+def _build_routes() -> list[APIRoute]:
+    """Return the routes of all versions.
+
+    The servers of a process share them, since FastAPI reads the signatures of their functions for a third of a second.
+    """
+    app = FastAPI(**_NO_DOCUMENTATION)
+    app.router.route_class = SegmentRoute
+    for router in all_routers():
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                # One flat list: included routers would be matched twice for every request.
+                app.add_api_route(
+                    route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
+                )
+    return [route for route in app.router.routes if isinstance(route, APIRoute)]
 
 
 def _is_mounted(settings: Settings, path: str) -> bool:
