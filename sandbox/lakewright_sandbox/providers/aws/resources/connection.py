@@ -13,6 +13,7 @@ import httpx
 
 from lakewright_sandbox.providers.protocol.errors import NotASandboxError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
+from lakewright_sandbox.runtime.processes import choose_trust
 from lakewright_sandbox.typed import boto
 
 ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
@@ -128,7 +129,13 @@ def _prove_sandbox(endpoint: str) -> None:
         raise NotASandboxError(f"the aws endpoint {endpoint} is not on this machine; {_INSTALL}")
     try:
         # Ignore proxies of the environment: they are not for loopback.
-        response = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
+        response = httpx.get(
+            f"{endpoint.rstrip('/')}/moto-api/",
+            timeout=10,
+            trust_env=False,
+            follow_redirects=True,
+            verify=choose_trust(endpoint),
+        )
     except httpx.HTTPError as error:
         raise NotASandboxError(
             f"no response from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
