@@ -24,6 +24,27 @@ from lakewright.warm.messages import receive, receive_all, send
 
 LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 START_SECONDS = 60
+_PATH = "PYTHONPATH"
+_MODULES = (
+    "boto3.s3.inject",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "cryptography.hazmat.primitives.kdf.pbkdf2",
+    "encodings.idna",
+    "grpc._channel",
+    "grpc._server",
+    "lakewright.cli.adoption_display",
+    "lakewright.cli.commands.stack",
+    "lakewright.cli.ownership.server_marks",
+    "lakewright.deletions.retention_report",
+    "lakewright.environment.loading",
+    "lakewright.project_files.servers",
+    "lakewright.terminal.console",
+    "pulumi_aws.iam.access_key",
+    "pulumi_aws.iam.get_access_keys",
+    "pulumi_aws.s3.access_point",
+)
+"""Modules that the process learns from the first commands of tenants; tests leave it no pause to import them."""
+_PROCESS = Path(__file__).with_name("command_process.py")
 
 
 OWN_PROCESSES = "TEST_OWN_PROCESSES"
@@ -31,7 +52,11 @@ OWN_PROCESSES = "TEST_OWN_PROCESSES"
 
 
 def run_command(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], script: Path | None = None
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    script: Path | None = None,
+    stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run `lakewright` and return what `subprocess.run` returns for it.
 
@@ -40,33 +65,36 @@ def run_command(
         folder: The working directory.
         environment: All environment variables of the command.
         script: A script whose function `run` runs instead of `lakewright`.
+        stdin: The standard input of the command.
     """
     if not os.environ.get(OWN_PROCESSES):
-        done = start_command_server(script).run(words, folder, environment)
+        done = start_command_server(script, environment.get(_PATH, "")).run(words, folder, environment, stdin)
         if done is not None:
             return done
     program = [sys.executable, str(script)] if script else [str(LAKEWRIGHT)]
     return subprocess.run(
-        [*program, *words], cwd=folder, env=dict(environment), check=False, capture_output=True, text=True
+        [*program, *words], cwd=folder, env=dict(environment), input=stdin, check=False, capture_output=True, text=True
     )
 
 
 class CommandServer:
     """A process that has imported `lakewright`, and forks for each command."""
 
-    def __init__(self, script: Path | None) -> None:
+    def __init__(self, script: Path | None, path: str) -> None:
         self._program = script or LAKEWRIGHT
         entry = f"{script.stem}:run" if script else ENTRY
         self._folder = Path(tempfile.mkdtemp(prefix="commands", dir="/tmp"))  # the path of a socket must be short
         base = str(self._folder / "server")
         self._socket = f"{base}.socket"
+        Path(f"{base}.modules").write_text("\n".join(_MODULES))
         with Path(f"{base}.log").open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "lakewright.warm.process", base, str(self._folder), entry],
+                [sys.executable, "-P", str(_PROCESS), base, str(self._folder), entry],
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                env=os.environ | ({_PATH: path} if path else {}),
                 start_new_session=True,
             )
         until = time.monotonic() + START_SECONDS
@@ -79,15 +107,17 @@ class CommandServer:
         return self._process.poll() is None and Path(self._socket).exists()
 
     def run(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str]
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
     ) -> subprocess.CompletedProcess[str] | None:
         """Run a command; return None if this process cannot run it, for example with another KUBECONFIG."""
         with (
             tempfile.TemporaryFile() as output,
             tempfile.TemporaryFile() as errors,
-            Path(os.devnull).open("rb") as nothing,
+            tempfile.TemporaryFile() as standard_input,
             socket.socket(socket.AF_UNIX) as connection,
         ):
+            standard_input.write(stdin.encode())
+            standard_input.seek(0)
             connection.connect(self._socket)
             ready, _ = receive(connection)
             if ready is None or "pid" not in ready:
@@ -102,7 +132,7 @@ class CommandServer:
                 "unbuffered": False,
                 "ignored": [],
             }
-            send(connection, request, [nothing.fileno(), output.fileno(), errors.fileno()])
+            send(connection, request, [standard_input.fileno(), output.fileno(), errors.fileno()])
             code = _receive_exit_code(connection)
             if code is None:
                 return None
@@ -131,17 +161,22 @@ def _receive_exit_code(connection: socket.socket) -> int | None:
     raise AssertionError("the process of a command ended without its exit code")
 
 
-def start_command_server(script: Path | None = None) -> CommandServer:
-    """Return the server of this worker for `lakewright` or a script; it ends with the worker."""
-    server = _start_server(script)
+def start_command_server(script: Path | None = None, path: str = "") -> CommandServer:
+    """Return the server of this worker for `lakewright` or a script; it ends with the worker.
+
+    Args:
+        script: A script whose function `run` runs instead of `lakewright`.
+        path: The PYTHONPATH of the commands, which an interpreter reads when it starts.
+    """
+    server = _start_server(script, path)
     if not server.is_running():  # it ends after 15 minutes without a command
         _start_server.cache_clear()
-        return _start_server(script)
+        return _start_server(script, path)
     return server
 
 
 @functools.cache
-def _start_server(script: Path | None) -> CommandServer:
-    server = CommandServer(script)
+def _start_server(script: Path | None, path: str) -> CommandServer:
+    server = CommandServer(script, path)
     atexit.register(server.stop)
     return server

@@ -23,6 +23,8 @@ from tests.real_servers import RealServers, leave_out
 
 REPOSITORY = Path(__file__).parents[1]
 PASSPHRASE = "correct horse battery staple"
+ENCRYPTION_SALT = "v1:dAwsDjPaCGg=:v1:udJWph+Ts/HzZnvb:0CvdZmYPEXztnrLGYLPFExhSmLewZQ=="
+"""A salt for the passphrase. Tenants share it, so that a worker derives the key of their secrets once."""
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Tenant:
             if any(store["backend"] != "s3" or not store.keys() <= self.real.store.keys() for store in stores):
                 leave_out("makes buckets, keys or roles on AWS")
         file = self.folder / "tenants" / f"Pulumi.{self.name}.yaml"
-        document = yaml.safe_load(file.read_text()) if file.exists() else {}
+        document = yaml.safe_load(file.read_text()) if file.exists() else {"encryptionsalt": ENCRYPTION_SALT}
         document["config"] = {"lakewright:tenant": self.spec}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 

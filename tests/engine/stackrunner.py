@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ensurepip
 import json
 import os
 import shutil
@@ -26,21 +25,15 @@ from lakewright_engine.state.outputs import stack_outputs
 from lakewright_engine.state.secrets import PassphraseManager
 from pulumi.automation.events import EngineEvent
 
+from tests.command_server import run_command
+from tests.sdk_process import use_sdk_process
+
 HERE = Path(__file__).parent
 PASSPHRASE = "conformance"
+ENCRYPTION_SALT = "v1:s6gsVG4kTl0=:v1:21NusquNVoSoMq2Q:4zuzPIFF2JFMLAcOix8ap825BXnopQ=="
+"""A salt for the passphrase. Stacks share it, so that a worker derives the key of their secrets once."""
 
-RUN_UP = """
-import os
-import select
-import sys
-os.environ["ENGINE"] = str(os.getpid())
-from lakewright_engine import Operation, run
-from lakewright_engine.project.project import PulumiProject
-result = run(Operation("up", PulumiProject.load(sys.argv[1]), "dev"), lambda event: None)
-print(*result.messages, sep="\\n")
-sys.exit(result.exit)
-"""
-"""Run `up` on the project in the folder that the first argument names."""
+RUN_UP = HERE / "run_up.py"
 
 
 @dataclass
@@ -76,6 +69,7 @@ class Stack:
         self.store.mkdir(exist_ok=True)
         (folder / "state").mkdir(exist_ok=True)
         (self.program_dir / "Pulumi.yaml").write_text(f"name: {project}\nruntime: python\n")
+        (self.program_dir / f"Pulumi.{name}.yaml").write_text(f"encryptionsalt: {ENCRYPTION_SALT}\n")
         self.write_program(program)
         self.environment = {
             "FILESTORE": str(self.store),
@@ -83,7 +77,7 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "PULUMI_HOME": str(folder / "home"),
-            "PYTHONPATH": os.pathsep.join([str(HERE), *_pip()]),
+            "PYTHONPATH": str(HERE),
         }
         with self._environment({}):
             self.backend.create(project, name, self.project.secrets(name))
@@ -144,7 +138,7 @@ class Stack:
             events.append(event)
             on_event(event)
 
-        with self._environment(env or {}):
+        with self._environment(env or {}), use_sdk_process():
             result: Result = run(operation, on_each)
         return Outcome(
             exit=result.exit,
@@ -156,6 +150,11 @@ class Stack:
             changes=result.changes,
             events=events,
         )
+
+    def run_up(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run `run_up.py` in a process of its own, which may be killed."""
+        environment = {**os.environ, **self.environment, **variables}
+        return run_command([str(self.program_dir), *words], self.folder, environment, script=RUN_UP)
 
     def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
         """Run the same with the Pulumi CLI."""
@@ -254,11 +253,6 @@ def _values(command: tuple[str, ...], option: str) -> tuple[str, ...]:
 
 def has_cli() -> bool:
     return shutil.which("pulumi") is not None
-
-
-def _pip() -> list[str]:
-    # The CLI lists a program's packages with pip, which an environment created by uv may lack. Python bundles one.
-    return [str(wheel) for wheel in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")]
 
 
 def _calls(log: Path) -> list[str]:

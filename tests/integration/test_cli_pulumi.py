@@ -1,6 +1,5 @@
 """One stack under both engines in turn: each reads the other's state, secrets, settings, locks and history."""
 
-import ensurepip
 import json
 import os
 import pty
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.command_server import run_command
 
 pytestmark = pytest.mark.pulumi_cli
 
@@ -92,8 +93,6 @@ class Folder:
         (path / "state").mkdir()
         (path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
         (path / "__main__.py").write_text(PROGRAM)
-        # The CLI lists a program's packages with pip, which an environment made by uv may lack; Python brings one.
-        wheels = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
         self.environment = {
             **os.environ,
             "PULUMI_BACKEND_URL": f"file://{path / 'state'}",
@@ -101,22 +100,17 @@ class Folder:
             "PULUMI_HOME": str(path / "home"),
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "FILESTORE": str(self.store),
-            "PYTHONPATH": os.pathsep.join([str(FILESTORE), *map(str, wheels)]),
+            "PYTHONPATH": str(FILESTORE),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
 
     def lakewright(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
-        return self._run([sys.executable, "-c", "from lakewright.cli import main; main()"], arguments, code, stdin)
+        done = run_command(self._words(arguments), self.path, self.environment, stdin=stdin)
+        return self._check_output(done, code)
 
     def pulumi(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
-        return self._run(["pulumi", "--non-interactive"], arguments, code, stdin)
-
-    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        return json.loads(self.lakewright(*arguments, "--json", code=code).partition("Engine: ")[0])
-
-    def _run(self, command: list[str], arguments: tuple[str, ...], code: int, stdin: str) -> str:
         done = subprocess.run(
-            [*command, *arguments, "--stack", "dev"] if "ls" not in arguments else [*command, *arguments],
+            ["pulumi", "--non-interactive", *self._words(arguments)],
             cwd=self.path,
             env=self.environment,
             input=stdin,
@@ -124,6 +118,15 @@ class Folder:
             text=True,
             check=False,
         )
+        return self._check_output(done, code)
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        return json.loads(self.lakewright(*arguments, "--json", code=code).partition("Engine: ")[0])
+
+    def _words(self, arguments: tuple[str, ...]) -> list[str]:
+        return [*arguments] if "ls" in arguments else [*arguments, "--stack", "dev"]
+
+    def _check_output(self, done: subprocess.CompletedProcess[str], code: int) -> str:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + (done.stderr if code else "")
 

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from aws_programs import RIGHTS, TRUST, client, stack_program
 from lakewright_engine.steps.created_objects import natural_id
-from stackrunner import RUN_UP, Stack
-
-KILLED_AFTER_CREATE = """
-import os, signal, sys
-from lakewright_engine.providers.provider import Provider
-create = Provider.create
-def fatal(self, new, *, preview):
-    result = create(self, new, preview=preview)
-    if new.urn.endswith("::" + sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return result
-Provider.create = fatal
-"""
+from stackrunner import Stack
 
 
 @pytest.mark.parametrize(
@@ -42,11 +27,7 @@ role = aws.iam.Role("role", name="taken-{unique}", assume_role_policy={TRUST!r},
 aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, opts=opts)
 """,
     )
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED_AFTER_CREATE + RUN_UP, str(stack.program_dir), name],
-        env={**os.environ, **stack.environment},
-        check=False,
-    )
+    killed = stack.run_up(name)
     assert killed.returncode == -signal.SIGKILL
     assert name in {op.resource.urn.rsplit("::", 1)[-1] for op in stack.pending()}
     stack.backend.cancel("conf", "dev")

@@ -6,12 +6,10 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from stackrunner import RUN_UP, Stack
+from stackrunner import Stack
 
 PROGRAM = """
 import os
@@ -29,9 +27,7 @@ CALLS = 6
 
 
 def up(stack: Stack, step: int, deadly: str = "") -> int:
-    environment = {**os.environ, **stack.environment, "STEP": str(step), "DEADLY": deadly or "0:"}
-    done = subprocess.run([sys.executable, "-c", RUN_UP, str(stack.program_dir)], env=environment, check=False)
-    return done.returncode
+    return stack.run_up(STEP=str(step), DEADLY=deadly or "0:").returncode
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -89,12 +85,7 @@ def wait(_):
 b = File("b", "b.json", a.etag.apply(wait))
 """,
     )
-    environment = {**os.environ, **stack.environment, "SIGNAL": str(int(number))}
-    # Tests in the background or under nohup ignore these signals, and their children inherit that.
-    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    heeding += "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-    command = [sys.executable, "-c", heeding + RUN_UP, str(stack.program_dir)]
-    done = subprocess.run(command, env=environment, check=False)
+    done = stack.run_up(SIGNAL=str(int(number)))
     assert done.returncode == 1
     assert list((stack.backend.storage.root / "locks").rglob("*.json")) == []
     assert list(stack.files()) == ["a.json"]
