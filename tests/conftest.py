@@ -17,6 +17,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.command_server import OWN_PROCESSES
 from tests.real_servers import RealServers
+from tests.shared_parts import share_parts
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
@@ -27,6 +28,7 @@ for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
 if os.environ.get("LAKEWRIGHT_FULL"):
     os.environ[OWN_PROCESSES] = "1"
 else:
+    share_parts()
     # The optimizing compiler would double the processor time of short JVMs.
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
         os.environ.setdefault(name, "-XX:TieredStopAtLevel=1")
