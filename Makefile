@@ -51,8 +51,8 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
 # In `optional_step`, 5 is no failure: ARGS select none of the step's tests.
 
 test: $(READY)  ## Run all tests; tests of the Pulumi CLI are skipped if it is not on the PATH
-	@$(RUN_STEPS); optional_step pytest $(UNIT_SUITE) $(ARGS); \
-	  step pytest -n 2 --dist loadgroup $(ARGS); exit $$worst
+	@python -m tests.class_archive & $(RUN_STEPS); optional_step pytest $(UNIT_SUITE) $(ARGS); \
+	  step pytest -n 2 --dist loadgroup $(ARGS); wait; exit $$worst
 
 test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
 	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step pytest $(UNIT_SUITE) $(ARGS); \

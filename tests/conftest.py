@@ -15,6 +15,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, is_at_least
 from lakewright_sandbox.runtime.state import Sandbox
 
+from tests import class_archive
 from tests.command_server import OWN_PROCESSES
 from tests.real_servers import RealServers
 from tests.shared_parts import share_parts
@@ -30,8 +31,8 @@ if os.environ.get("LAKEWRIGHT_FULL"):
 else:
     share_parts()
     # The optimizing compiler would double the processor time of short JVMs.
-    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-        os.environ.setdefault(name, "-XX:TieredStopAtLevel=1")
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {class_archive.java_options()}")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands in this way; programs under test must receive Ctrl-C.

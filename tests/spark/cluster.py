@@ -15,13 +15,17 @@ import pyspark
 from lakewright_spark.session.builder import SMALL_JVM
 from waiting import wait_until
 
+from tests import class_archive
+
+JVM_OPTIONS = SMALL_JVM if os.environ.get("LAKEWRIGHT_FULL") else f"{SMALL_JVM} {class_archive.java_options()}"
+
 SMALL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
+    "spark.driver.extraJavaOptions": JVM_OPTIONS,
     "spark.executor.memory": "600m",
-    "spark.executor.extraJavaOptions": SMALL_JVM,
+    "spark.executor.extraJavaOptions": JVM_OPTIONS,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -89,7 +93,7 @@ def environment_without_credentials() -> dict[str, str]:
 
 def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -> tuple[subprocess.Popen[bytes], Path]:
     home = Path(pyspark.__file__).parent
-    options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM}
+    options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS}
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
     environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     environment |= {"SPARK_CONF_DIR": str(conf)} if conf else {}
