@@ -18,9 +18,9 @@ from lakewright.drift.session import StackResource
 from lakewright_engine.model.resources import ResourceState
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.provider.ground import SCHEMA, granting_server
+from tests.integration.provider.ground import SCHEMA, run_authorizer_server
 
-pytestmark = pytest.mark.stand_in("reads the log file of a server of its own")
+pytestmark = pytest.mark.stand_in("reads the log file of a separate server")
 
 LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 SERVERS = [("0.12", "openfga"), ("0.13", "openfga"), ("0.14", "openfga"), ("0.14", "allow-all")]
@@ -75,7 +75,7 @@ def server(request: Any, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFact
     version, authorizer = request.param
     folder = tmp_path_factory.mktemp("logged")
     settings = {"version": version, "skip_storage_validation": True, "audit_log": folder / "audit.log"}
-    with granting_server(authorizer, sandbox, folder, **settings) as running:
+    with run_authorizer_server(authorizer, sandbox, folder, **settings) as running:
         yield LoggedServer(running.endpoint, sandbox, folder / "audit.log", version, authorizer)
 
 
@@ -92,8 +92,8 @@ def test_changed_queue_has_an_actor(server: LoggedServer) -> None:
     path = f"/management/v1/warehouse/{server.warehouse}/task-queue/{queue}/config"
     server.post(path, {"queue-config": {}})
 
-    found = server.find_actors("TaskQueueConfig", "config", warehouse_id=server.warehouse, queue="soft_deletion")
-    assert found == {"allowed for oidc~operator"}
+    actors = server.find_actors("TaskQueueConfig", "config", warehouse_id=server.warehouse, queue="soft_deletion")
+    assert actors == {"allowed for oidc~operator"}
 
 
 def test_granted_table_has_an_actor(server: LoggedServer) -> None:

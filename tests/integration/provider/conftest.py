@@ -28,9 +28,16 @@ from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.provider.ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
+from tests.integration.provider.ground import (
+    AUTHORIZERS,
+    TOKEN,
+    AuthorizerServer,
+    Ground,
+    TokensAsNames,
+    run_authorizer_server,
+)
 from tests.integration.provider.old_server import VERSIONS, OldServer
-from tests.integration.provider.resource import MADE, Props, Resource, wire
+from tests.integration.provider.resource import CREATED_WAREHOUSE_IDS, Props, Resource, wire
 from tests.real_servers import RealServers
 
 
@@ -40,17 +47,17 @@ def _separate_run(real: RealServers | None) -> Iterator[None]:
     run_context.start(run_context.current().next())
     yield
     if real:
-        real.warehouse_ids |= MADE
+        real.warehouse_ids |= CREATED_WAREHOUSE_IDS
 
 
 @pytest.fixture(autouse=True)
-def _permitted_project(unique: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Permit to adopt the test's project, which other users made, and what is in it."""
+def _permit_test_project(unique: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permit the adoption of the test's project, which other users created, and of its contents."""
     monkeypatch.setenv(ADOPT, format_consents([Consent(ConsentKind.PROJECT, unique)]))
 
 
 @pytest.fixture
-def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def report_interrupted_create(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Report that an interrupted run of this stack began to create an object, as an engine does."""
 
     def report(kind: str, props: Props) -> None:
@@ -158,55 +165,57 @@ def light_project(light: httpx.Client, real: RealServers | None, unique: str) ->
 
 
 @pytest.fixture(scope="session", params=list(AUTHORIZERS))
-def granting(
+def authorizer_server(
     request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Granting]:
+) -> Iterator[AuthorizerServer]:
     """Start a server in this process for each authorizer, on the sandbox's storage."""
-    with granting_server(request.param, sandbox, tmp_path_factory.mktemp("granting"), version=NEWEST) as server:
+    with run_authorizer_server(
+        request.param, sandbox, tmp_path_factory.mktemp("authorizer_server"), version=NEWEST
+    ) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def shared_ground(granting: Granting) -> Iterator[Ground]:
-    with granting.client() as client:
-        yield Ground(granting, client)
+def session_ground(authorizer_server: AuthorizerServer) -> Iterator[Ground]:
+    with authorizer_server.client() as client:
+        yield Ground(authorizer_server, client)
 
 
 @pytest.fixture
-def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+def ground(session_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """Objects of every kind to grant on, shared by tests that do not change them, and users without grants."""
     monkeypatch.setenv(TOKEN, "operator")
-    shared_ground.new_users()
-    yield shared_ground
-    shared_ground.http.delete("/sandbox/v1/faults")
+    session_ground.new_users()
+    yield session_ground
+    session_ground.http.delete("/sandbox/v1/faults")
 
 
 @pytest.fixture
-def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """The same objects, for one test only."""
+def private_ground(authorizer_server: AuthorizerServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """Objects of every kind to grant on, for one test only."""
     monkeypatch.setenv(TOKEN, "operator")
-    with granting.client() as client:
-        yield Ground(granting, client)
+    with authorizer_server.client() as client:
+        yield Ground(authorizer_server, client)
 
 
 @pytest.fixture(scope="session")
-def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
+def openfga_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
     """Start a server in this process that enforces rights and tests no storage; `operator` may do everything."""
     database = tmp_path_factory.mktemp("guarded") / "lakekeeper.db"
     settings = Settings(
         database=f"sqlite:///{database}", version=sandbox_version, authorizer="openfga", skip_storage_validation=True
     )
     with serve(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
-        asked = {"accept-terms-of-use": True, "is-operator": True}
-        by = {"authorization": "Bearer operator"}
-        httpx.post(f"{endpoint}/management/v1/bootstrap", json=asked, headers=by).raise_for_status()
+        bootstrap_request = {"accept-terms-of-use": True, "is-operator": True}
+        headers = {"authorization": "Bearer operator"}
+        httpx.post(f"{endpoint}/management/v1/bootstrap", json=bootstrap_request, headers=headers).raise_for_status()
         yield endpoint
 
 
 @pytest.fixture
-def guarded(guarded_endpoint: str) -> Iterator[httpx.Client]:
+def guarded(openfga_endpoint: str) -> Iterator[httpx.Client]:
     """HTTP client of the guarded server's operator."""
-    with httpx.Client(base_url=guarded_endpoint, headers={"authorization": "Bearer operator"}, timeout=60) as client:
+    with httpx.Client(base_url=openfga_endpoint, headers={"authorization": "Bearer operator"}, timeout=60) as client:
         yield client
         client.delete("/sandbox/v1/faults")
 
@@ -221,7 +230,7 @@ def guarded_project(guarded: httpx.Client, unique: str, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def light_declared(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
+def light_warehouse_props(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
     """A declared warehouse on the light server."""
     monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
     monkeypatch.setenv("STORAGE_SECRET", "hidden")
@@ -231,9 +240,9 @@ def light_declared(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Pro
 
 
 @pytest.fixture
-def light_warehouse(light_declared: Props) -> Resource:
+def light_warehouse(light_warehouse_props: Props) -> Resource:
     resource = Resource(WarehouseProvider())
-    resource.up(**light_declared)
+    resource.up(**light_warehouse_props)
     return resource
 
 
@@ -286,15 +295,15 @@ def storage(sandbox: Sandbox, bucket: str, key_prefix: str) -> Props:
 
 
 @pytest.fixture
-def declared(server: Props, project_id: str, storage: Props, keys: Props) -> Props:
+def warehouse_props(server: Props, project_id: str, storage: Props, keys: Props) -> Props:
     """A declared warehouse."""
     return {"server": server, "project_id": project_id, "name": "main", "storage": storage, "credential": keys}
 
 
 @pytest.fixture
-def warehouse(declared: Props) -> Resource:
+def warehouse(warehouse_props: Props) -> Resource:
     resource = Resource(WarehouseProvider())
-    resource.up(**declared)
+    resource.up(**warehouse_props)
     return resource
 
 
@@ -319,8 +328,8 @@ def objects(aws: AwsClient, bucket: str, key_prefix: str) -> Callable[[], list[s
     start = len(key_prefix.removesuffix("main"))
 
     def keys() -> list[str]:
-        found = aws("s3").list_objects_v2(Bucket=bucket, Prefix=key_prefix[:start]).get("Contents", [])
-        return [item["Key"][start:] for item in found]
+        contents = aws("s3").list_objects_v2(Bucket=bucket, Prefix=key_prefix[:start]).get("Contents", [])
+        return [item["Key"][start:] for item in contents]
 
     return keys
 
@@ -347,6 +356,6 @@ def old(request: Any, servers: dict[str, OldServer], sandbox: Sandbox, monkeypat
     monkeypatch.setenv("KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
     monkeypatch.setenv("OTHER_KEY", "another")
-    found = servers[request.param]
-    Resource(BootstrapProvider()).up(server=found.server, accept_terms_of_use=True)
-    return found
+    old_server = servers[request.param]
+    Resource(BootstrapProvider()).up(server=old_server.server, accept_terms_of_use=True)
+    return old_server

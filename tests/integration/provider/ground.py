@@ -1,4 +1,4 @@
-"""Objects of every kind to grant on, made outside the stack under test."""
+"""Objects of every kind to grant on, created outside the stack under test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Props = dict[str, Any]
 KINDS = ("server", "project", "warehouse", "namespace", "table", "view", "generic-table", "role", "tag")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
-WORDS = {
+PRIVILEGES = {
     "allow-all": {
         "server": ("list_users", "create_project"),
         "view": ("get_metadata", "commit"),
@@ -52,7 +52,7 @@ TOKEN = "GRANTING_TOKEN"
 
 
 @dataclass(frozen=True)
-class Granting:
+class AuthorizerServer:
     """A running server with one authorizer."""
 
     authorizer: str
@@ -78,12 +78,14 @@ class TokensAsNames:
 
 
 @contextmanager
-def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others: Any) -> Iterator[Granting]:
-    """Run a server in this process that counts calls and can inject faults. `others` are more of its settings."""
+def run_authorizer_server(
+    authorizer: str, storage: Sandbox, directory: Path, **server_settings: Any
+) -> Iterator[AuthorizerServer]:
+    """Run a server that counts calls and can inject faults. `server_settings` are its further settings."""
     database = f"sqlite:///{directory / 'lakekeeper.db'}"
-    settings = Settings(database=database, authorizer=AUTHORIZERS[authorizer], **others)
+    settings = Settings(database=database, authorizer=AUTHORIZERS[authorizer], **server_settings)
     with serve(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
-        running = Granting(authorizer, endpoint, storage)
+        running = AuthorizerServer(authorizer, endpoint, storage)
         with running.client() as client:
             accepted = {"accept-terms-of-use": True, "is-operator": True}
             client.post("/management/v1/bootstrap", json=accepted).raise_for_status()
@@ -95,9 +97,12 @@ class Ground:
 
     OWNER = frozenset({"oidc~operator"})
 
-    def __init__(self, granting: Granting, http: httpx.Client) -> None:
-        self.authorizer, self.http, self._storage = granting.authorizer, http, granting.storage
-        self.server: Props = {"endpoint": granting.endpoint, "auth": {"kind": "token", "token": f"env:{TOKEN}"}}
+    def __init__(self, authorizer_server: AuthorizerServer, http: httpx.Client) -> None:
+        self.authorizer, self.http, self._storage = authorizer_server.authorizer, http, authorizer_server.storage
+        self.server: Props = {
+            "endpoint": authorizer_server.endpoint,
+            "auth": {"kind": "token", "token": f"env:{TOKEN}"},
+        }
         """The server as the stack reaches it."""
         self.project_id = uuid.uuid4().hex[:12]
         self.http.headers["x-project-id"] = self.project_id
@@ -136,8 +141,8 @@ class Ground:
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/tables/Orders"
         self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
 
-    def on(self, kind: str) -> Props:
-        """Return the object as a program names it, in another case than it was made: case does not matter."""
+    def build_target(self, kind: str) -> Props:
+        """Return the object as a program names it, in another letter case: the server ignores case."""
         return {"type": kind} | {
             "server": {},
             "project": {"project_id": self.project_id},
@@ -154,11 +159,14 @@ class Ground:
         """Return the kind (`user` or `role`) and id of each holder of a privilege on an object."""
         page = self.http.get(self.grants_path(kind), params={"pageSize": 1000}).raise_for_status().json()
         if self.authorizer == "openfga":
-            found = [(assignment["type"], assignment) for assignment in page["assignments"]]
+            entries = [(assignment["type"], assignment) for assignment in page["assignments"]]
         else:
-            found = [(grant["privilege"], grant["principal"]) for grant in page["grants"]]
+            entries = [(grant["privilege"], grant["principal"]) for grant in page["grants"]]
         return {
-            (name, who[name]) for held, who in found for name in ("user", "role") if held == privilege and name in who
+            (name, principal[name])
+            for entry_privilege, principal in entries
+            for name in ("user", "role")
+            if entry_privilege == privilege and name in principal
         }
 
     def grant(self, kind: str, privilege: str, **to: str) -> None:
@@ -174,7 +182,7 @@ class Ground:
 
     def grants_path(self, kind: str) -> str:
         """Return the path of this authorizer's grants on an object of that kind."""
-        inside = {
+        id_readers = {
             "namespace": self.namespace_id,
             "table": self.table_id,
             "view": self.view_id,
@@ -184,7 +192,7 @@ class Ground:
         if self.authorizer != "openfga":
             tag = f"tag-definition/{self.tag_id}"
             path = {"server": "server", "project": "project", "warehouse": warehouse, "tag": tag}.get(kind)
-            return f"/management/v1/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/grants"
+            return f"/management/v1/{path or f'{warehouse}/{kind}/{id_readers[kind]()}'}/grants"
         path = {
             "server": "server",
             "project": "project",
@@ -193,7 +201,7 @@ class Ground:
             "tag": f"tag/{self.tag_id}",
             "namespace": f"namespace/{self.namespace_id()}",
         }.get(kind)
-        return f"/management/v1/permissions/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/assignments"
+        return f"/management/v1/permissions/{path or f'{warehouse}/{kind}/{id_readers[kind]()}'}/assignments"
 
     def namespace_id(self) -> str:
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales"
@@ -217,28 +225,28 @@ class Ground:
     def drop_all(self) -> None:
         """Drop the warehouse and all of its contents."""
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales"
-        purged = {"recursive": "true", "force": "true", "purge": "false"}
-        self.http.delete(path, params=purged).raise_for_status()
+        drop_options = {"recursive": "true", "force": "true", "purge": "false"}
+        self.http.delete(path, params=drop_options).raise_for_status()
         self.http.delete(f"/management/v1/warehouse/{self.warehouse_id}", params={"force": "true"}).raise_for_status()
 
     def clear(self, kind: str) -> None:
         """Revoke all grants on an object except the owner's."""
         for privilege in (*self.privileges(kind), *self.grant_privileges(kind)):
-            for name, who in self.holders(kind, privilege):
-                if who not in self.OWNER:
-                    self.revoke(kind, privilege, **{name: who})
+            for name, principal_id in self.holders(kind, privilege):
+                if principal_id not in self.OWNER:
+                    self.revoke(kind, privilege, **{name: principal_id})
 
     def grant_privileges(self, kind: str) -> tuple[str, ...]:
         """Return the privileges that count as grants on an object: membership of a role does not."""
-        return tuple(word for word in self.privileges(kind) if word != "assignee")
+        return tuple(privilege for privilege in self.privileges(kind) if privilege != "assignee")
 
     def privileges(self, kind: str) -> tuple[str, str]:
-        return WORDS[self.authorizer][kind]
+        return PRIVILEGES[self.authorizer][kind]
 
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of objects that this server has grants on."""
-        return list(WORDS[self.authorizer])
+        return list(PRIVILEGES[self.authorizer])
 
     def _view(self) -> None:
         version: Props = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}}

@@ -28,7 +28,7 @@ class OldServer:
     sandbox: Sandbox
     bucket: str
 
-    def since(self, version: str) -> bool:
+    def is_at_least(self, version: str) -> bool:
         return [int(part) for part in self.version.split(".")] >= [int(part) for part in version.split(".")]
 
     @property
@@ -42,13 +42,13 @@ class OldServer:
         return {"server": self.server, "project_id": f"p{uuid.uuid4().hex}", "name": "tenant"}
 
     def storage(self, **changes: Any) -> Props:
-        where = {"bucket": self.bucket, "key_prefix": uuid.uuid4().hex, "region": "us-east-1"}
-        how = {"endpoint": self.sandbox.aws.endpoint, "flavor": "s3-compat", "path_style_access": True}
-        return where | how | changes
+        bucket_props = {"bucket": self.bucket, "key_prefix": uuid.uuid4().hex, "region": "us-east-1"}
+        endpoint_props = {"endpoint": self.sandbox.aws.endpoint, "flavor": "s3-compat", "path_style_access": True}
+        return bucket_props | endpoint_props | changes
 
     def warehouse(self, **changes: Any) -> Props:
         project = self.project()
         Resource(ProjectProvider()).up(**project)
         keys = {"type": "access-key", "access_key_id": "env:KEY_ID", "secret_access_key": "env:KEY"}
-        where = {"server": self.server, "project_id": project["project_id"], "name": "main"}
-        return where | {"storage": self.storage(), "credential": keys} | changes
+        warehouse_props = {"server": self.server, "project_id": project["project_id"], "name": "main"}
+        return warehouse_props | {"storage": self.storage(), "credential": keys} | changes

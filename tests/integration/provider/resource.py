@@ -19,8 +19,8 @@ from pulumi.dynamic import ResourceProvider
 Props = dict[str, Any]
 
 
-MADE: set[str] = set()
-"""Warehouses that tests made: released servers do not list those that a test leaves inactive."""
+CREATED_WAREHOUSE_IDS: set[str] = set()
+"""Ids of warehouses that tests created: released servers do not list warehouses that a test leaves inactive."""
 
 
 @dataclass
@@ -54,13 +54,13 @@ class Resource:
         run = run_context.current()
         run.lists.forget()  # An engine starts a new process for each operation.
         run.to_activate, run.own_objects = WarehousesToActivate(), OwnObjects()
-        found = self.provider.read(self.id, wire(self.outs))
-        if found.id is None:
+        read_result = self.provider.read(self.id, wire(self.outs))
+        if read_result.id is None:
             self.id, self.inputs, self.outs = "", {}, {}
             return "delete"
-        drifted = self.provider.diff(self.id, wire(found.outs or {}), wire(self.inputs)).changes
+        drifted = self.provider.diff(self.id, wire(read_result.outs or {}), wire(self.inputs)).changes
         run.own_objects = OwnObjects()
-        self.outs, self.inputs = found.outs or {}, found.inputs or {}
+        self.outs, self.inputs = read_result.outs or {}, read_result.inputs or {}
         return "update" if drifted else "same"
 
     def destroy(self) -> None:
@@ -70,7 +70,7 @@ class Resource:
     def failures(self, **props: Any) -> dict[str, str]:
         return {failure.property: failure.reason for failure in self.provider.check({}, wire(props)).failures}
 
-    def refused(self, **props: Any) -> list[str]:
+    def list_refusals(self, **props: Any) -> list[str]:
         """Return why a preview refuses a declaration, given the state."""
         return [failure.reason for failure in self.provider.check(wire(self.inputs), wire(props)).failures]
 
@@ -94,14 +94,14 @@ class Resource:
         return ("update" if diff.changes else "same"), checked.inputs
 
     def _create(self, news: Props) -> None:
-        made = self.provider.create(wire(news))
-        self.id, self.outs = made.id, made.outs or {}
+        created = self.provider.create(wire(news))
+        self.id, self.outs = created.id, created.outs or {}
         if isinstance(self.provider, WarehouseProvider):
-            MADE.add(self.id)
+            CREATED_WAREHOUSE_IDS.add(self.id)
 
 
 def permit_adoption(props: Props) -> None:
-    """Consent that a declaration with `adopt` takes over what is in its project. A fixture removes the consent."""
+    """Consent that a declaration with `adopt` takes over the contents of its project. A fixture removes the consent."""
     if props.get("adopt") and "project_id" in props:
         consents = read_consents() | {Consent(ConsentKind.PROJECT, props["project_id"])}
         os.environ[ADOPT] = format_consents(consents)
@@ -109,10 +109,10 @@ def permit_adoption(props: Props) -> None:
 
 def wire(props: Props) -> Props:
     """Return properties as they arrive over the wire: floats only, no None, and the provider's key."""
-    return {**json.loads(json.dumps(_without_unset(props)), parse_int=float), "__provider": "gASV"}
+    return {**json.loads(json.dumps(_drop_unset(props)), parse_int=float), "__provider": "gASV"}
 
 
-def _without_unset(value: Any) -> Any:
+def _drop_unset(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_unset(item) for key, item in value.items() if item is not None}
+        return {key: _drop_unset(item) for key, item in value.items() if item is not None}
     return value

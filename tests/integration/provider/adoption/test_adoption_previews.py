@@ -1,4 +1,4 @@
-"""Previews with `adopt=True`: what would be adopted, what would change, or why adoption is refused."""
+"""Previews with `adopt=True`: the object to adopt, its changes, or the reason why adoption is refused."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 
 @pytest.fixture
 def main(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """Properties of a warehouse that another stack has made."""
+    """Properties of a warehouse that another stack has created."""
     monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
     monkeypatch.setenv("STORAGE_SECRET", "hidden")
     storage = {"bucket": "lake", "key_prefix": "main", "region": "us-east-1", "flavor": "s3-compat"}
     keys = {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
-    declared = light_project | {"name": "main", "storage": storage, "credential": keys}
-    Resource(WarehouseProvider()).up(**declared)
-    return declared | {"adopt": True}
+    warehouse_props = light_project | {"name": "main", "storage": storage, "credential": keys}
+    Resource(WarehouseProvider()).up(**warehouse_props)
+    return warehouse_props | {"adopt": True}
 
 
 def test_warehouse_with_the_changes_of_adoption(main: Props, messages: Any) -> None:
     changed = main | {"protected": True, "delete_profile": SOFT}
     assert Resource(WarehouseProvider()).preview(**changed) == "create"
-    reported = messages()
-    assert "note: warehouse `main` in project" in reported
-    assert "exists already and is adopted; this changes: delete_profile: {'type': 'hard'} -> " in reported
-    assert "sent again, as the server does not show it: credential" in reported
-    assert "protected: False -> True" in reported
-    assert "hidden" not in reported
+    output = messages()
+    assert "note: warehouse `main` in project" in output
+    assert "exists already and is adopted; this changes: delete_profile: {'type': 'hard'} -> " in output
+    assert "sent again, as the server does not show it: credential" in output
+    assert "protected: False -> True" in output
+    assert "hidden" not in output
 
 
 def test_up_does_what_the_preview_reported(main: Props, light: httpx.Client) -> None:
     adopted = Resource(WarehouseProvider())
     adopted.up(**main | {"protected": True, "delete_profile": SOFT, "name": "MAIN"})
-    now = light.get(f"/management/v1/warehouse/{adopted.id}").json()
-    assert (now["name"], now["protected"]) == ("MAIN", True)
-    assert now["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
+    live_warehouse = light.get(f"/management/v1/warehouse/{adopted.id}").json()
+    assert (live_warehouse["name"], live_warehouse["protected"]) == ("MAIN", True)
+    assert live_warehouse["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
     assert adopted.refresh() == "same"
 
 
 def test_unchangeable_difference_fails_the_preview(main: Props) -> None:
-    elsewhere = main | {"storage": main["storage"] | {"bucket": "other"}}
-    refused = Resource(WarehouseProvider()).failures(**elsewhere)["adopt"]
+    props_in_other_bucket = main | {"storage": main["storage"] | {"bucket": "other"}}
+    refused = Resource(WarehouseProvider()).failures(**props_in_other_bucket)["adopt"]
     assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare the values that it has." in refused
 
 
@@ -77,8 +77,8 @@ def test_preview_refuses_an_existing_object_without_adopt(main: Props, messages:
 
 
 def test_nothing_is_reported_for_an_unknown_project(main: Props, guarded_project: Props, messages: Any) -> None:
-    for place in (main, main | guarded_project):
-        Resource(WarehouseProvider()).preview(**place | {"project_id": "still-to-be-made"})
+    for target_props in (main, main | guarded_project):
+        Resource(WarehouseProvider()).preview(**target_props | {"project_id": "still-to-be-made"})
     assert messages() == ""
 
 
@@ -94,8 +94,8 @@ def test_object_to_be_replaced_is_not_adopted(main: Props, messages: Any) -> Non
 
 
 def test_namespace_and_project(main: Props, light_project: Props, light: httpx.Client, messages: Any) -> None:
-    listed = light.get("/management/v1/warehouse", headers={"x-project-id": main["project_id"]}).json()
-    warehouse_id = listed["warehouses"][0]["id"]
+    response = light.get("/management/v1/warehouse", headers={"x-project-id": main["project_id"]}).json()
+    warehouse_id = response["warehouses"][0]["id"]
     body = {"namespace": ["sales"], "properties": {"owner": "b"}}
     light.post(f"/catalog/v1/{warehouse_id}/namespaces", json=body).raise_for_status()
     namespace: Props = {"server": main["server"], "warehouse_id": warehouse_id, "name": "sales", "adopt": True}
@@ -110,15 +110,15 @@ def test_namespace_and_project(main: Props, light_project: Props, light: httpx.C
 def test_user_and_role(light_project: Props, light: httpx.Client, unique: str, messages: Any) -> None:
     server, user = light_project["server"], {"id": f"oidc~{unique}", "name": "Ann", "user-type": "human"}
     light.post("/management/v1/user", json=user).raise_for_status()
-    declared = {"user_id": user["id"], "name": "Anna", "user_type": "human"}
-    Resource(UserProvider()).preview(server=server, **declared, adopt=True)
+    user_props = {"user_id": user["id"], "name": "Anna", "user_type": "human"}
+    Resource(UserProvider()).preview(server=server, **user_props, adopt=True)
     assert "this changes: name: 'Ann' -> 'Anna'" in messages()
     headers = {"x-project-id": light_project["project_id"]}
     light.post("/management/v1/role", json={"name": "analysts"}, headers=headers).raise_for_status()
     Resource(RoleProvider()).preview(**light_project, name="Analysts", description="all", adopt=True)
-    reported = messages()
-    assert "note: role `Analysts` of project" in reported
-    assert "this changes: name: 'analysts' -> 'Analysts'" in reported
+    output = messages()
+    assert "note: role `Analysts` of project" in output
+    assert "this changes: name: 'analysts' -> 'Analysts'" in output
 
 
 def test_unknown_objects_are_not_looked_up(main: Props, messages: Any) -> None:
@@ -149,5 +149,5 @@ def test_table_and_grants_with_unknown_properties(guarded_project: Props, messag
 def test_unreachable_server_is_a_warning(main: Props, messages: Any) -> None:
     nowhere = main | {"server": {"endpoint": "http://127.0.0.1:9"}}
     assert Resource(WarehouseProvider()).failures(**nowhere) == {}
-    assert "warning: warehouse `main`" in (reported := messages())
-    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in reported
+    assert "warning: warehouse `main`" in (output := messages())
+    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in output

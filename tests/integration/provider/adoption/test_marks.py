@@ -1,4 +1,4 @@
-"""Marks of projects: a stack changes and deletes only what no other stack owns, and adopts with consent only."""
+"""Marks of projects: a stack changes and deletes no object of another stack, and adopts with consent only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORD, OTHER_RECORD = "0123456789abcdef", "fedcba9876543210"
 
 
 @pytest.fixture(autouse=True)
-def _no_consent(_permitted_project: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_consent(_permit_test_project: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ADOPT)
 
 
@@ -66,8 +66,8 @@ def read_mark(http: httpx.Client, project_id: str) -> OwnershipMark:
 
 def write_mark(http: httpx.Client, project_id: str, mark: OwnershipMark) -> None:
     header = {"x-project-id": project_id}
-    listed = http.get("/management/v1/role", headers=header).json()["roles"]
-    record = next(role for role in listed if role["name"] == RECORD_ROLE)
+    roles = http.get("/management/v1/role", headers=header).json()["roles"]
+    record = next(role for role in roles if role["name"] == RECORD_ROLE)
     body = {"name": RECORD_ROLE, "description": mark.to_description()}
     http.post(f"/management/v1/role/{record['id']}", json=body, headers=header).raise_for_status()
 
@@ -77,129 +77,132 @@ def list_projects(http: httpx.Client) -> set[str]:
 
 
 @pytest.fixture
-def declared(server: Props, unique: str) -> Props:
+def project_props(server: Props, unique: str) -> Props:
     return {"server": server, "project_id": f"{unique}-own", "name": "acme", "record": RECORD}
 
 
-def test_project_gets_a_mark_and_is_deleted_with_it(http: httpx.Client, declared: Props) -> None:
+def test_project_gets_a_mark_and_is_deleted_with_it(http: httpx.Client, project_props: Props) -> None:
     project = Resource(ProjectProvider())
-    run_as(OWNER, lambda: project.up(**declared))
+    run_as(OWNER, lambda: project.up(**project_props))
 
-    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
+    assert read_mark(http, project_props["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
     assert run_as(OWNER, project.refresh) == "same"
 
     run_as(OWNER, project.destroy)
-    assert declared["project_id"] not in list_projects(http)
+    assert project_props["project_id"] not in list_projects(http)
 
 
-def test_project_of_an_earlier_version_gets_a_mark(http: httpx.Client, declared: Props) -> None:
+def test_project_of_an_earlier_version_gets_a_mark(http: httpx.Client, project_props: Props) -> None:
     project = Resource(ProjectProvider())
-    project.up(**{name: value for name, value in declared.items() if name != "record"})
-    assert list_roles(http, declared["project_id"]) == {}
+    project.up(**{name: value for name, value in project_props.items() if name != "record"})
+    assert list_roles(http, project_props["project_id"]) == {}
 
-    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
-    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+    assert run_as(OWNER, lambda: project.up(**project_props)) == "update"
+    assert read_mark(http, project_props["project_id"]).stack == "lakewright/acme"
 
 
-def test_deleted_mark_is_drift_and_is_written_again(http: httpx.Client, declared: Props) -> None:
+def test_deleted_mark_is_drift_and_is_written_again(http: httpx.Client, project_props: Props) -> None:
     project = Resource(ProjectProvider())
-    run_as(OWNER, lambda: project.up(**declared))
-    header = {"x-project-id": declared["project_id"]}
+    run_as(OWNER, lambda: project.up(**project_props))
+    header = {"x-project-id": project_props["project_id"]}
     for role in http.get("/management/v1/role", headers=header).json()["roles"]:
         http.delete(f"/management/v1/role/{role['id']}", headers=header).raise_for_status()
 
     assert run_as(OWNER, project.refresh) == "update"
-    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
-    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+    assert run_as(OWNER, lambda: project.up(**project_props)) == "update"
+    assert read_mark(http, project_props["project_id"]).stack == "lakewright/acme"
 
 
-def test_consent_to_the_former_owner_is_drift(http: httpx.Client, declared: Props) -> None:
+def test_consent_to_the_former_owner_is_drift(http: httpx.Client, project_props: Props) -> None:
     """A stack whose project another stack adopted owns it again after a consent and `up --refresh`."""
     project = Resource(ProjectProvider())
-    run_as(OWNER, lambda: project.up(**declared))
-    write_mark(http, declared["project_id"], OwnershipMark("lakewright/copy", "fedcba9876543210"))
+    run_as(OWNER, lambda: project.up(**project_props))
+    write_mark(http, project_props["project_id"], OwnershipMark("lakewright/copy", "fedcba9876543210"))
     assert run_as(OWNER, project.refresh) == "same"
 
-    permitted = OwnershipMark("lakewright/copy", "fedcba9876543210", "lakewright/acme")
-    write_mark(http, declared["project_id"], permitted)
+    permitted_mark = OwnershipMark("lakewright/copy", "fedcba9876543210", "lakewright/acme")
+    write_mark(http, project_props["project_id"], permitted_mark)
     assert run_as(OWNER, project.refresh) == "update"
-    assert run_as(OWNER, lambda: project.up(**declared)) == "update"
-    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
+    assert run_as(OWNER, lambda: project.up(**project_props)) == "update"
+    assert read_mark(http, project_props["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
 
 
-def test_copy_of_a_state_changes_and_deletes_nothing(http: httpx.Client, declared: Props) -> None:
+def test_copy_of_a_state_changes_and_deletes_nothing(http: httpx.Client, project_props: Props) -> None:
     """The copy has the same properties and record id, and another stack."""
     project, role = Resource(ProjectProvider()), Resource(RoleProvider())
-    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
-    run_as(OWNER, lambda: project.up(**declared))
-    run_as(OWNER, lambda: role.up(**members))
+    role_props = {"server": project_props["server"], "project_id": project_props["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: project.up(**project_props))
+    run_as(OWNER, lambda: role.up(**role_props))
 
     attacks: list[Callable[[], Any]] = [
         role.destroy,
-        lambda: role.up(**members, description="taken"),
+        lambda: role.up(**role_props, description="taken"),
         project.destroy,
-        lambda: project.up(**declared | {"name": "taken"}),
+        lambda: project.up(**project_props | {"name": "taken"}),
     ]
     for attack in attacks:
         with pytest.raises(NotOwnedError, match=r"belongs to stack `lakewright/acme`.*stack forget --stack copy"):
             run_as(COPY, attack)
 
-    assert set(list_roles(http, declared["project_id"])) == {"analysts", RECORD_ROLE}
-    assert read_mark(http, declared["project_id"]).stack == "lakewright/acme"
+    assert set(list_roles(http, project_props["project_id"])) == {"analysts", RECORD_ROLE}
+    assert read_mark(http, project_props["project_id"]).stack == "lakewright/acme"
 
 
 def test_adoption_needs_a_mark_or_consent(
     http: httpx.Client, server: Props, project_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    declared = {"server": server, "project_id": project_id, "name": project_id, "record": RECORD, "adopt": True}
+    project_props = {"server": server, "project_id": project_id, "name": project_id, "record": RECORD, "adopt": True}
     project = Resource(ProjectProvider())
 
-    assert "has no mark of a stack" in run_as(OWNER, lambda: project.failures(**declared))["adopt"]
+    assert "has no mark of a stack" in run_as(OWNER, lambda: project.failures(**project_props))["adopt"]
     with pytest.raises(NotOwnedError, match=rf"lakewright up --adopt project={project_id}"):
-        run_as(OWNER, lambda: project.provider.create(declared))
+        run_as(OWNER, lambda: project.provider.create(project_props))
 
     monkeypatch.setenv(ADOPT, f"project={project_id}")
-    assert run_as(OWNER, lambda: project.failures(**declared)) == {}
-    run_as(OWNER, lambda: project.up(**declared))
+    assert run_as(OWNER, lambda: project.failures(**project_props)) == {}
+    run_as(OWNER, lambda: project.up(**project_props))
     assert read_mark(http, project_id) == OwnershipMark("lakewright/acme", RECORD)
 
 
-def test_consent_on_the_project_lets_its_stack_adopt(http: httpx.Client, declared: Props) -> None:
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
-    taken = Resource(ProjectProvider())
-    adopting = declared | {"record": "fedcba9876543210", "adopt": True}
-    assert "belongs to stack `lakewright/acme`" in run_as(COPY, lambda: taken.failures(**adopting))["adopt"]
+def test_consent_on_the_project_lets_its_stack_adopt(http: httpx.Client, project_props: Props) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
+    adopted_project = Resource(ProjectProvider())
+    adoption_props = project_props | {"record": "fedcba9876543210", "adopt": True}
+    assert (
+        "belongs to stack `lakewright/acme`"
+        in run_as(COPY, lambda: adopted_project.failures(**adoption_props))["adopt"]
+    )
 
-    header = {"x-project-id": declared["project_id"]}
+    header = {"x-project-id": project_props["project_id"]}
     role = http.get("/management/v1/role", headers=header).json()["roles"][0]
-    permitted = OwnershipMark("lakewright/acme", RECORD, "lakewright/copy").to_description()
-    body = {"name": RECORD_ROLE, "description": permitted}
+    permitted_mark = OwnershipMark("lakewright/acme", RECORD, "lakewright/copy").to_description()
+    body = {"name": RECORD_ROLE, "description": permitted_mark}
     http.post(f"/management/v1/role/{role['id']}", headers=header, json=body).raise_for_status()
-    run_as(COPY, lambda: taken.up(**adopting))
+    run_as(COPY, lambda: adopted_project.up(**adoption_props))
 
-    assert read_mark(http, declared["project_id"]) == OwnershipMark("lakewright/copy", "fedcba9876543210")
+    assert read_mark(http, project_props["project_id"]) == OwnershipMark("lakewright/copy", "fedcba9876543210")
 
 
-def test_same_name_in_another_backend_is_another_stack(declared: Props) -> None:
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+def test_same_name_in_another_backend_is_another_stack(project_props: Props) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
     namesake = Resource(ProjectProvider())
-    adopting = declared | {"record": "fedcba9876543210", "adopt": True}
+    adoption_props = project_props | {"record": "fedcba9876543210", "adopt": True}
 
     def adopt() -> dict[str, str]:
         run_context.current().record_id = "fedcba9876543210"
-        return namesake.failures(**adopting)
+        return namesake.failures(**adoption_props)
 
     assert "a stack `lakewright/acme` in another backend" in run_as(OWNER, adopt)["adopt"]
 
 
-def test_guard_and_record_refuse_before_anything(declared: Props, unique: str) -> None:
-    project_id, server = declared["project_id"], declared["server"]
+def test_guard_and_record_refuse_before_any_change(project_props: Props, unique: str) -> None:
+    project_id, server = project_props["project_id"], project_props["server"]
     record, guard = Resource(TenantRecordProvider()), Resource(DeletionGuardProvider())
     tenant = {"server": server, "tenant": unique, "project_id": project_id, "warehouses": {}, "buckets": {}}
     run_as(OWNER, lambda: record.up(**tenant))
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared | {"record": record.outs["bucket_tag"]}))
-    guarded = {"server": server, "warehouses": {}, "roles": {project_id: []}, "record": record.outs["bucket_tag"]}
-    run_as(OWNER, lambda: guard.up(**guarded))
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props | {"record": record.outs["bucket_tag"]}))
+    guard_props = {"server": server, "warehouses": {}, "roles": {project_id: []}, "record": record.outs["bucket_tag"]}
+    run_as(OWNER, lambda: guard.up(**guard_props))
 
     with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/acme`"):
         run_as(COPY, lambda: record.preview(**tenant))
@@ -209,41 +212,49 @@ def test_guard_and_record_refuse_before_anything(declared: Props, unique: str) -
     run_as(OWNER, guard.destroy)
 
 
-def test_destroyed_stack_releases_a_project_that_remains(http: httpx.Client, declared: Props, unique: str) -> None:
-    project_id = declared["project_id"]
+def test_destroyed_stack_releases_a_project_that_remains(http: httpx.Client, project_props: Props, unique: str) -> None:
+    project_id = project_props["project_id"]
     record = Resource(TenantRecordProvider())
-    tenant = {"server": declared["server"], "tenant": unique, "project_id": project_id, "warehouses": {}, "buckets": {}}
+    tenant = {
+        "server": project_props["server"],
+        "tenant": unique,
+        "project_id": project_id,
+        "warehouses": {},
+        "buckets": {},
+    }
     run_as(OWNER, lambda: record.up(**tenant))
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared | {"record": record.outs["bucket_tag"]}))
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props | {"record": record.outs["bucket_tag"]}))
 
     run_as(OWNER, record.destroy)
 
     assert read_mark(http, project_id).adopt == "lakewright/acme"
-    assert run_as(OWNER, lambda: Resource(ProjectProvider()).failures(**declared | {"adopt": True})) == {}
+    assert run_as(OWNER, lambda: Resource(ProjectProvider()).failures(**project_props | {"adopt": True})) == {}
 
 
 def test_begun_creation_takes_no_project_of_another_stack(
-    http: httpx.Client, declared: Props, interrupted: Callable[..., None]
+    http: httpx.Client, project_props: Props, report_interrupted_create: Callable[..., None]
 ) -> None:
     """An `up` was killed before the server got its request, and then another stack created the project."""
-    interrupted("Project", declared)
-    run_as(COPY, lambda: Resource(ProjectProvider()).up(**declared | {"record": "fedcba9876543210"}))
-    owned = read_mark(http, declared["project_id"])
+    report_interrupted_create("Project", project_props)
+    run_as(COPY, lambda: Resource(ProjectProvider()).up(**project_props | {"record": "fedcba9876543210"}))
+    mark = read_mark(http, project_props["project_id"])
     project = Resource(ProjectProvider())
 
-    refused = run_as(OWNER, lambda: project.failures(**declared))
+    refused = run_as(OWNER, lambda: project.failures(**project_props))
     with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/copy`"):
-        run_as(OWNER, lambda: project.provider.create(declared))
+        run_as(OWNER, lambda: project.provider.create(project_props))
 
     assert "belongs to stack `lakewright/copy`" in refused["adopt"]
-    assert read_mark(http, declared["project_id"]) == owned
+    assert read_mark(http, project_props["project_id"]) == mark
 
 
-def test_begun_creation_takes_its_own_project(declared: Props, interrupted: Callable[..., None]) -> None:
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
-    interrupted("Project", declared)
+def test_begun_creation_takes_its_own_project(
+    project_props: Props, report_interrupted_create: Callable[..., None]
+) -> None:
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
+    report_interrupted_create("Project", project_props)
 
-    assert run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared)) == "create"
+    assert run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props)) == "create"
 
 
 @pytest.mark.parametrize("name", [RECORD_ROLE, "Lakewright-Record"])
@@ -255,97 +266,107 @@ def test_role_must_not_have_the_name_of_the_record(server: Props, project_id: st
     assert "the record of the project's owner" in refused["name"]
 
 
-def test_interrupted_destroy_spares_what_a_namesake_owns(http: httpx.Client, declared: Props) -> None:
+def test_interrupted_destroy_spares_what_a_namesake_owns(http: httpx.Client, project_props: Props) -> None:
     """The guard is deleted already, so that only the resources know the record id."""
     project, role = Resource(ProjectProvider()), Resource(RoleProvider())
-    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
-    run_with_record(OWNER, RECORD, lambda: project.up(**declared))
-    run_with_record(OWNER, RECORD, lambda: role.up(**members))
+    role_props = {"server": project_props["server"], "project_id": project_props["project_id"], "name": "analysts"}
+    run_with_record(OWNER, RECORD, lambda: project.up(**project_props))
+    run_with_record(OWNER, RECORD, lambda: role.up(**role_props))
     run_as(OWNER, role.refresh)
-    write_mark(http, declared["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
+    write_mark(http, project_props["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
 
     for delete in (role.destroy, project.destroy):
         with pytest.raises(NotOwnedError, match="a stack `lakewright/acme` in another backend"):
             run_as(OWNER, delete)
 
-    assert set(list_roles(http, declared["project_id"])) == {"analysts", RECORD_ROLE}
+    assert set(list_roles(http, project_props["project_id"])) == {"analysts", RECORD_ROLE}
 
 
-def test_state_without_record_ids_is_neither_updated_nor_kept(http: httpx.Client, declared: Props) -> None:
-    """States of earlier versions have none."""
+def test_state_without_record_ids_is_neither_updated_nor_kept(http: httpx.Client, project_props: Props) -> None:
+    """States of earlier versions have no record id."""
     role = Resource(RoleProvider())
-    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
-    run_with_record(OWNER, RECORD, lambda: role.up(**members))
+    role_props = {"server": project_props["server"], "project_id": project_props["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
+    run_with_record(OWNER, RECORD, lambda: role.up(**role_props))
     del role.outs[record_identity.RECORDED]
 
-    assert run_with_record(OWNER, RECORD, lambda: role.up(**members)) == "same"
+    assert run_with_record(OWNER, RECORD, lambda: role.up(**role_props)) == "same"
     run_as(OWNER, role.destroy)
-    assert set(list_roles(http, declared["project_id"])) == {RECORD_ROLE}
+    assert set(list_roles(http, project_props["project_id"])) == {RECORD_ROLE}
 
 
-def test_new_tenant_record_is_recorded_by_an_update(http: httpx.Client, declared: Props) -> None:
+def test_new_tenant_record_is_recorded_by_an_update(http: httpx.Client, project_props: Props) -> None:
     """Someone removed the record from the state. Its old id would stop a later `destroy`."""
     role = Resource(RoleProvider())
-    members = {"server": declared["server"], "project_id": declared["project_id"], "name": "analysts"}
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
-    run_with_record(OWNER, RECORD, lambda: role.up(**members))
-    write_mark(http, declared["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
+    role_props = {"server": project_props["server"], "project_id": project_props["project_id"], "name": "analysts"}
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
+    run_with_record(OWNER, RECORD, lambda: role.up(**role_props))
+    write_mark(http, project_props["project_id"], OwnershipMark("lakewright/acme", OTHER_RECORD))
 
-    assert run_with_record(OWNER, OTHER_RECORD, lambda: role.up(**members)) == "update"
+    assert run_with_record(OWNER, OTHER_RECORD, lambda: role.up(**role_props)) == "update"
     assert role.outs[record_identity.RECORDED] == OTHER_RECORD
 
 
-def test_settings_of_a_lost_project_stay(http: httpx.Client, declared: Props) -> None:
+def test_settings_of_a_lost_project_are_kept(http: httpx.Client, project_props: Props) -> None:
     queue = Resource(TaskQueueConfigProvider())
-    settings = {"server": declared["server"], "project_id": declared["project_id"], "queue": "task_log_cleanup"}
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    settings = {
+        "server": project_props["server"],
+        "project_id": project_props["project_id"],
+        "queue": "task_log_cleanup",
+    }
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
     run_with_record(OWNER, RECORD, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=300))
-    write_mark(http, declared["project_id"], OwnershipMark("lakewright/copy", OTHER_RECORD))
+    write_mark(http, project_props["project_id"], OwnershipMark("lakewright/copy", OTHER_RECORD))
 
     for attack in (queue.destroy, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=600)):
         with pytest.raises(NotOwnedError, match="belongs to stack `lakewright/copy`"):
             run_as(OWNER, attack)
 
 
-def test_settings_on_another_stacks_project_are_deleted(declared: Props) -> None:
+def test_settings_on_another_stacks_project_are_deleted(project_props: Props) -> None:
     """A stack of the platform may declare settings and grants in the projects of tenants."""
     queue = Resource(TaskQueueConfigProvider())
-    settings = {"server": declared["server"], "project_id": declared["project_id"], "queue": "task_log_cleanup"}
-    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**declared))
+    settings = {
+        "server": project_props["server"],
+        "project_id": project_props["project_id"],
+        "queue": "task_log_cleanup",
+    }
+    run_as(OWNER, lambda: Resource(ProjectProvider()).up(**project_props))
 
     run_with_record(COPY, OTHER_RECORD, lambda: queue.up(**settings, max_seconds_since_last_heartbeat=300))
     run_as(COPY, queue.destroy)
 
 
 @pytest.mark.since("0.12")
-def test_role_of_an_identity_provider_is_no_mark(http: httpx.Client, declared: Props) -> None:
-    """A directory may have a group of any name, and others than operators create groups there."""
-    project_id = declared["project_id"]
+def test_role_of_an_identity_provider_is_no_mark(http: httpx.Client, project_props: Props) -> None:
+    """A directory may have a group of any name, and users who are no operators create groups there."""
+    project_id = project_props["project_id"]
     http.post("/management/v1/project", json={"project-id": project_id, "project-name": "acme"}).raise_for_status()
     forged = OwnershipMark("lakewright/copy", OTHER_RECORD).to_description()
-    synced = {"name": RECORD_ROLE, "description": forged, "provider-id": "directory", "source-id": "group-1"}
-    http.post("/management/v1/role", headers={"x-project-id": project_id}, json=synced).raise_for_status()
+    role_body = {"name": RECORD_ROLE, "description": forged, "provider-id": "directory", "source-id": "group-1"}
+    http.post("/management/v1/role", headers={"x-project-id": project_id}, json=role_body).raise_for_status()
     project = Resource(ProjectProvider())
 
-    assert "has no mark of a stack" in run_as(COPY, lambda: project.failures(**declared | {"adopt": True}))["adopt"]
+    assert (
+        "has no mark of a stack" in run_as(COPY, lambda: project.failures(**project_props | {"adopt": True}))["adopt"]
+    )
     with pytest.raises(AlreadyExistsError, match="Rename or delete it at the identity provider"):
-        run_as(OWNER, lambda: project.up(**declared | {"adopt": True}))
+        run_as(OWNER, lambda: project.up(**project_props | {"adopt": True}))
 
 
 @pytest.mark.stand_in("injects errors")
 @pytest.mark.parametrize("status", [403, 500])
 def test_failed_deletion_of_a_project_keeps_its_mark(light: httpx.Client, light_project: Props, status: int) -> None:
-    declared = light_project | {"name": "acme", "record": RECORD, "adopt": True}
+    project_props = light_project | {"name": "acme", "record": RECORD, "adopt": True}
     project = Resource(ProjectProvider())
-    run_as(OWNER, lambda: project.up(**declared))
+    run_as(OWNER, lambda: project.up(**project_props))
     fail = {"method": "DELETE", "path": "/management/v1/project", "action": "answer", "status": status, "count": None}
     light.put("/sandbox/v1/faults", json=[fail]).raise_for_status()
 
     with pytest.raises(RefusedError):
         run_as(OWNER, project.destroy)
 
-    assert read_mark(light, declared["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
+    assert read_mark(light, project_props["project_id"]) == OwnershipMark("lakewright/acme", RECORD)
 
 
 @pytest.mark.stand_in("injects errors")
@@ -353,8 +374,8 @@ def test_namespace_of_an_unknown_owner_is_not_dropped(
     light: httpx.Client, light_warehouse: Resource, light_project: Props
 ) -> None:
     namespace = Resource(NamespaceProvider())
-    declared = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "name": "sales"}
-    run_as(OWNER, lambda: namespace.up(**declared, deletion="purge"))
+    namespace_props = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "name": "sales"}
+    run_as(OWNER, lambda: namespace.up(**namespace_props, deletion="purge"))
     path = f"/management/v1/warehouse/{light_warehouse.id}"
     hidden = {"method": "GET", "path": path, "action": "answer", "status": 403, "count": None}
     light.put("/sandbox/v1/faults", json=[hidden]).raise_for_status()

@@ -1,4 +1,4 @@
-"""The key prefix of an adopted warehouse may hold objects of others, which a purge must not delete."""
+"""The key prefix of an adopted warehouse may hold other users' objects, which a purge must not delete."""
 
 from __future__ import annotations
 
@@ -21,43 +21,47 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "t
 
 
 @pytest.fixture
-def own(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """The bucket as one that the stack made."""
+def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """Properties of the test's bucket, declared as created by the stack."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
     return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture
-def warehouse(declared: Props, own: Props, http: httpx.Client) -> Resource:
+def warehouse(warehouse_props: Props, own_bucket: Props, http: httpx.Client) -> Resource:
     """A purged warehouse at `main/` with a table, and a table at a location of its own."""
     resource = Resource(WarehouseProvider())
-    resource.up(**declared, deletion="purge", own_bucket=own)
+    resource.up(**warehouse_props, deletion="purge", own_bucket=own_bucket)
     root = f"/catalog/v1/{resource.id}/namespaces"
     http.post(root, json={"namespace": ["sales"]}).raise_for_status()
-    for table in ({"name": "orders"}, {"name": "books", "location": f"s3://{own['bucket']}/main/library"}):
+    for table in ({"name": "orders"}, {"name": "books", "location": f"s3://{own_bucket['bucket']}/main/library"}):
         http.post(f"{root}/sales/tables", json={**table, "schema": SCHEMA}).raise_for_status()
     return resource
 
 
 def test_purge_of_adopted_warehouse_spares_others_data(
-    warehouse: Resource, declared: Props, own: Props, aws: AwsClient, bucket: str
+    warehouse: Resource, warehouse_props: Props, own_bucket: Props, aws: AwsClient, bucket: str
 ) -> None:
     record, guard = Resource(TenantRecordProvider()), Resource(DeletionGuardProvider())
-    purged = {"bucket": bucket, "deletion": "purge", "key_prefix": "main"}
+    purged_warehouse = {"bucket": bucket, "deletion": "purge", "key_prefix": "main"}
     tenant = {
-        "server": declared["server"],
-        "tenant": declared["project_id"],
-        "warehouses": {declared["name"]: purged},
-        "buckets": {"main": own},
+        "server": warehouse_props["server"],
+        "tenant": warehouse_props["project_id"],
+        "warehouses": {warehouse_props["name"]: purged_warehouse},
+        "buckets": {"main": own_bucket},
     }
-    record.up(**tenant, adopting=[declared["name"]])
+    record.up(**tenant, adopting=[warehouse_props["name"]])
     record.up(**tenant)
-    assert record.outs["warehouses"][declared["name"]]["is_adopted"], "it stays adopted without `adopt`"
-    prefixes = {declared["name"]: "main"}
-    guarded = {"server": declared["server"], "warehouses": {}, "declared": {declared["name"]: warehouse.id}}
-    guard.up(**guarded, buckets=[own | {"emptied": ["main"]}], adopted=prefixes)
-    explained = record.preview(**tenant | {"warehouses": {}})
+    assert record.outs["warehouses"][warehouse_props["name"]]["is_adopted"], "it remains adopted without `adopt`"
+    prefixes = {warehouse_props["name"]: "main"}
+    guard_props = {
+        "server": warehouse_props["server"],
+        "warehouses": {},
+        "declared": {warehouse_props["name"]: warehouse.id},
+    }
+    guard.up(**guard_props, buckets=[own_bucket | {"emptied": ["main"]}], adopted=prefixes)
+    operation_before_file = record.preview(**tenant | {"warehouses": {}})
     aws("s3").put_object(Bucket=bucket, Key="main/reports/2026.csv", Body=b"1")
 
     with pytest.raises(RemovalRefusedError, match=r"explains: main/reports/2026.csv\."):
@@ -65,17 +69,17 @@ def test_purge_of_adopted_warehouse_spares_others_data(
     with pytest.raises(StillHeldError, match=r"nothing was destroyed: .* explains: main/reports/2026.csv\."):
         guard.destroy()
 
-    assert explained == "update"
+    assert operation_before_file == "update"
     aws("s3").delete_object(Bucket=bucket, Key="main/reports/2026.csv")
     guard.destroy()
 
 
 def test_warehouse_alone_spares_others_data(
-    warehouse: Resource, declared: Props, own: Props, aws: AwsClient, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, own_bucket: Props, aws: AwsClient, http: httpx.Client
 ) -> None:
-    """A run with targets, or one that continues an interrupted `destroy`, has no guard."""
-    purged, bucket = declared | {"deletion": "purge", "own_bucket": own}, own["bucket"]
-    assert warehouse.up(**purged, is_adopted=True) == "update"
+    """A run with targets, or a run that continues an interrupted `destroy`, has no guard."""
+    purge_props, bucket = warehouse_props | {"deletion": "purge", "own_bucket": own_bucket}, own_bucket["bucket"]
+    assert warehouse.up(**purge_props, is_adopted=True) == "update"
     aws("s3").put_object(Bucket=bucket, Key="main/reports/2026.csv", Body=b"1")
 
     with pytest.raises(RemovalRefusedError, match=r"nothing was deleted of .* explains: main/reports/2026.csv\."):

@@ -1,4 +1,4 @@
-"""Whether objects of a bucket need its key: every object is checked, page by page, up to a limit."""
+"""Search for objects of a bucket that need its key: every object, page by page, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.integration.provider.conftest import AwsClient
 
 
 @pytest.fixture
-def own(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.MonkeyPatch) -> OwnBucket:
+def own_bucket(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.MonkeyPatch) -> OwnBucket:
     """A bucket with five unencrypted objects, two on each page."""
     monkeypatch.setattr(bucket_key, "PAGE", 2)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
@@ -24,45 +24,45 @@ def own(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.Monke
     return OwnBucket(bucket=bucket, region=sandbox.aws.region, endpoint=sandbox.aws.endpoint)
 
 
-def test_encrypted_object_on_a_later_page_is_found(own: OwnBucket, aws: AwsClient) -> None:
+def test_encrypted_object_on_a_later_page_is_found(own_bucket: OwnBucket, aws: AwsClient) -> None:
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
-    aws("s3").put_object(Bucket=own.bucket, Key="z-encrypted", Body=b"1", **encryption)
-    assert bucket_key.find_encrypted_object(own) == "z-encrypted"
+    aws("s3").put_object(Bucket=own_bucket.bucket, Key="z-encrypted", Body=b"1", **encryption)
+    assert bucket_key.find_encrypted_object(own_bucket) == "z-encrypted"
 
 
-def test_bucket_without_encrypted_objects_is_read_whole(own: OwnBucket) -> None:
-    assert bucket_key.find_encrypted_object(own) is None
+def test_bucket_without_encrypted_objects_is_read_whole(own_bucket: OwnBucket) -> None:
+    assert bucket_key.find_encrypted_object(own_bucket) is None
 
 
-@pytest.mark.parametrize(("bound", "is_refused"), [(4, True), (5, False)])
+@pytest.mark.parametrize(("limit", "is_refused"), [(4, True), (5, False)])
 def test_more_objects_than_the_limit_are_an_error(
-    own: OwnBucket, monkeypatch: pytest.MonkeyPatch, bound: int, *, is_refused: bool
+    own_bucket: OwnBucket, monkeypatch: pytest.MonkeyPatch, limit: int, *, is_refused: bool
 ) -> None:
-    monkeypatch.setattr(bucket_key, "LOOKED_AT", bound)
+    monkeypatch.setattr(bucket_key, "LOOKED_AT", limit)
     if is_refused:
-        with pytest.raises(CannotCountError, match=f"holds more than {bound} objects and versions"):
-            bucket_key.find_encrypted_object(own)
+        with pytest.raises(CannotCountError, match=f"holds more than {limit} objects and versions"):
+            bucket_key.find_encrypted_object(own_bucket)
     else:
-        assert bucket_key.find_encrypted_object(own) is None
+        assert bucket_key.find_encrypted_object(own_bucket) is None
 
 
 @pytest.mark.parametrize(("verb", "expected"), [("up", False), ("destroy", True)])
 def test_destroy_keeps_the_default_key_of_a_bucket(
-    own: OwnBucket, aws: AwsClient, verb: str, *, expected: bool
+    own_bucket: OwnBucket, aws: AwsClient, verb: str, *, expected: bool
 ) -> None:
     """An `up` that removes a key has changed how the bucket encrypts new objects."""
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
     rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": default}]}
-    aws("s3").put_bucket_encryption(Bucket=own.bucket, ServerSideEncryptionConfiguration=rules)
+    aws("s3").put_bucket_encryption(Bucket=own_bucket.bucket, ServerSideEncryptionConfiguration=rules)
 
-    assert is_key_kept(verb, own.props() | {"key_id": key}) is expected
+    assert is_key_kept(verb, own_bucket.props() | {"key_id": key}) is expected
 
 
-def test_key_of_encrypted_objects_is_kept(own: OwnBucket, aws: AwsClient) -> None:
+def test_key_of_encrypted_objects_is_kept(own_bucket: OwnBucket, aws: AwsClient) -> None:
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
-    aws("s3").put_object(Bucket=own.bucket, Key="encrypted", Body=b"1", **encryption)
+    aws("s3").put_object(Bucket=own_bucket.bucket, Key="encrypted", Body=b"1", **encryption)
 
-    assert is_key_kept("up", own.props() | {"key_id": key})
+    assert is_key_kept("up", own_bucket.props() | {"key_id": key})

@@ -1,4 +1,4 @@
-"""What a plan records of the contents of the objects that it deletes."""
+"""The contents of objects to delete, as a plan records them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = [{"name": "n", "type": "long"}]
 
 @pytest.fixture
 def count(tmp_path: Path) -> Count:
-    """Return a function that counts the contents of resources as their state has them."""
+    """Return a function that counts the contents of resources, which it reads from their state."""
     (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
     counter = ContentCounter(PulumiProject.load(tmp_path), "dev", refuse_bucket)
 
@@ -64,7 +64,7 @@ def own_bucket(sandbox: Sandbox, bucket: str, keys: Props) -> Props:
 def test_warehouse_counts_tables_and_versions_under_its_prefix(
     count: Count,
     warehouse: Resource,
-    declared: Props,
+    warehouse_props: Props,
     *,
     own_bucket: Props,
     make_table: Any,
@@ -72,8 +72,8 @@ def test_warehouse_counts_tables_and_versions_under_its_prefix(
     aws: Any,
     bucket: str,
 ) -> None:
-    purged = {**declared, "deletion": "purge", "own_bucket": own_bucket, "delete_profile": SOFT}
-    warehouse.up(**purged)
+    purge_props = {**warehouse_props, "deletion": "purge", "own_bucket": own_bucket, "delete_profile": SOFT}
+    warehouse.up(**purge_props)
     [empty] = count(warehouse)
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales", "old")
@@ -94,9 +94,16 @@ def test_warehouse_counts_tables_and_versions_under_its_prefix(
 
 
 def test_overwritten_data_of_the_same_size_differs(
-    count: Count, warehouse: Resource, declared: Props, *, own_bucket: Props, aws: Any, bucket: str, key_prefix: str
+    count: Count,
+    warehouse: Resource,
+    warehouse_props: Props,
+    *,
+    own_bucket: Props,
+    aws: Any,
+    bucket: str,
+    key_prefix: str,
 ) -> None:
-    warehouse.up(**declared, deletion="purge", own_bucket=own_bucket)
+    warehouse.up(**warehouse_props, deletion="purge", own_bucket=own_bucket)
     aws("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     first = aws("s3").put_object(Bucket=bucket, Key=f"{key_prefix}/x", Body=b"1")["VersionId"]
     [before] = count(warehouse)
@@ -108,28 +115,38 @@ def test_overwritten_data_of_the_same_size_differs(
 
 
 def test_only_purged_objects_are_counted_and_each_table_once(
-    count: Count, warehouse: Resource, declared: Props, server: Props, make_table: Any
+    count: Count, warehouse: Resource, warehouse_props: Props, server: Props, make_table: Any
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
     namespace, table = Resource(NamespaceProvider()), Resource(TableProvider())
-    place = {"server": server, "warehouse_id": warehouse.id}
-    namespace.up(**place, name="raw", deletion="purge")
-    table.up(**place, namespace="raw", name="events", columns=COLUMNS, deletion="purge")
+    target_props = {"server": server, "warehouse_id": warehouse.id}
+    namespace.up(**target_props, name="raw", deletion="purge")
+    table.up(**target_props, namespace="raw", name="events", columns=COLUMNS, deletion="purge")
 
-    protected = count(warehouse, namespace, table)
-    alone = count(table)
-    warehouse.up(**declared, deletion="purge")
-    purged = count(warehouse, namespace, table)
+    protected_contents = count(warehouse, namespace, table)
+    table_contents = count(table)
+    warehouse.up(**warehouse_props, deletion="purge")
+    purged_contents = count(warehouse, namespace, table)
 
-    assert [(counted.name, counted.summary) for counted in protected] == [("Namespace 'namespace'", "1 table, 0 B")]
-    assert [(counted.name, counted.summary) for counted in alone] == [("Table 'table'", "1 table, 0 B")]
-    assert [(counted.name, counted.summary) for counted in purged] == [("Warehouse 'warehouse'", "2 tables, 0 B")]
+    assert [(contents.name, contents.summary) for contents in protected_contents] == [
+        ("Namespace 'namespace'", "1 table, 0 B")
+    ]
+    assert [(contents.name, contents.summary) for contents in table_contents] == [("Table 'table'", "1 table, 0 B")]
+    assert [(contents.name, contents.summary) for contents in purged_contents] == [
+        ("Warehouse 'warehouse'", "2 tables, 0 B")
+    ]
 
 
 def test_contents_that_cannot_be_counted_are_unknown(
-    count: Count, warehouse: Resource, declared: Props, *, own_bucket: Props, http: httpx.Client, monkeypatch: Any
+    count: Count,
+    warehouse: Resource,
+    warehouse_props: Props,
+    *,
+    own_bucket: Props,
+    http: httpx.Client,
+    monkeypatch: Any,
 ) -> None:
-    warehouse.up(**declared, deletion="purge", own_bucket=own_bucket)
+    warehouse.up(**warehouse_props, deletion="purge", own_bucket=own_bucket)
     monkeypatch.setenv("STORAGE_SECRET", "wrong")
     [unlisted] = count(warehouse)
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()

@@ -1,4 +1,4 @@
-"""What destroying does under protect, retain and purge, and the guard that checks first."""
+"""Destroying under protect, retain and purge, and the guard that checks first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.provider.resource import Props, Resource
 SOFT = {"type": "soft", "expiration_seconds": 86400}
 
 
-def there(http: httpx.Client, warehouse_id: str) -> bool:
+def exists(http: httpx.Client, warehouse_id: str) -> bool:
     return http.get(f"/management/v1/warehouse/{warehouse_id}").status_code == 200
 
 
@@ -27,11 +27,11 @@ def there(http: httpx.Client, warehouse_id: str) -> bool:
 def drop(http: httpx.Client) -> Callable[..., None]:
     """Return a function that drops a table as a user does, and keeps its files."""
 
-    def dropped(warehouse_id: str, namespace: str, name: str) -> None:
+    def drop_table(warehouse_id: str, namespace: str, name: str) -> None:
         url = f"/catalog/v1/{warehouse_id}/namespaces/{namespace}/tables/{name}"
         http.delete(url, params={"purgeRequested": "false"}).raise_for_status()
 
-    return dropped
+    return drop_table
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def guard(warehouse: Resource, server: Props) -> Resource:
 
 
 def test_guard_counts_and_names_soft_deleted_tables_too(
-    guard: Resource, warehouse: Resource, declared: Props, make_table: Any, drop: Any
+    guard: Resource, warehouse: Resource, warehouse_props: Props, make_table: Any, drop: Any
 ) -> None:
-    warehouse.up(**declared, delete_profile=SOFT)
+    warehouse.up(**warehouse_props, delete_profile=SOFT)
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales.daily", "totals")
     make_table(warehouse.id, "sales", "old")
@@ -56,7 +56,7 @@ def test_guard_counts_and_names_soft_deleted_tables_too(
 
 @pytest.fixture
 def generic_tables(http: httpx.Client, warehouse: Resource) -> str:
-    """The path of a namespace's generic tables; there are two, one of them soft-deleted."""
+    """The path of a namespace's generic tables: a table and a soft-deleted table."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["files"]}).raise_for_status()
     path = f"/lakekeeper/v1/{warehouse.id}/namespaces/files/generic-tables"
     for name in ("vectors", "old"):
@@ -75,19 +75,19 @@ def test_guard_counts_generic_tables(guard: Resource) -> None:
 
 
 def test_purge_removes_generic_tables_unless_protected(
-    warehouse: Resource, declared: Props, http: httpx.Client, generic_tables: str
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client, generic_tables: str
 ) -> None:
     table = http.get(generic_tables).json()["identifiers"][0]["id"]
     protection = f"/management/v1/warehouse/{warehouse.id}/generic-table/{table}/protection"
     http.post(protection, json={"protected": True}).raise_for_status()
-    warehouse.up(**declared, deletion="purge")
+    warehouse.up(**warehouse_props, deletion="purge")
     with pytest.raises(ProtectedError, match=r"protected: files\.vectors"):
         warehouse.destroy()
     assert http.get(f"{generic_tables}/vectors").status_code == 200
     http.post(protection, json={"protected": False}).raise_for_status()
-    gone = warehouse.id
+    warehouse_id = warehouse.id
     warehouse.destroy()
-    assert not there(http, gone)
+    assert not exists(http, warehouse_id)
 
 
 def test_guard_allows_an_empty_or_a_missing_warehouse(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
@@ -107,7 +107,7 @@ def test_guard_allows_intended_deletions(
     guard.destroy()
 
 
-def test_guard_refuses_what_it_cannot_count(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
+def test_guard_refuses_if_it_cannot_count_tables(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
     with pytest.raises(CannotCountError, match=r"`main`.*is inactive"):
         guard.destroy()
@@ -125,7 +125,7 @@ def test_protect_keeps_a_warehouse_without_the_guard(warehouse: Resource, make_t
     make_table(warehouse.id, "sales", "orders")
     with pytest.raises(HoldsTablesError, match=r"`main` .* is not deleted: it holds 1 table: sales\.orders"):
         warehouse.provider.delete(warehouse.id, warehouse.outs)
-    assert there(http, warehouse.id)
+    assert exists(http, warehouse.id)
 
 
 def test_undeclared_empty_namespaces_are_named(warehouse: Resource, http: httpx.Client) -> None:
@@ -137,14 +137,14 @@ def test_undeclared_empty_namespaces_are_named(warehouse: Resource, http: httpx.
 def test_empty_or_missing_warehouse_is_deleted(warehouse: Resource, http: httpx.Client) -> None:
     outs, warehouse_id = warehouse.outs, warehouse.id
     warehouse.destroy()
-    assert not there(http, warehouse_id)
+    assert not exists(http, warehouse_id)
     warehouse.provider.delete(warehouse_id, outs)
 
 
 def test_purge_leaves_no_object_in_catalog_or_storage(  # noqa: PLR0917 - fixtures
-    warehouse: Resource, declared: Props, make_table: Any, drop: Any, http: httpx.Client, objects: Any
+    warehouse: Resource, warehouse_props: Props, make_table: Any, drop: Any, http: httpx.Client, objects: Any
 ) -> None:
-    warehouse.up(**declared, delete_profile=SOFT, deletion="purge")
+    warehouse.up(**warehouse_props, delete_profile=SOFT, deletion="purge")
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales.daily", "totals")
     make_table(warehouse.id, "sales", "again")
@@ -154,12 +154,12 @@ def test_purge_leaves_no_object_in_catalog_or_storage(  # noqa: PLR0917 - fixtur
     assert objects() != []
     warehouse_id = warehouse.id
     warehouse.destroy()
-    assert not there(http, warehouse_id)
+    assert not exists(http, warehouse_id)
     assert objects() == []
 
 
-def test_purge_removes_views_too(warehouse: Resource, declared: Props, http: httpx.Client) -> None:
-    warehouse.up(**declared, deletion="purge")
+def test_purge_removes_views_too(warehouse: Resource, warehouse_props: Props, http: httpx.Client) -> None:
+    warehouse.up(**warehouse_props, deletion="purge")
     root = f"/catalog/v1/{warehouse.id}/namespaces"
     http.post(root, json={"namespace": ["sales"]}).raise_for_status()
     view = {
@@ -182,29 +182,29 @@ def test_purge_removes_views_too(warehouse: Resource, declared: Props, http: htt
     http.post(f"{root}/sales/views", json=view).raise_for_status()
     warehouse_id = warehouse.id
     warehouse.destroy()
-    assert not there(http, warehouse_id)
+    assert not exists(http, warehouse_id)
 
 
 def test_purge_activates_an_inactive_warehouse(
-    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client, objects: Any
+    warehouse: Resource, warehouse_props: Props, make_table: Any, http: httpx.Client, objects: Any
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
-    warehouse.up(**declared, deletion="purge", active=False)
+    warehouse.up(**warehouse_props, deletion="purge", active=False)
     warehouse_id = warehouse.id
     warehouse.destroy()
-    assert not there(http, warehouse_id)
+    assert not exists(http, warehouse_id)
     assert objects() == []
 
 
 def test_protected_objects_stop_a_purge_before_it_starts(
-    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, make_table: Any, http: httpx.Client
 ) -> None:
-    warehouse.up(**declared, deletion="purge")
+    warehouse.up(**warehouse_props, deletion="purge")
     make_table(warehouse.id, "a", "first")
     make_table(warehouse.id, "z", "last")
-    listed = http.get(f"/catalog/v1/{warehouse.id}/namespaces", params={"returnUuids": "true"}).json()
-    z = listed["namespace-uuids"][listed["namespaces"].index(["z"])]
-    url = f"/management/v1/warehouse/{warehouse.id}/namespace/{z}/protection"
+    namespaces = http.get(f"/catalog/v1/{warehouse.id}/namespaces", params={"returnUuids": "true"}).json()
+    namespace_id = namespaces["namespace-uuids"][namespaces["namespaces"].index(["z"])]
+    url = f"/management/v1/warehouse/{warehouse.id}/namespace/{namespace_id}/protection"
     http.post(url, json={"protected": True}).raise_for_status()
     with pytest.raises(ProtectedError, match=r"nothing was removed.*: z"):
         warehouse.destroy()
@@ -212,9 +212,9 @@ def test_protected_objects_stop_a_purge_before_it_starts(
 
 
 def test_protected_warehouse_is_not_purged(
-    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, make_table: Any, http: httpx.Client
 ) -> None:
-    warehouse.up(**declared, deletion="purge", protected=True)
+    warehouse.up(**warehouse_props, deletion="purge", protected=True)
     make_table(warehouse.id, "a", "first")
     with pytest.raises(ProtectedError):
         warehouse.destroy()
@@ -222,9 +222,9 @@ def test_protected_warehouse_is_not_purged(
 
 
 def test_retain_leaves_everything_readable(
-    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, make_table: Any, http: httpx.Client
 ) -> None:
-    warehouse.up(**declared, deletion="retain")
+    warehouse.up(**warehouse_props, deletion="retain")
     make_table(warehouse.id, "a", "first")
     warehouse_id = warehouse.id
     warehouse.destroy()
@@ -232,11 +232,11 @@ def test_retain_leaves_everything_readable(
 
 
 def test_destroy_uses_the_state_not_the_declaration(
-    warehouse: Resource, declared: Props, make_table: Any, server: Props
+    warehouse: Resource, warehouse_props: Props, make_table: Any, server: Props
 ) -> None:
     """A changed `deletion` takes effect with an `up`, which makes no call for it."""
     make_table(warehouse.id, "a", "first")
-    news = warehouse.provider.check(warehouse.inputs, declared | {"deletion": "purge"}).inputs
+    news = warehouse.provider.check(warehouse.inputs, warehouse_props | {"deletion": "purge"}).inputs
     with pytest.raises(HoldsTablesError):
         warehouse.provider.delete(warehouse.id, warehouse.outs)
     outs = warehouse.provider.update(warehouse.id, warehouse.outs, news).outs
@@ -244,10 +244,10 @@ def test_destroy_uses_the_state_not_the_declaration(
     warehouse.provider.delete(warehouse.id, outs)
 
 
-def test_guard_names_what_would_stop_a_destroy_half_way(
+def test_guard_names_the_obstacles_of_a_destroy(
     guard: Resource, warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
-    """None of these objects holds a table. Each would be refused after compute and roles are gone."""
+    """None of these objects holds a table. Each would be refused after compute and roles are deleted."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["stray"]}).raise_for_status()
     http.post(f"/management/v1/warehouse/{warehouse.id}/protection", json={"protected": True}).raise_for_status()
     guard.up(
@@ -267,10 +267,14 @@ def test_guard_names_undeclared_roles(
     """A project with a role in it is not deleted. The server ignores the case of names."""
     ids = {}
     for name in ("Analysts", "strangers", "Others"):
-        made = http.post("/management/v1/role", json={"name": name}, headers={"x-project-id": project_id})
-        ids[name] = made.raise_for_status().json()["id"]
-    declared: Props = {"server": server, "warehouses": {"main": warehouse.id}, "projects": {project_id: [warehouse.id]}}
-    guard.up(**declared, roles={project_id: ["analysts"]})
+        response = http.post("/management/v1/role", json={"name": name}, headers={"x-project-id": project_id})
+        ids[name] = response.raise_for_status().json()["id"]
+    guard_props: Props = {
+        "server": server,
+        "warehouses": {"main": warehouse.id},
+        "projects": {project_id: [warehouse.id]},
+    }
+    guard.up(**guard_props, roles={project_id: ["analysts"]})
     refusal = "holds roles that the stack does not declare (delete them first): Others, strangers"
     with pytest.raises(StillHeldError, match=re.escape(f"project {project_id} {refusal}.")):
         guard.destroy()
@@ -279,7 +283,7 @@ def test_guard_names_undeclared_roles(
     guard.destroy()
 
 
-def test_guard_ignores_a_project_that_is_gone(guard: Resource, server: Props) -> None:
+def test_guard_ignores_a_deleted_project(guard: Resource, server: Props) -> None:
     guard.up(server=server, warehouses={}, projects={"gone": []}, roles={"gone": []})
     guard.destroy()
 
@@ -287,10 +291,10 @@ def test_guard_ignores_a_project_that_is_gone(guard: Resource, server: Props) ->
 def test_guard_refuses_when_a_bucket_cannot_be_listed(
     guard: Resource, server: Props, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = {"bucket": "any", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    bucket_props = {"bucket": "any", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAUNKNOWN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unknown")
-    guard.up(server=server, warehouses={}, buckets=[place])
+    guard.up(server=server, warehouses={}, buckets=[bucket_props])
     with pytest.raises(CannotCountError, match=rf"bucket `any` at {sandbox.aws.endpoint} holds cannot be listed"):
         guard.destroy()
 
@@ -299,8 +303,8 @@ def test_guard_refuses_to_drop_a_full_warehouse(
     guard: Resource, warehouse: Resource, server: Props, make_table: Any
 ) -> None:
     """A rename or a changed `deletion` is no removal. Ids of new warehouses are unknown, as in a preview."""
-    stays = {"server": server, "warehouses": {"main": warehouse.id}}
-    guard.up(**stays, declared={"main": warehouse.id})
+    guard_props = {"server": server, "warehouses": {"main": warehouse.id}}
+    guard.up(**guard_props, declared={"main": warehouse.id})
     make_table(warehouse.id, "sales", "orders")
     with pytest.raises(HoldsTablesError, match=r"`main` is no longer declared.* 1 table: sales\.orders"):
         guard.preview(server=server, warehouses={}, declared={"other": "unknown"})
@@ -308,13 +312,13 @@ def test_guard_refuses_to_drop_a_full_warehouse(
     assert guard.preview(server=server, warehouses={}, declared={"main": warehouse.id}) == "update"
 
 
-def test_project_stays_for_a_retained_warehouse(
+def test_project_is_kept_for_a_retained_warehouse(
     warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=project_id, name=project_id, kept_warehouses=["MAIN", "gone"], adopt=True)
     project.provider.delete(project.id, project.outs)
-    assert there(http, warehouse.id)
+    assert exists(http, warehouse.id)
     warehouse.destroy()
     project.provider.delete(project.id, project.outs)
     projects = http.get("/management/v1/project-list").json()["projects"]

@@ -20,40 +20,40 @@ pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
 
 
 @pytest.fixture
-def own(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """The bucket as one that the stack made."""
+def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """Properties of the test's bucket, declared as created by the stack."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
     return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture
-def outer(declared: Props, own: Props) -> Resource:
+def outer(warehouse_props: Props, own_bucket: Props) -> Resource:
     """A warehouse with `deletion: purge` at `main/` of the stack's bucket."""
     resource = Resource(WarehouseProvider())
-    resource.up(**declared, deletion="purge", own_bucket=own)
+    resource.up(**warehouse_props, deletion="purge", own_bucket=own_bucket)
     return resource
 
 
-PlaceInner = Callable[[str], None]
+CreateInner = Callable[[str], None]
 
 
 @pytest.fixture
-def place_inner(declared: Props, http: httpx.Client, unique: str) -> PlaceInner:
-    """Return a function that makes a warehouse `inner` of another project at a prefix of the bucket."""
+def create_inner(warehouse_props: Props, http: httpx.Client, unique: str) -> CreateInner:
+    """Return a function that creates a warehouse `inner` of another project at a prefix of the bucket."""
 
-    def place(prefix: str) -> None:
+    def create(prefix: str) -> None:
         other = f"{unique}-other"
         http.post("/management/v1/project", json={"project-id": other, "project-name": other}).raise_for_status()
-        storage = declared["storage"] | {"key_prefix": prefix}
-        inner = declared | {"project_id": other, "name": "inner", "storage": storage, "deletion": "retain"}
+        storage = warehouse_props["storage"] | {"key_prefix": prefix}
+        inner = warehouse_props | {"project_id": other, "name": "inner", "storage": storage, "deletion": "retain"}
         Resource(WarehouseProvider()).up(**inner)
 
-    return place
+    return create
 
 
 @pytest.mark.parametrize(
-    ("prefix", "left"),
+    ("prefix", "expected_keys"),
     [
         ("main/inner", ["main/inner/data.parquet", "main2/data.parquet"]),
         ("main", ["main/data.parquet", "main/inner/data.parquet", "main2/data.parquet"]),
@@ -61,84 +61,88 @@ def place_inner(declared: Props, http: httpx.Client, unique: str) -> PlaceInner:
 )
 def test_purge_spares_another_projects_warehouse(
     outer: Resource,
-    place_inner: PlaceInner,
+    create_inner: CreateInner,
     aws: AwsClient,
     bucket: str,
     *,
     prefix: str,
-    left: list[str],
+    expected_keys: list[str],
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    place_inner(prefix)
+    create_inner(prefix)
     for key in ("main/data.parquet", "main/inner/data.parquet", "main2/data.parquet"):
         aws("s3").put_object(Bucket=bucket, Key=key, Body=b"1")
 
     outer.destroy()
 
-    found = aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])
-    assert [item["Key"] for item in found if item["Key"].endswith("data.parquet")] == left
+    contents = aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])
+    assert [item["Key"] for item in contents if item["Key"].endswith("data.parquet")] == expected_keys
     assert f"keeping objects under {prefix}/ in main/: warehouse `inner`" in capfd.readouterr().err
 
 
-def record_of(declared: Props, own: Props) -> Props:
-    purged = {"bucket": own["bucket"], "deletion": "purge", "key_prefix": "main"}
+def build_record(warehouse_props: Props, own_bucket: Props) -> Props:
+    purged_warehouse = {"bucket": own_bucket["bucket"], "deletion": "purge", "key_prefix": "main"}
     return {
-        "server": declared["server"],
-        "tenant": declared["project_id"],
-        "warehouses": {"main": purged},
-        "buckets": {"main": own},
+        "server": warehouse_props["server"],
+        "tenant": warehouse_props["project_id"],
+        "warehouses": {"main": purged_warehouse},
+        "buckets": {"main": own_bucket},
     }
 
 
-def test_preview_refuses_to_purge_around_another_project(declared: Props, own: Props, place_inner: PlaceInner) -> None:
-    place_inner("main/inner")
+def test_preview_refuses_to_purge_around_another_project(
+    warehouse_props: Props, own_bucket: Props, create_inner: CreateInner
+) -> None:
+    create_inner("main/inner")
     with pytest.raises(
         RemovalRefusedError, match=r"warehouse `main` with `deletion: purge` .* overlaps with warehouse"
     ):
-        Resource(TenantRecordProvider()).preview(**record_of(declared, own))
+        Resource(TenantRecordProvider()).preview(**build_record(warehouse_props, own_bucket))
 
 
-def test_prefix_without_neighbours_may_be_purged(declared: Props, own: Props, place_inner: PlaceInner) -> None:
-    place_inner("main2")
-    assert Resource(TenantRecordProvider()).preview(**record_of(declared, own)) == "create"
+def test_prefix_without_neighbours_may_be_purged(
+    warehouse_props: Props, own_bucket: Props, create_inner: CreateInner
+) -> None:
+    create_inner("main2")
+    assert Resource(TenantRecordProvider()).preview(**build_record(warehouse_props, own_bucket)) == "create"
 
 
 def test_guard_refuses_before_anything_is_emptied(
-    outer: Resource, declared: Props, own: Props, place_inner: PlaceInner
+    outer: Resource, warehouse_props: Props, own_bucket: Props, create_inner: CreateInner
 ) -> None:
     guard = Resource(DeletionGuardProvider())
-    guarded = own | {"emptied": ["main"]}
-    guard.up(server=declared["server"], warehouses={}, buckets=[guarded], declared={"main": outer.id})
-    place_inner("main/inner")
+    purged_bucket = own_bucket | {"emptied": ["main"]}
+    guard.up(server=warehouse_props["server"], warehouses={}, buckets=[purged_bucket], declared={"main": outer.id})
+    create_inner("main/inner")
     with pytest.raises(StillHeldError, match=r"nothing was destroyed: bucket .* has warehouse `inner`"):
         guard.destroy()
 
 
-def test_refresh_forgets_retained_data_that_is_gone(
-    outer: Resource, declared: Props, own: Props, aws: AwsClient, bucket: str
+def test_refresh_forgets_retained_data_after_its_deletion(
+    outer: Resource, warehouse_props: Props, own_bucket: Props, aws: AwsClient, bucket: str
 ) -> None:
-    """The record stays while the warehouse is on the server or a version of a file exists."""
+    """The record is kept while the warehouse is on the server or a version of a file exists."""
     record = Resource(TenantRecordProvider())
-    both = record_of(declared, own)
-    both["warehouses"]["main"]["deletion"] = "retain"
-    record.up(**both)
-    without = both | {"warehouses": {}}
-    record.up(**without)
+    record_props = build_record(warehouse_props, own_bucket)
+    record_props["warehouses"]["main"]["deletion"] = "retain"
+    record.up(**record_props)
+    record_without_warehouses = record_props | {"warehouses": {}}
+    record.up(**record_without_warehouses)
     aws("s3").put_object(Bucket=bucket, Key="main/data.parquet", Body=b"1")
 
     record.refresh()
-    assert [item["name"] for item in record.outs["kept"]] == ["main"], "the warehouse is there"
-    http_delete(declared, outer)
+    assert [item["name"] for item in record.outs["kept"]] == ["main"], "the warehouse exists"
+    http_delete(warehouse_props, outer)
     record.refresh()
-    assert [item["name"] for item in record.outs["kept"]] == ["main"], "a file is there"
+    assert [item["name"] for item in record.outs["kept"]] == ["main"], "a file exists"
     remove_all(aws, bucket)
     record.refresh()
     assert record.outs["kept"] == []
-    assert record.up(**without) == "same"
+    assert record.up(**record_without_warehouses) == "same"
 
 
-def http_delete(declared: Props, warehouse: Resource) -> None:
-    url = f"{declared['server']['endpoint']}/management/v1/warehouse/{warehouse.id}"
+def http_delete(warehouse_props: Props, warehouse: Resource) -> None:
+    url = f"{warehouse_props['server']['endpoint']}/management/v1/warehouse/{warehouse.id}"
     httpx.delete(url).raise_for_status()
 
 

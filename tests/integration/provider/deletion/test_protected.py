@@ -21,16 +21,21 @@ Protect = Callable[..., None]
 @pytest.fixture
 def protect(http: httpx.Client, warehouse: Resource) -> Protect:
     """Return a function that protects the warehouse, a namespace or a table outside the stack."""
-    management, catalog = f"/management/v1/warehouse/{warehouse.id}", f"/catalog/v1/{warehouse.id}/namespaces"
+    management_url, namespaces_url = (
+        f"/management/v1/warehouse/{warehouse.id}",
+        f"/catalog/v1/{warehouse.id}/namespaces",
+    )
 
     def set_protection(namespace: str = "", table: str = "", *, protected: bool = True) -> None:
-        url = management
+        url = management_url
         if table:
-            metadata = http.get(f"{catalog}/{namespace}/tables/{table}").raise_for_status().json()["metadata"]
-            url = f"{management}/table/{metadata['table-uuid']}"
+            metadata = http.get(f"{namespaces_url}/{namespace}/tables/{table}").raise_for_status().json()["metadata"]
+            url = f"{management_url}/table/{metadata['table-uuid']}"
         elif namespace:
-            response = http.get(f"{catalog}/{namespace}", params={"returnUuid": "true"}).raise_for_status().json()
-            url = f"{management}/namespace/{response['namespace-uuid']}"
+            response = (
+                http.get(f"{namespaces_url}/{namespace}", params={"returnUuid": "true"}).raise_for_status().json()
+            )
+            url = f"{management_url}/namespace/{response['namespace-uuid']}"
         http.post(f"{url}/protection", json={"protected": protected}).raise_for_status()
 
     return set_protection
@@ -45,22 +50,28 @@ def guard(warehouse: Resource, server: Props) -> Resource:
 
 
 @pytest.mark.parametrize(
-    ("place", "named"),
+    ("protected_path", "message"),
     [
         ((), r"warehouse `main` is protected \(set `protected: false` and run `up` first\)"),
         (("sales",), r"warehouse `main` holds protected objects .*: sales\."),
         (("sales", "orders"), r"warehouse `main` holds protected objects .*: sales\.orders\."),
     ],
 )
-def test_guard_refuses_to_purge_what_is_protected(
-    guard: Resource, make_table: Any, warehouse: Resource, protect: Protect, *, place: tuple[str, ...], named: str
+def test_guard_refuses_to_purge_protected_objects(
+    guard: Resource,
+    make_table: Any,
+    warehouse: Resource,
+    protect: Protect,
+    *,
+    protected_path: tuple[str, ...],
+    message: str,
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales", "others")
-    protect(*place)
-    with pytest.raises(ProtectedError, match=rf"nothing was destroyed, .*{named}"):
+    protect(*protected_path)
+    with pytest.raises(ProtectedError, match=rf"nothing was destroyed, .*{message}"):
         guard.destroy()
-    protect(*place, protected=False)
+    protect(*protected_path, protected=False)
     guard.destroy()
 
 
@@ -75,7 +86,7 @@ def test_guard_refuses_by_a_state_of_an_earlier_version(warehouse: Resource, ser
 def test_guard_refuses_purged_tables_of_a_retained_warehouse(
     warehouse: Resource, server: Props, make_table: Any, protect: Protect
 ) -> None:
-    """The warehouse stays with what else is protected in it."""
+    """The warehouse is kept with its other protected objects."""
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales", "kept")
     protect("sales", "kept")
@@ -102,7 +113,7 @@ def test_guard_refuses_to_purge_an_inactive_warehouse(guard: Resource, warehouse
 
 @pytest.fixture
 def record(server: Props, project_id: str) -> Callable[..., Props]:
-    """Return a function that returns the record of a tenant with the given namespaces and tables."""
+    """Return a function that returns the record of a tenant with namespaces and tables."""
 
     def declare(deletion: str = "purge", **fields: Any) -> Props:
         main = {"bucket": "lake", "key_prefix": "main", "deletion": deletion, **fields}
@@ -122,7 +133,7 @@ def test_up_refuses_to_remove_a_protected_warehouse(record: Callable[..., Props]
 
 
 @pytest.mark.parametrize(
-    ("place", "named"),
+    ("protected_path", "message"),
     [
         (("sales",), "namespace `sales` of warehouse `main` is protected"),
         (("sales", "orders"), r"namespace `sales` of warehouse `main` holds protected objects: sales\.orders"),
@@ -134,14 +145,14 @@ def test_up_refuses_to_remove_a_protected_namespace(
     make_table: Any,
     warehouse: Resource,
     protect: Protect,
-    place: tuple[str, ...],
-    named: str,
+    protected_path: tuple[str, ...],
+    message: str,
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
     resource = Resource(TenantRecordProvider())
     resource.up(**record(namespaces=["logs", "sales"], tables={"sales.orders": "purge"}))
-    protect(*place)
-    with pytest.raises(ProtectedError, match=named):
+    protect(*protected_path)
+    with pytest.raises(ProtectedError, match=message):
         resource.preview(**record(namespaces=["logs"]))
     assert resource.preview(**record(namespaces=["sales"], tables={"sales.orders": "retain"})) == "update"
 
@@ -149,7 +160,7 @@ def test_up_refuses_to_remove_a_protected_namespace(
 def test_up_refuses_to_remove_a_protected_table(
     record: Callable[..., Props], make_table: Any, warehouse: Resource, protect: Protect
 ) -> None:
-    """A renamed table stays. A table with `retain` stays on the server."""
+    """A renamed table is kept. A table with `retain` remains on the server."""
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "sales", "kept")
     protect("sales", "orders")
@@ -166,13 +177,13 @@ def test_up_refuses_to_remove_a_protected_table(
 
 
 def test_up_refuses_to_replace_around_protected_objects(
-    warehouse: Resource, declared: Props, make_table: Any, protect: Protect
+    warehouse: Resource, warehouse_props: Props, make_table: Any, protect: Protect
 ) -> None:
-    """A replacement drops what depends on the warehouse before the warehouse itself."""
+    """A replacement drops the dependents of the warehouse before the warehouse itself."""
     make_table(warehouse.id, "sales", "orders")
-    warehouse.up(**declared, deletion="purge")
+    warehouse.up(**warehouse_props, deletion="purge")
     protect("sales", "orders")
-    moved = declared | {"storage": declared["storage"] | {"bucket": "another"}}
+    moved = warehouse_props | {"storage": warehouse_props["storage"] | {"bucket": "another"}}
     with pytest.raises(ProtectedError, match=r"would be replaced, .* holds protected objects .*: sales\.orders"):
         warehouse.preview(**moved, deletion="purge")
 

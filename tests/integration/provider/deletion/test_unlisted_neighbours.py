@@ -1,4 +1,4 @@
-"""A prefix to be purged where lists do not show every warehouse: data of an unlisted warehouse stays."""
+"""A prefix to be purged where lists do not show every warehouse: data of an unlisted warehouse is kept."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ def lakekeeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[httpx
 
 
 @pytest.fixture
-def own(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """The bucket as one that the stack made."""
+def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """Properties of the test's bucket, declared as created by the stack."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
     return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture
-def place(lakekeeper: httpx.Client, storage: Props, keys: Props, own: Props) -> PlaceWarehouse:
-    return PlaceWarehouse(lakekeeper, storage, keys, own)
+def factory(lakekeeper: httpx.Client, storage: Props, keys: Props, own_bucket: Props) -> WarehouseFactory:
+    return WarehouseFactory(lakekeeper, storage, keys, own_bucket)
 
 
-class PlaceWarehouse:
-    """Makes warehouses of projects at prefixes of the bucket."""
+class WarehouseFactory:
+    """Creates warehouses of projects at prefixes of the bucket."""
 
-    def __init__(self, http: httpx.Client, storage: Props, keys: Props, own: Props) -> None:
-        self.http, self._storage, self._keys, self._own = http, storage, keys, own
+    def __init__(self, http: httpx.Client, storage: Props, keys: Props, own_bucket: Props) -> None:
+        self.http, self._storage, self._keys, self._own_bucket = http, storage, keys, own_bucket
 
     @property
     def server(self) -> Props:
         return {"endpoint": str(self.http.base_url).rstrip("/")}
 
-    def __call__(self, project: str, prefix: str, **storage: str) -> Resource:
+    def create(self, project: str, prefix: str, **storage: str) -> Resource:
         self.http.post("/management/v1/project", json={"project-id": project, "project-name": project})
         resource = Resource(WarehouseProvider())
         resource.up(
@@ -68,102 +68,109 @@ class PlaceWarehouse:
             storage=self._storage | {"key_prefix": prefix} | storage,
             credential=self._keys,
             deletion="purge",
-            own_bucket=self._own,
+            own_bucket=self._own_bucket,
         )
         return resource
 
 
-def keys_in(aws: AwsClient, bucket: str) -> list[str]:
+def list_keys(aws: AwsClient, bucket: str) -> list[str]:
     return [entry["Key"] for entry in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
 
 
-def put(aws: AwsClient, bucket: str, *found: str) -> None:
-    for key in found:
+def write_objects(aws: AwsClient, bucket: str, *keys: str) -> None:
+    for key in keys:
         aws("s3").put_object(Bucket=bucket, Key=key, Body=b"1")
 
 
 @pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
 def test_purge_spares_an_inactive_neighbour_of_0_13(
-    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+    factory: WarehouseFactory, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outer, inner = place("one", "main"), place("two", "main/inner")
-    place.http.post(f"/management/v1/warehouse/{inner.id}/deactivate").raise_for_status()
-    kept = [f"main/inner/{TABLE}/data/1.parquet", f"main/inner/{TABLE}/{METADATA}"]
-    put(aws, bucket, *kept, "main/notes.txt", f"main/{TABLE}/data/1.parquet")
+    outer, inner = factory.create("one", "main"), factory.create("two", "main/inner")
+    factory.http.post(f"/management/v1/warehouse/{inner.id}/deactivate").raise_for_status()
+    kept_keys = [f"main/inner/{TABLE}/data/1.parquet", f"main/inner/{TABLE}/{METADATA}"]
+    write_objects(aws, bucket, *kept_keys, "main/notes.txt", f"main/{TABLE}/data/1.parquet")
 
     outer.destroy()
 
-    assert keys_in(aws, bucket) == kept
+    assert list_keys(aws, bucket) == kept_keys
     printed = capfd.readouterr().err
     assert "keeping objects under main/inner/ in main/: they may be tables of another warehouse" in printed
     assert "lists active warehouses only" in printed
 
 
 def test_purge_spares_a_warehouse_of_a_hidden_project(
-    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+    factory: WarehouseFactory, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    outer, _ = place("one", "main"), place("two", "main/inner")
-    hide_lists(place.http)
-    kept = f"main/inner/{TABLE}/{METADATA}"
-    put(aws, bucket, kept, "main/notes.txt")
+    outer, _ = factory.create("one", "main"), factory.create("two", "main/inner")
+    hide_lists(factory.http)
+    kept_key = f"main/inner/{TABLE}/{METADATA}"
+    write_objects(aws, bucket, kept_key, "main/notes.txt")
 
     outer.destroy()
 
-    assert keys_in(aws, bucket) == [kept]
+    assert list_keys(aws, bucket) == [kept_key]
     assert "one, two could not be listed." in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
-def test_purge_leaves_nothing_of_its_own_on_0_13(
-    place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
+def test_purge_deletes_all_of_its_own_data_on_0_13(
+    factory: WarehouseFactory, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A table that was dropped without a purge lies at the warehouse's default locations."""
-    alone = place("one", "main")
-    put(aws, bucket, "main/notes.txt", f"main/{TABLE}/data/1.parquet", f"main/{TABLE}/{METADATA}")
+    alone = factory.create("one", "main")
+    write_objects(aws, bucket, "main/notes.txt", f"main/{TABLE}/data/1.parquet", f"main/{TABLE}/{METADATA}")
     alone.destroy()
-    assert keys_in(aws, bucket) == []
+    assert list_keys(aws, bucket) == []
     assert "deleting tables that were dropped without a purge under main/" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
 def test_preview_warns_that_lists_are_incomplete(
-    place: PlaceWarehouse, own: Props, capfd: pytest.CaptureFixture[str]
+    factory: WarehouseFactory, own_bucket: Props, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    purged = {"bucket": own["bucket"], "deletion": "purge", "key_prefix": "main"}
-    record = {"server": place.server, "tenant": "one", "warehouses": {"main": purged}, "buckets": {"main": own}}
+    purged_warehouse = {"bucket": own_bucket["bucket"], "deletion": "purge", "key_prefix": "main"}
+    record = {
+        "server": factory.server,
+        "tenant": "one",
+        "warehouses": {"main": purged_warehouse},
+        "buckets": {"main": own_bucket},
+    }
     assert Resource(TenantRecordProvider()).preview(**record) == "create"
     assert "not every warehouse can be seen. More warehouses may exist: Lakekeeper 0.13" in capfd.readouterr().err
 
 
-def test_purge_ignores_a_bucket_of_another_store(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
+def test_purge_ignores_a_bucket_of_another_store(factory: WarehouseFactory, aws: AwsClient, bucket: str) -> None:
     """Two stores may have buckets of one name."""
-    outer = place("one", "main")
-    place("two", "main", endpoint="https://minio.example:9000")
-    put(aws, bucket, "main/notes.txt")
+    outer = factory.create("one", "main")
+    factory.create("two", "main", endpoint="https://minio.example:9000")
+    write_objects(aws, bucket, "main/notes.txt")
     outer.destroy()
-    assert keys_in(aws, bucket) == []
+    assert list_keys(aws, bucket) == []
 
 
-def test_one_lookup_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
-    """Six warehouses; one list of projects, and one of warehouses for each of three projects and the default one."""
-    made = [place(project, f"{project}/{number}") for project in ("one", "two", "three") for number in (1, 2)]
-    place.http.delete("/sandbox/v1/calls").raise_for_status()
+def test_one_lookup_serves_all_purges_of_a_run(factory: WarehouseFactory) -> None:
+    """Six warehouses: one list of projects, and a list of warehouses for each of four projects (with the default)."""
+    warehouses = [
+        factory.create(project, f"{project}/{number}") for project in ("one", "two", "three") for number in (1, 2)
+    ]
+    factory.http.delete("/sandbox/v1/calls").raise_for_status()
 
-    for item in made:
-        item.destroy()
+    for warehouse in warehouses:
+        warehouse.destroy()
 
-    calls = [call["path"] for call in place.http.get("/sandbox/v1/calls").json()["calls"] if call["method"] == "GET"]
+    calls = [call["path"] for call in factory.http.get("/sandbox/v1/calls").json()["calls"] if call["method"] == "GET"]
     assert calls.count("/management/v1/project-list") == 1
     assert calls.count("/management/v1/warehouse") == 4
 
 
-def test_replaced_warehouse_does_not_spare_its_prefix(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
+def test_replaced_warehouse_does_not_spare_its_prefix(factory: WarehouseFactory, aws: AwsClient, bucket: str) -> None:
     """The lookup of a run may still list a warehouse that the run has deleted."""
-    place("one", "main").destroy()
-    again = place("one", "main")
-    put(aws, bucket, "main/notes.txt")
-    again.destroy()
-    assert keys_in(aws, bucket) == []
+    factory.create("one", "main").destroy()
+    recreated = factory.create("one", "main")
+    write_objects(aws, bucket, "main/notes.txt")
+    recreated.destroy()
+    assert list_keys(aws, bucket) == []
 
 
 def hide_lists(http: httpx.Client) -> None:

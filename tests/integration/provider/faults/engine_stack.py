@@ -14,8 +14,8 @@ from lakewright.fleet.selection import SelectedStack
 from lakewright_engine.project.project import PulumiProject
 
 from tests.command_server import run_command
-from tests.integration.provider.faults.found_drift import CHANGED, GONE, TYPES, key_of
-from tests.integration.provider.faults.random_stack import Declared, Key, Managed, Stack, in_order
+from tests.integration.provider.faults.found_drift import CHANGED, GONE, TYPES, get_key
+from tests.integration.provider.faults.random_stack import Declarations, Key, Managed, Stack, sort_by_creation
 from tests.integration.provider.resource import Props
 
 PROGRAM = """
@@ -23,12 +23,12 @@ import json, os, pulumi
 from lakewright import lakekeeper
 
 document = json.loads(os.environ["DECLARED"])
-made = {}
+resources = {}
 for item in document["objects"]:
-    ids = {name: made[other].id for name, other in item["made_in"].items()}
-    opts = pulumi.ResourceOptions(depends_on=[made[item["needs"]]] if item["needs"] else [])
+    ids = {name: resources[other].id for name, other in item["made_in"].items()}
+    opts = pulumi.ResourceOptions(depends_on=[resources[item["needs"]]] if item["needs"] else [])
     kind = getattr(lakekeeper, item["kind"])
-    made[item["key"]] = kind(item["name"], server=document["server"], opts=opts, **item["props"], **ids)
+    resources[item["key"]] = kind(item["name"], server=document["server"], opts=opts, **item["props"], **ids)
 """
 
 
@@ -38,16 +38,16 @@ class EngineStack(Stack):
     def __init__(self, server: Props, folder: Path, engine: str) -> None:
         super().__init__(server)
         self._folder, self._engine = folder, engine
-        self._applied: Declared = {}
+        self._applied: Declarations = {}
         (folder / "state").mkdir(parents=True)
         (folder / "__main__.py").write_text(PROGRAM)
         runtime = {"name": "python", "options": {"virtualenv": sys.prefix}}
         (folder / "Pulumi.yaml").write_text(json.dumps({"name": "lives", "runtime": runtime}))
         self._run("stack", "init")
 
-    def up(self, declared: Declared) -> None:
+    def up(self, declarations: Declarations) -> None:
         """Run `up --refresh` on the engine, and read the state."""
-        self._applied = declared
+        self._applied = declarations
         self._verb("up", "--refresh", "--yes")
         exported = json.loads(self._run("stack", "export").stdout)
         kinds = {name: kind for kind, name in TYPES.items()}
@@ -55,32 +55,32 @@ class EngineStack(Stack):
             name = state["type"].rpartition(":")[2]
             if name in kinds:
                 key = kinds[name], state["urn"].rpartition("::")[2]
-                resource = Managed(declared[key].provider())
+                resource = Managed(declarations[key].provider())
                 resource.id, resource.inputs, resource.outs = state["id"], state["inputs"], state["outputs"]
                 self._state[key] = resource
 
-    def by_preview(self) -> tuple[dict[Key, str], bool]:
-        """Return the objects that `preview --refresh` would make or change, and whether it refuses some of them."""
+    def find_by_preview(self) -> tuple[dict[Key, str], bool]:
+        """Return the objects that `preview --refresh` would create or change, and whether it refuses some of them."""
         result = self._verb("preview", "--refresh", exits=range(256))
         kinds = {name: kind for kind, name in TYPES.items()}
-        found: dict[Key, str] = {}
+        operations: dict[Key, str] = {}
         for step in result["steps"]:
             if step["op"] not in {"same", "refresh", "read"}:
                 kind = step["type"].rpartition(":")[2]
-                found[kinds[kind], step["name"]] = GONE if step["op"] == "create" else CHANGED
-        return found, bool(result["exit"])
+                operations[kinds[kind], step["name"]] = GONE if step["op"] == "create" else CHANGED
+        return operations, bool(result["exit"])
 
-    def by_drift(self) -> dict[Key, str]:
+    def find_by_drift(self) -> dict[Key, str]:
         """Return the objects that `lakewright drift` finds to differ."""
-        (found,) = find_drift(PulumiProject.load(self._folder), [SelectedStack("test")]).stacks
-        assert found.problems == []
-        return {key_of(difference): difference.kind.value for difference in found.differences}
+        (report,) = find_drift(PulumiProject.load(self._folder), [SelectedStack("test")]).stacks
+        assert report.problems == []
+        return {get_key(difference): difference.kind.value for difference in report.differences}
 
     def _verb(self, verb: str, *options: str, exits: Collection[int] = (0,)) -> Props:
-        done = self._run(verb, *options, "--engine", self._engine, "--json", exits=exits)
-        return json.loads(done.stdout)
+        completed = self._run(verb, *options, "--engine", self._engine, "--json", exits=exits)
+        return json.loads(completed.stdout)
 
-    def _run(self, *words: str, exits: Collection[int] = (0,)) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str, exits: Collection[int] = (0,)) -> subprocess.CompletedProcess[str]:
         objects = [
             {
                 "key": "/".join(key),
@@ -90,7 +90,7 @@ class EngineStack(Stack):
                 "needs": "/".join(self._applied[key].needs or ()),
                 "made_in": {name: "/".join(other) for name, other in self._applied[key].made_in.items()},
             }
-            for key in in_order(self._applied)
+            for key in sort_by_creation(self._applied)
         ]
         environment = {
             **os.environ,
@@ -98,6 +98,6 @@ class EngineStack(Stack):
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "DECLARED": json.dumps({"server": self._server, "objects": objects}),
         }
-        done = run_command([*words, "--stack", "test"], self._folder, environment)
-        assert done.returncode in exits, done.stdout + done.stderr
-        return done
+        completed = run_command([*arguments, "--stack", "test"], self._folder, environment)
+        assert completed.returncode in exits, completed.stdout + completed.stderr
+        return completed

@@ -1,4 +1,4 @@
-"""The resources of the fault matrix, one `Case` each, and the small world in which their objects live."""
+"""The resources of the fault matrix, a `Case` for each, and the small world that contains their objects."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _numbers = count(1)
 
 
 def storage(prefix: str, **more: Any) -> Props:
-    where = {"bucket": "lake", "key_prefix": prefix, "region": "us-east-1", "endpoint": "http://s3.test:9000"}
-    return {**where, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False, **more}
+    bucket_props = {"bucket": "lake", "key_prefix": prefix, "region": "us-east-1", "endpoint": "http://s3.test:9000"}
+    return {**bucket_props, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False, **more}
 
 
 def access_key(secret: str = "KEY") -> Props:
@@ -72,8 +72,8 @@ class World:
             person = {"id": user, "name": user, "user-type": "human", "update-if-exists": True}
             self.post("/management/v1/user", person)
         self.role = str(self.post("/management/v1/role", {"name": "kept"})["id"])
-        kept = {"writes": [{"privilege": "use", "principal": {"user": USERS[0]}}]}
-        self.post(f"/management/v1/warehouse/{self.bystander}/grants", kept)
+        grant_writes = {"writes": [{"privilege": "use", "principal": {"user": USERS[0]}}]}
+        self.post(f"/management/v1/warehouse/{self.bystander}/grants", grant_writes)
 
     def post(self, path: str, body: Props) -> Props:
         response = self.http.post(path, json=body, headers={"x-project-id": self.project})
@@ -94,7 +94,7 @@ class World:
             session.scalars(select(ServerRow)).one().bootstrapped = False
             session.execute(delete(ProjectRow).where(ProjectRow.id == self.lakekeeper.settings.default_project))
 
-    def everything(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Return this run's objects on the server, all its grants, projects and users, and the number of secrets."""
         with self.lakekeeper.database.read() as session:
             warehouses = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == self.project)).all()
@@ -119,21 +119,21 @@ def _columns(row: LakekeeperBase) -> Props:
 
 @dataclass(frozen=True)
 class Case:
-    """A resource: its declaration in a world, and what an update changes.
+    """A resource: its declaration in a world, and the changes of an update.
 
     `fill` puts something into the object that its deletion must remove too. `wipe` prepares a world for a creation.
     """
 
     name: str
     provider: Callable[[], ResourceProvider]
-    declared: Callable[[World], Props]
+    declare: Callable[[World], Props]
     changed: Callable[[World], Props] | None = None
     fill: Callable[[World, str], None] = lambda _world, _id: None
     wipe: Callable[[World], None] = lambda _world: None
     grants: int = 0
-    """Number of grant entries that the first and the changed declaration make."""
-    stays: bool = False
-    """Whether deleting the resource leaves the object."""
+    """Number of grant entries that the first and the changed declaration create."""
+    outlives_resource: bool = False
+    """Whether the object remains after its resource is deleted."""
 
 
 CASES = [
@@ -142,7 +142,7 @@ CASES = [
         BootstrapProvider,
         lambda world: {"accept_terms_of_use": True},
         wipe=World.reopen,
-        stays=True,
+        outlives_resource=True,
     ),
     Case(
         "project",
@@ -190,7 +190,7 @@ CASES = [
         TaskQueueConfigProvider,
         lambda world: {"warehouse_id": world.bystander, "queue": "tabular_purge", "config": {"a": 1}},
         lambda world: {"config": {"a": 2}, "max_seconds_since_last_heartbeat": 60},
-        stays=True,
+        outlives_resource=True,
     ),
     Case(
         "namespace",

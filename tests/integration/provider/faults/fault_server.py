@@ -29,7 +29,7 @@ OPERATIONS = ("create", "update", "refresh", "delete")
 READ_TIMEOUT = 0.1
 """Timeout in seconds of a call that the fault delays; other calls keep their usual timeout."""
 DELAY = 0.4
-"""Seconds that a delayed call takes: its effect comes after the client gave up and looked."""
+"""Seconds that a delayed call takes: its effect comes after the client timed out and looked up the object."""
 
 FAULTS: dict[str, Props] = {
     "slow": {"action": "delay", "seconds": 0.01},
@@ -54,7 +54,7 @@ FAULTS: dict[str, Props] = {
 }
 
 
-BRIEFLY: dict[str, tuple[int | None, ...]] = {
+SHORT_FORM_FAULTS: dict[str, tuple[int | None, ...]] = {
     "done, then dropped": (1,),
     "dropped": (None,),
     "a gateway that repeats the request": (None,),
@@ -144,20 +144,20 @@ class Operator:
         self.fault_server.install()
         return failure, [call for call in self.fault_server.calls() if call["fault"]]
 
-    def calls_of(self, operation: Callable[[], Any]) -> list[Props]:
+    def record_calls(self, operation: Callable[[], Any]) -> list[Props]:
         self.fault_server.calls()
         self.run(operation)
         return self.fault_server.calls()
 
 
-def mistakes_of_message(error: LakekeeperError, endpoint: str, failed_calls: list[Props]) -> list[str]:
+def find_message_faults(error: LakekeeperError, endpoint: str, failed_calls: list[Props]) -> list[str]:
     """Return the faults of a message. It must name the first failed write, or else any failed read."""
     message = unquote(str(error))
-    found = [f"shows the secret of {name}" for name, value in SECRETS.items() if value in str(error)]
+    faults = [f"shows the secret of {name}" for name, value in SECRETS.items() if value in str(error)]
     if endpoint not in message:
-        found.append("does not name the endpoint")
+        faults.append("does not name the endpoint")
     culprits = [call for call in failed_calls if call["method"] != "GET"][:1] or failed_calls
     names = [f"{culprit['method']} {unquote(culprit['path'])} " for culprit in culprits]
     if not any(name in message for name in names):
-        found.append(f"names none of the calls {names}")
-    return [f"{complaint}: {type(error).__name__}: {error}" for complaint in found]
+        faults.append(f"names none of the calls {names}")
+    return [f"{complaint}: {type(error).__name__}: {error}" for complaint in faults]

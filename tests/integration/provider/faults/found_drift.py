@@ -14,7 +14,7 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
 from lakewright_engine.model.resources import ResourceState
 
-from tests.integration.provider.faults.random_stack import Declared, Key, Managed, in_order
+from tests.integration.provider.faults.random_stack import Declarations, Key, Managed, sort_by_creation
 from tests.integration.provider.resource import wire
 
 TYPES = {
@@ -28,21 +28,21 @@ TYPES = {
 GONE, CHANGED = "gone", "changed"
 
 
-def by_drift(resources: dict[Key, Managed]) -> dict[Key, str]:
+def find_by_drift(resources: dict[Key, Managed]) -> dict[Key, str]:
     """Return the objects that the scanner of `lakewright drift` finds to differ."""
     run_context.current().lists.forget()
     states = [_state(key, resource) for key, resource in resources.items() if resource.id]
     session = ScanSession(cast(Any, SimpleNamespace(name="lake")), parallel=4)
-    found: dict[Key, str] = {}
+    kinds: dict[Key, str] = {}
     for finding in LakekeeperScanner().scan(states, session):
         assert not isinstance(finding, ScanProblem), finding.message
-        found[key_of(finding)] = finding.kind.value
-    return found
+        kinds[get_key(finding)] = finding.kind.value
+    return kinds
 
 
-def key_of(found: Difference) -> Key:
-    kind = found.type.rpartition(":")[2].lower()
-    return kind, found.resource
+def get_key(difference: Difference) -> Key:
+    kind = difference.type.rpartition(":")[2].lower()
+    return kind, difference.resource
 
 
 def _state(key: Key, resource: Managed) -> StackResource:
@@ -54,20 +54,20 @@ def _state(key: Key, resource: Managed) -> StackResource:
     return StackResource("s", "s", "", state)
 
 
-def by_preview(resources: dict[Key, Managed], applied: Declared) -> dict[Key, str]:
+def find_by_preview(resources: dict[Key, Managed], applied: Declarations) -> dict[Key, str]:
     """Return the objects that a refresh removes from a copy of the state, or that the preview after it changes."""
     copies = {key: deepcopy(resource) for key, resource in resources.items() if resource.id}
-    found = {key: GONE for key, resource in copies.items() if resource.refresh() == "delete"}
+    kinds = {key: GONE for key, resource in copies.items() if resource.refresh() == "delete"}
     run_context.current().to_activate = WarehousesToActivate()
-    for key in in_order(copies.keys() - found.keys()):
+    for key in sort_by_creation(copies.keys() - kinds.keys()):
         if _is_changed(copies[key], applied, key, copies):
-            found[key] = CHANGED
-    return found
+            kinds[key] = CHANGED
+    return kinds
 
 
-def _is_changed(resource: Managed, applied: Declared, key: Key, copies: dict[Key, Managed]) -> bool:
-    declared = applied[key]
-    props = {**declared.props, **{name: copies[other].id for name, other in declared.made_in.items()}}
+def _is_changed(resource: Managed, applied: Declarations, key: Key, copies: dict[Key, Managed]) -> bool:
+    declaration = applied[key]
+    props = {**declaration.props, **{name: copies[other].id for name, other in declaration.made_in.items()}}
     news = resource.provider.check(wire(resource.inputs), wire({"server": resource.inputs["server"], **props}))
     if news.failures:
         return True  # a preview fails with this resource

@@ -19,7 +19,13 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.faults.fault_cases import access_key, storage
 from tests.integration.provider.faults.fault_server import Operator
-from tests.integration.provider.faults.random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
+from tests.integration.provider.faults.random_stack import (
+    Declarations,
+    DeclaredObject,
+    Stack,
+    expect_server_objects,
+    read_server_objects,
+)
 from tests.integration.provider.faults.random_tables import AGES, REAL_KEY, real_storage
 from tests.integration.provider.resource import Props
 
@@ -59,11 +65,11 @@ class RandomStack(RuleBasedStateMachine):
         self.tag = f"life-{os.getpid()}-{next(_tags)}"
         self.http: httpx.Client = self.operator.fault_server.http
         self.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
-        self.declared: Declared = {}
+        self.declarations: Declarations = {}
         self.stack = Stack(self.operator.server)
         self.ages: dict[str, int] = {}
         self.settled = True
-        """Whether nothing was changed outside the stack since the last `up`."""
+        """Whether no object was changed outside the stack since the last `up`."""
         self.guarded: set[str] = set()
         """Warehouses that the last `up` protected, or that held protected objects: they cannot be moved."""
 
@@ -83,7 +89,7 @@ class RandomStack(RuleBasedStateMachine):
     @rule(slot=st.sampled_from(PROJECTS), name=NAMES)
     def declare_project(self, slot: str, name: str) -> None:
         props = {"project_id": f"{self.tag}-{slot}", "name": name}
-        self.declared["project", slot] = Object(ProjectProvider, props)
+        self.declarations["project", slot] = DeclaredObject(ProjectProvider, props)
 
     @rule(
         slot=st.sampled_from(WAREHOUSES),
@@ -96,9 +102,9 @@ class RandomStack(RuleBasedStateMachine):
     )
     def declare_warehouse(self, slot: str, project: str, prefix: str, key: str | None, **more: Any) -> None:
         """Declare a warehouse with its format versions, which the server would choose otherwise."""
-        if ("project", project) not in self.declared:
+        if ("project", project) not in self.declarations:
             return
-        before = self.declared.get(("warehouse", slot))
+        before = self.declarations.get(("warehouse", slot))
         if before and (slot in self.guarded or not self.settled):
             project, prefix = before.needs[1], before.props["storage"]["key_prefix"].rpartition("/")[2]
         props = {
@@ -109,16 +115,18 @@ class RandomStack(RuleBasedStateMachine):
             "deletion": "purge",
             **more,
         }
-        self.declared["warehouse", slot] = Object(WarehouseProvider, props, needs=("project", project))
+        self.declarations["warehouse", slot] = DeclaredObject(WarehouseProvider, props, needs=("project", project))
 
     @rule(warehouse=st.sampled_from(WAREHOUSES), name=st.sampled_from(NAMESPACES), texts=TEXTS, protected=st.booleans())
     def declare_namespace(self, warehouse: str, name: str, texts: Props, *, protected: bool) -> None:
         parent = ("namespace", f"{warehouse}.{name.rpartition('.')[0]}") if "." in name else ("warehouse", warehouse)
-        if parent not in self.declared:
+        if parent not in self.declarations:
             return
         props = {"name": name, "properties": texts, "protected": protected, "deletion": "purge"}
         made_in = {"warehouse_id": ("warehouse", warehouse)}
-        self.declared["namespace", f"{warehouse}.{name}"] = Object(NamespaceProvider, props, parent, made_in)
+        self.declarations["namespace", f"{warehouse}.{name}"] = DeclaredObject(
+            NamespaceProvider, props, parent, made_in
+        )
 
     @rule(
         namespace=st.sampled_from(NAMESPACES),
@@ -128,73 +136,77 @@ class RandomStack(RuleBasedStateMachine):
     )
     def declare_table(self, namespace: str, name: str, texts: Props, years: int) -> None:
         slot = f"{ON_S3}.{namespace}"
-        if ("namespace", slot) in self.declared:
+        if ("namespace", slot) in self.declarations:
             self.ages[slot] = min(self.ages.get(slot, 0) + years, len(AGES) - 1)
             props = {"namespace": namespace, "name": name, "properties": {"owner": "x", **texts}, "protected": False}
             props |= AGES[self.ages[slot]] | {"deletion": "purge"}
             made_in = {"warehouse_id": ("warehouse", ON_S3)}
-            self.declared["table", slot] = Object(TableProvider, props, ("namespace", slot), made_in)
+            self.declarations["table", slot] = DeclaredObject(TableProvider, props, ("namespace", slot), made_in)
 
     @rule(project=st.sampled_from(PROJECTS), name=NAMES, description=st.sampled_from(["", "d", "e"]))
     def declare_role(self, project: str, name: str, description: str) -> None:
         """Declare a role with a description, which the server would keep otherwise."""
-        if ("project", project) in self.declared:
+        if ("project", project) in self.declarations:
             props = {"project_id": f"{self.tag}-{project}", "name": name, "description": description}
-            self.declared["role", project] = Object(RoleProvider, props, needs=("project", project))
+            self.declarations["role", project] = DeclaredObject(RoleProvider, props, needs=("project", project))
 
     @rule(slot=st.sampled_from(["u0", "u1"]), name=NAMES)
     def declare_user(self, slot: str, name: str) -> None:
         props = {"user_id": f"oidc~{self.tag}-{slot}", "name": name, "user_type": "human"}
-        self.declared["user", slot] = Object(UserProvider, props)
+        self.declarations["user", slot] = DeclaredObject(UserProvider, props)
 
-    @precondition(lambda self: self.settled and self.declared)
+    @precondition(lambda self: self.settled and self.declarations)
     @rule(data=st.data())
     def leave_out(self, data: st.DataObject) -> None:
         """Remove a declaration that nothing needs or protects."""
-        needed = {item.needs for item in self.declared.values()}
-        protected = {key for key, item in self.declared.items() if item.props.get("protected")}
+        needed_keys = {item.needs for item in self.declarations.values()}
+        protected = {key for key, item in self.declarations.items() if item.props.get("protected")}
         protected |= {key for key, resource in self.stack.resources().items() if resource.inputs.get("protected")}
-        free = [key for key in self.declared if key not in needed and key not in protected]
-        if free:
-            del self.declared[data.draw(st.sampled_from(sorted(free)))]
+        removable_keys = [key for key in self.declarations if key not in needed_keys and key not in protected]
+        if removable_keys:
+            del self.declarations[data.draw(st.sampled_from(sorted(removable_keys)))]
 
     # Changes outside the stack.
 
     @rule(data=st.data(), name=NAMES)
     def drift(self, data: st.DataObject, name: str) -> None:
-        there = sorted(key for key in self.declared if self.stack.has(key))
-        if not there:
+        existing_keys = sorted(key for key in self.declarations if self.stack.has(key))
+        if not existing_keys:
             return
-        key = data.draw(st.sampled_from(there))
-        drifts = self.stack.drifts(self.http, key, self.declared[key], name)
-        what = data.draw(st.sampled_from(sorted(drifts)))
-        drifts[what]()
+        key = data.draw(st.sampled_from(existing_keys))
+        drifts = self.stack.drifts(self.http, key, self.declarations[key], name)
+        drift_name = data.draw(st.sampled_from(sorted(drifts)))
+        drifts[drift_name]()
         self.settled = False
 
     # Operations.
 
     @rule()
     def up(self) -> None:
-        self.operator.run(lambda: self.stack.up(self.declared))
+        self.operator.run(lambda: self.stack.up(self.declarations))
         self.settled = True
-        self.guarded = {key[1].partition(".")[0] for key, one in self.declared.items() if one.props.get("protected")}
-        assert found_on_server(self.http, self.tag) == wanted_on_server(self.declared)
+        self.guarded = {
+            key[1].partition(".")[0]
+            for key, declaration in self.declarations.items()
+            if declaration.props.get("protected")
+        }
+        assert read_server_objects(self.http, self.tag) == expect_server_objects(self.declarations)
 
     @rule(fault=FAULTS, nth=st.integers(1, 25), times=st.sampled_from([1, 2, None]))
     def up_under_a_fault(self, fault: Props, nth: int, times: int | None) -> None:
         limited = fault | {"nth": nth, "count": times}
-        failure, _ = self.operator.run_with_fault(lambda: self.stack.up(self.declared), limited)
+        failure, _ = self.operator.run_with_fault(lambda: self.stack.up(self.declarations), limited)
         assert failure is None or self.operator.server["endpoint"] in str(failure)
         self.up()
 
-    @precondition(lambda self: self.settled and len(self.declared) > 8)
+    @precondition(lambda self: self.settled and len(self.declarations) > 8)
     @rule()
     def destroy(self) -> None:
-        for item in self.declared.values():
+        for item in self.declarations.values():
             if item.props.get("protected"):
                 item.props["protected"] = False
         self.up()
-        self.declared.clear()
+        self.declarations.clear()
         self.up()
 
     def _storage(self, slot: str, prefix: str) -> Props:

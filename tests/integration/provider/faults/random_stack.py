@@ -20,7 +20,7 @@ ORDER = ("project", "user", "role", "warehouse", "namespace", "table")
 
 
 @dataclass
-class Object:
+class DeclaredObject:
     """A declared object: its own properties, the object that it needs, and properties that are ids of others."""
 
     provider: Callable[[], ResourceProvider]
@@ -29,7 +29,7 @@ class Object:
     made_in: dict[str, Key] = field(default_factory=dict)
 
 
-Declared = dict[Key, Object]
+Declarations = dict[Key, DeclaredObject]
 
 
 class Managed(Resource):
@@ -59,63 +59,65 @@ class Stack:
         """Return the resources of the state."""
         return {key: resource for key, resource in self._state.items() if resource.id}
 
-    def up(self, declared: Declared) -> None:
-        """Run `up --refresh`: read everything, create and update what is declared, delete the rest."""
+    def up(self, declarations: Declarations) -> None:
+        """Run `up --refresh`: read everything, create and update the declared objects, delete all other objects."""
         for resource in self._state.values():
             if resource.id:
                 resource.refresh()
-        for key in sorted(declared, key=_rank):
-            wanted = declared[key]
-            resource = self._state.setdefault(key, Managed(wanted.provider()))
-            ids = {name: self._state[other].id for name, other in wanted.made_in.items()}
+        for key in sorted(declarations, key=_rank):
+            declaration = declarations[key]
+            resource = self._state.setdefault(key, Managed(declaration.provider()))
+            ids = {name: self._state[other].id for name, other in declaration.made_in.items()}
             adopt = {"adopt": True} if key in self._unfinished else {}
             try:
-                resource.up(server=self._server, **wanted.props, **ids, **adopt)
+                resource.up(server=self._server, **declaration.props, **ids, **adopt)
             except LakekeeperError as error:
                 if "needs `adopt`" in str(error):
                     self._unfinished.add(key)
                 raise
             self._unfinished.discard(key)
-        for key in sorted(self._state.keys() - declared.keys(), key=_rank, reverse=True):
+        for key in sorted(self._state.keys() - declarations.keys(), key=_rank, reverse=True):
             if self._state[key].id:
                 self._state[key].destroy()
             del self._state[key]
 
-    def drifts(self, http: httpx.Client, key: Key, wanted: Object, name: str) -> dict[str, Callable[[], None]]:
+    def drifts(
+        self, http: httpx.Client, key: Key, declaration: DeclaredObject, name: str
+    ) -> dict[str, Callable[[], None]]:
         """Return the changes that another user could make to an object, by name."""
-        at = self._state[key].id
-        project = {"x-project-id": str(wanted.props.get("project_id", ""))}
+        object_id = self._state[key].id
+        project = {"x-project-id": str(declaration.props.get("project_id", ""))}
 
         def call(method: str, path: str, body: Props | None = None) -> Callable[[], None]:
-            return lambda: _done(http.request(method, path, json=body, headers=project))
+            return lambda: _check_response(http.request(method, path, json=body, headers=project))
 
         match key[0]:
             case "project":
                 return {"rename": call("POST", "/management/v1/project/rename", {"new-name": f"{name} too"})}
             case "user":
-                return {"delete": call("DELETE", f"/management/v1/user/{at}")}
+                return {"delete": call("DELETE", f"/management/v1/user/{object_id}")}
             case "role":
                 body = {"name": f"{name}-too", "description": "of another"}
-                path = f"/management/v1/role/{at}"
+                path = f"/management/v1/role/{object_id}"
                 return {"change": call("POST", path, body), "delete": call("DELETE", path)}
             case "warehouse":
-                path = f"/management/v1/warehouse/{at}"
+                path = f"/management/v1/warehouse/{object_id}"
                 return {
                     "rename": call("POST", f"{path}/rename", {"new-name": f"{name}-too"}),
                     "soft": call(
                         "POST", f"{path}/delete-profile", {"delete-profile": {"type": "soft", "expiration-seconds": 7}}
                     ),
-                    "protect": call("POST", f"{path}/protection", {"protected": not wanted.props["protected"]}),
+                    "protect": call("POST", f"{path}/protection", {"protected": not declaration.props["protected"]}),
                     "deactivate": call("POST", f"{path}/deactivate"),
                     "forget the key": call("POST", f"{path}/storage-credential", {"new-storage-credential": None}),
-                    "delete": lambda: _delete_warehouse(http, at),
+                    "delete": lambda: _delete_warehouse(http, object_id),
                 }
             case "table":
-                warehouse = self._state[wanted.made_in["warehouse_id"]].id
+                warehouse = self._state[declaration.made_in["warehouse_id"]].id
                 return random_tables.Jobs(http, warehouse, self._state[key].outs).drifts()
             case _:
-                warehouse = self._state[wanted.made_in["warehouse_id"]].id
-                path = f"/catalog/v1/{warehouse}/namespaces/{wanted.props['name'].replace('.', '%1F')}"
+                warehouse = self._state[declaration.made_in["warehouse_id"]].id
+                path = f"/catalog/v1/{warehouse}/namespaces/{declaration.props['name'].replace('.', '%1F')}"
                 changes = {"updates": {"owner": "of another"}, "removals": ["team"]}
                 return {
                     "properties": call("POST", f"{path}/properties", changes),
@@ -123,8 +125,8 @@ class Stack:
                 }
 
 
-def in_order(keys: Iterable[Key]) -> list[Key]:
-    """Return keys in the order in which their objects are made."""
+def sort_by_creation(keys: Iterable[Key]) -> list[Key]:
+    """Return keys in the order in which their objects are created."""
     return sorted(keys, key=_rank)
 
 
@@ -132,8 +134,8 @@ def _rank(key: Key) -> tuple[int, int, Key]:
     return ORDER.index(key[0]), key[1].count("."), key
 
 
-def _done(response: httpx.Response) -> None:
-    """Accept that an object is gone, or cannot be changed now."""
+def _check_response(response: httpx.Response) -> None:
+    """Accept also a deleted object, and an object that cannot be changed now."""
     assert response.is_success or response.status_code in (404, 409, 503), response.text
 
 
@@ -141,20 +143,20 @@ def _delete_warehouse(http: httpx.Client, warehouse: str) -> None:
     root = f"/catalog/v1/{warehouse}/namespaces"
     response = http.get(root)
     for name, *_ in response.json()["namespaces"] if response.is_success else ():
-        _done(http.delete(f"{root}/{name}?force=true&recursive=true"))
-    _done(http.delete(f"/management/v1/warehouse/{warehouse}?force=true"))
+        _check_response(http.delete(f"{root}/{name}?force=true&recursive=true"))
+    _check_response(http.delete(f"/management/v1/warehouse/{warehouse}?force=true"))
 
 
-def wanted_on_server(declared: Declared) -> Props:
-    """Return exactly what the server must hold."""
-    return {key: _to_json(key[0], declaration.props) for key, declaration in sorted(declared.items())}
+def expect_server_objects(declarations: Declarations) -> Props:
+    """Return the objects that the server must hold, by key."""
+    return {key: _to_json(key[0], declaration.props) for key, declaration in sorted(declarations.items())}
 
 
 def _to_json(kind: str, props: Props) -> Props:
     if kind == "role":
         return {"name": props["name"], "description": props["description"] or None}
     if kind == "table":
-        return random_tables.wanted(props)
+        return random_tables.expect_table(props)
     keys = {
         "project": ("name",),
         "user": ("name",),
@@ -174,66 +176,70 @@ def _to_json(kind: str, props: Props) -> Props:
     }
 
 
-def found_on_server(http: httpx.Client, tag: str) -> Props:
-    """Return what the server holds of a stack: all objects with its tag."""
-    found: Props = {}
+def read_server_objects(http: httpx.Client, tag: str) -> Props:
+    """Return a stack's objects on the server: all objects with its tag, by key."""
+    objects: Props = {}
     users = http.get("/management/v1/user?pageSize=1000").raise_for_status().json()["users"]
     for user in users:
         if user["id"].startswith(f"oidc~{tag}-"):
-            found["user", user["id"].rpartition("-")[2]] = {"name": user["name"]}
+            objects["user", user["id"].rpartition("-")[2]] = {"name": user["name"]}
     for project in http.get("/management/v1/project-list").raise_for_status().json()["projects"]:
         if project["project-id"].startswith(f"{tag}-"):
             slot = project["project-id"].rpartition("-")[2]
-            found["project", slot] = {"name": project["project-name"]}
-            found |= _in_project(http, project["project-id"], slot)
-    return dict(sorted(found.items()))
+            objects["project", slot] = {"name": project["project-name"]}
+            objects |= _read_project_objects(http, project["project-id"], slot)
+    return dict(sorted(objects.items()))
 
 
-def _in_project(http: httpx.Client, project: str, slot: str) -> Props:
-    found: Props = {}
-    mine = {"x-project-id": project}
-    for role in http.get("/management/v1/role", headers=mine).raise_for_status().json()["roles"]:
-        assert ("role", slot) not in found, "a role is there twice"
-        found["role", slot] = {"name": role["name"], "description": role.get("description")}
-    both = {"warehouseStatus": ["active", "inactive"]}
-    listed = http.get("/management/v1/warehouse", params=both, headers=mine).raise_for_status().json()["warehouses"]
-    for warehouse in listed:
+def _read_project_objects(http: httpx.Client, project: str, slot: str) -> Props:
+    objects: Props = {}
+    project_header = {"x-project-id": project}
+    for role in http.get("/management/v1/role", headers=project_header).raise_for_status().json()["roles"]:
+        assert ("role", slot) not in objects, "two roles in a slot"
+        objects["role", slot] = {"name": role["name"], "description": role.get("description")}
+    both_statuses = {"warehouseStatus": ["active", "inactive"]}
+    warehouses = (
+        http.get("/management/v1/warehouse", params=both_statuses, headers=project_header)
+        .raise_for_status()
+        .json()["warehouses"]
+    )
+    for warehouse in warehouses:
         prefix = warehouse["storage-profile"]["key-prefix"]
         name = prefix.split("/")[1]
-        assert ("warehouse", name) not in found, "a warehouse is there twice"
-        found["warehouse", name] = _warehouse(warehouse, prefix)
-        found |= _in_warehouse(http, warehouse["id"], name)
-    return found
+        assert ("warehouse", name) not in objects, "two warehouses in a slot"
+        objects["warehouse", name] = _warehouse(warehouse, prefix)
+        objects |= _read_namespace_objects(http, warehouse["id"], name)
+    return objects
 
 
-def _warehouse(found: Props, prefix: str) -> Props:
+def _warehouse(warehouse: Props, prefix: str) -> Props:
     return {
-        "name": found["name"],
+        "name": warehouse["name"],
         "prefix": prefix,
-        "project": found["project-id"],
-        "credential": found.get("storage-credential-type", {}).get("credential-type"),
-        "delete_profile": {key.replace("-", "_"): value for key, value in found["delete-profile"].items()},
-        "protected": found["protected"],
-        "versions": found["allowed-format-versions"],
-        "status": found["status"],
+        "project": warehouse["project-id"],
+        "credential": warehouse.get("storage-credential-type", {}).get("credential-type"),
+        "delete_profile": {key.replace("-", "_"): value for key, value in warehouse["delete-profile"].items()},
+        "protected": warehouse["protected"],
+        "versions": warehouse["allowed-format-versions"],
+        "status": warehouse["status"],
     }
 
 
-def _in_warehouse(http: httpx.Client, warehouse: str, slot: str, parent: str = "") -> Props:
+def _read_namespace_objects(http: httpx.Client, warehouse: str, slot: str, parent: str = "") -> Props:
     root = f"/catalog/v1/{warehouse}/namespaces"
     params = {"parent": parent.replace(".", "\x1f")} if parent else {}
-    found: Props = {}
+    objects: Props = {}
     for path in http.get(root, params=params).raise_for_status().json()["namespaces"]:
-        at = f"{root}/{'%1F'.join(path)}"
+        namespace_url = f"{root}/{'%1F'.join(path)}"
         name = ".".join(path)
-        response = http.get(f"{at}?returnUuid=true").raise_for_status().json()
+        response = http.get(f"{namespace_url}?returnUuid=true").raise_for_status().json()
         protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{response['namespace-uuid']}/protection")
         properties = {
             key: value for key, value in response["properties"].items() if key not in ("location", "namespace_id")
         }
-        found["namespace", f"{slot}.{name}"] = {"properties": properties, "protected": protection.json()["protected"]}
-        for table in random_tables.found(http, warehouse, path):
-            assert ("table", f"{slot}.{name}") not in found, "a table is there twice"
-            found["table", f"{slot}.{name}"] = table
-        found |= _in_warehouse(http, warehouse, slot, name)
-    return found
+        objects["namespace", f"{slot}.{name}"] = {"properties": properties, "protected": protection.json()["protected"]}
+        for table in random_tables.read_tables(http, warehouse, path):
+            assert ("table", f"{slot}.{name}") not in objects, "two tables in a slot"
+            objects["table", f"{slot}.{name}"] = table
+        objects |= _read_namespace_objects(http, warehouse, slot, name)
+    return objects

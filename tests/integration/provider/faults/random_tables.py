@@ -20,17 +20,22 @@ AGES: tuple[Props, ...] = (
     {"columns": [LONG, TEXT], "partition_by": ["bucket(4, id)"]},
     {"columns": [TEXT, LONG, {"name": "day", "type": "date"}], "partition_by": ["days(day)"]},
 )
-"""A table only gets later versions: an earlier one would narrow or drop a column."""
+"""A table only gets later versions: an earlier version would narrow or drop a column."""
 
 
 def real_storage(sandbox: Sandbox, prefix: str) -> Props:
     """Return a warehouse's storage in which tables can be written."""
-    where = {"bucket": BUCKET, "key_prefix": prefix, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
-    return {**where, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False}
+    bucket_props = {
+        "bucket": BUCKET,
+        "key_prefix": prefix,
+        "region": sandbox.aws.region,
+        "endpoint": sandbox.aws.endpoint,
+    }
+    return {**bucket_props, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False}
 
 
 def make_bucket(sandbox: Sandbox) -> dict[str, str]:
-    """Make the bucket of all runs; return the environment variables that hold its key."""
+    """Create the bucket of all runs; return the environment variables that hold its key."""
     key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
     session = boto3.Session(key, secret, region_name=sandbox.aws.region)
     session.client("s3", endpoint_url=sandbox.aws.endpoint).create_bucket(Bucket=BUCKET)
@@ -59,7 +64,7 @@ class Jobs:
         properties = {"action": "set-properties", "updates": {"owner": "of another"}}
         return {
             "drop": self._drop,
-            "make again": self._make_again,
+            "recreate": self._recreate,
             "rename": self._rename,
             "protect": lambda: self._try_commit("POST", f"{self._management}/protection", {"protected": True}),
             "properties": lambda: self._commit(properties),
@@ -69,7 +74,7 @@ class Jobs:
     def _drop(self) -> None:
         self._try_commit("DELETE", f"{self._table}?purgeRequested=false&force=false")
 
-    def _make_again(self) -> None:
+    def _recreate(self) -> None:
         self._try_commit("DELETE", f"{self._table}?purgeRequested=true&force=true")
         fields = [{"id": 7, "name": "id", "type": "int", "required": False}]
         schema = {"type": "struct", "schema-id": 0, "fields": fields}
@@ -97,13 +102,13 @@ class Jobs:
         assert response.status_code != 500, response.text
 
 
-def current(metadata: Props, many: str, key: str, chosen: str) -> Props:
+def current(metadata: Props, many: str, key: str, current_key: str) -> Props:
     """Return the current schema, partition spec or sort order."""
-    return next(item for item in metadata[many] if item[key] == metadata[chosen])
+    return next(item for item in metadata[many] if item[key] == metadata[current_key])
 
 
-def wanted(props: Props) -> Props:
-    """Return what the server must show of a declared table."""
+def expect_table(props: Props) -> Props:
+    """Return the JSON of a declared table that the server must show."""
     return {
         "name": props["name"],
         "columns": [(column["name"], column["type"]) for column in props["columns"]],
@@ -114,17 +119,17 @@ def wanted(props: Props) -> Props:
     }
 
 
-def found(http: httpx.Client, warehouse_id: str, path: list[str]) -> list[Props]:
-    """Return what the server shows of the tables of a namespace."""
+def read_tables(http: httpx.Client, warehouse_id: str, path: list[str]) -> list[Props]:
+    """Return the JSON of a namespace's tables on the server."""
     root = f"/catalog/v1/{warehouse_id}/namespaces/{'%1F'.join(path)}/tables"
-    listed = http.get(root, params={"returnProtectionStatus": "true"}).raise_for_status().json()
+    response = http.get(root, params={"returnProtectionStatus": "true"}).raise_for_status().json()
     return [
         _to_json(
             http.get(f"{root}/{identifier['name']}").raise_for_status().json()["metadata"],
             identifier["name"],
             protected,
         )
-        for identifier, protected in zip(listed["identifiers"], listed["protection-status"], strict=True)
+        for identifier, protected in zip(response["identifiers"], response["protection-status"], strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Random changes outside a stack: `lakewright drift` finds what a refresh and the preview after it find.
+"""Random changes outside a stack: `lakewright drift`, and a refresh with a preview after it, find equal drift.
 
 The short form runs with every `make test`; `make test-all` takes 4,000 steps.
 """
@@ -13,9 +13,9 @@ from hypothesis.stateful import rule
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.faults.fault_server import FULL, Operator
-from tests.integration.provider.faults.found_drift import by_drift, by_preview
+from tests.integration.provider.faults.found_drift import find_by_drift, find_by_preview
 from tests.integration.provider.faults.random_machine import NAMES, RandomStack
-from tests.integration.provider.faults.random_stack import Declared
+from tests.integration.provider.faults.random_stack import Declarations
 from tests.integration.provider.faults.random_tables import make_bucket
 from tests.state_machines import run_state_machine
 
@@ -29,25 +29,25 @@ class ComparedStack(RandomStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self.applied: Declared = {}
+        self.applied: Declarations = {}
 
     @rule()
     def up(self) -> None:
         super().up()
-        self.applied = deepcopy(self.declared)
+        self.applied = deepcopy(self.declarations)
 
     @rule(data=st.data(), name=NAMES)
     def drift(self, data: st.DataObject, name: str) -> None:
         super().drift(data=data, name=name)
         resources = self.stack.resources()
         if resources.keys() <= self.applied.keys():
-            quickly = self.operator.run(lambda: by_drift(resources))
-            slowly = self.operator.run(lambda: by_preview(resources, self.applied))
-            assert quickly == slowly
+            scanned_kinds = self.operator.run(lambda: find_by_drift(resources))
+            previewed_kinds = self.operator.run(lambda: find_by_preview(resources, self.applied))
+            assert scanned_kinds == previewed_kinds
 
 
 @pytest.mark.timeout(7200 if FULL else 300)
-def test_drift_is_what_a_preview_with_refresh_finds(
+def test_drift_equals_the_drift_of_a_preview_with_refresh(
     operator: Operator, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in make_bucket(sandbox).items():

@@ -13,13 +13,13 @@ from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.faults.fault_server import (
-    BRIEFLY,
     FAULTS,
     FULL,
     OPERATIONS,
+    SHORT_FORM_FAULTS,
     FaultServer,
     Operator,
-    mistakes_of_message,
+    find_message_faults,
 )
 from tests.integration.provider.resource import Props, Resource, permit_adoption
 
@@ -30,8 +30,10 @@ _names = (f"t{number}" for number in count())
 def warehouse_id(fault_server: FaultServer, sandbox: Sandbox) -> str:
     """A warehouse on the sandbox's S3, since tables write files, with two namespaces."""
     key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
-    where = {"endpoint_url": sandbox.aws.endpoint, "region_name": sandbox.aws.region}
-    boto3.client("s3", aws_access_key_id=key, aws_secret_access_key=secret, **where).create_bucket(Bucket="faults")
+    client_options = {"endpoint_url": sandbox.aws.endpoint, "region_name": sandbox.aws.region}
+    boto3.client("s3", aws_access_key_id=key, aws_secret_access_key=secret, **client_options).create_bucket(
+        Bucket="faults"
+    )
     profile = {"type": "s3", "bucket": "faults", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
     profile |= {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": False}
     credential = {"type": "s3", "credential-type": "access-key", "access-key-id": key, "secret-access-key": secret}
@@ -56,7 +58,7 @@ class TableRun:
     def __post_init__(self) -> None:
         self.name = next(_names)
         self.resource = Resource(TableProvider())
-        self.declared: Props = {
+        self.declaration: Props = {
             "server": self.operator.server,
             "warehouse_id": self.warehouse_id,
             "namespace": "sales",
@@ -66,7 +68,7 @@ class TableRun:
             "protected": True,
             "deletion": "purge",
         }
-        self.changed = self.declared | {
+        self.changed = self.declaration | {
             "namespace": "old",
             "name": f"{self.name}-renamed",
             "columns": [{"name": "id", "type": "long"}, {"name": "text", "type": "string", "renamed_from": "note"}],
@@ -75,16 +77,16 @@ class TableRun:
             "protected": False,
         }
 
-    def prepared_for(self, operation: str) -> TableRun:
+    def prepare(self, operation: str) -> TableRun:
         if operation == "delete":
-            self.declared |= {"protected": False}
+            self.declaration |= {"protected": False}
         if operation != "create":
             self.operator.run(self.create)
         self.operator.fault_server.calls()
         return self
 
     def create(self) -> None:
-        self.resource.up(**self.declared)
+        self.resource.up(**self.declaration)
 
     def update(self) -> None:
         self.resource.up(**self.changed)
@@ -96,45 +98,47 @@ class TableRun:
         self.resource.destroy()
 
     def check(self, operation: str) -> None:
-        made = [name for name in self._is_present() if name.partition("-")[0] == self.name]
+        table_names = [name for name in self._list_names() if name.partition("-")[0] == self.name]
         if operation == "delete":
-            assert made == []
+            assert table_names == []
             return
-        assert made == [self.resource.inputs["name"]]
+        assert table_names == [self.resource.inputs["name"]]
         self.operator.run(self.refresh)
         assert self.operator.run(lambda: self.resource.up(**self.resource.inputs)) == "same"
 
-    def _is_present(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         root = f"/catalog/v1/{self.warehouse_id}/namespaces"
-        listed = [self.operator.fault_server.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
-        return [identifier["name"] for answer in listed for identifier in answer["identifiers"]]
+        responses = [self.operator.fault_server.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
+        return [identifier["name"] for response in responses for identifier in response["identifiers"]]
 
 
 def _matrix() -> Iterator[Any]:
     for operation in OPERATIONS:
-        for fault in FAULTS if FULL else BRIEFLY:
+        for fault in FAULTS if FULL else SHORT_FORM_FAULTS:
             yield pytest.param(operation, fault, id=f"{operation}-{fault}".replace(" ", "-").replace(",", ""))
 
 
 @pytest.mark.parametrize(("operation", "fault"), list(_matrix()))
 def test_fault_at_every_call(operation: str, fault: str, operator: Operator, warehouse_id: str) -> None:
-    clean = TableRun(operator, warehouse_id).prepared_for(operation)
-    calls = operator.calls_of(getattr(clean, operation))
+    clean = TableRun(operator, warehouse_id).prepare(operation)
+    calls = operator.record_calls(getattr(clean, operation))
     clean.check(operation)
     assert calls
     for number in range(1, len(calls) + 1):
-        for times in (1, None) if FULL else BRIEFLY[fault]:
-            _inject_at(TableRun(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times})
+        for times in (1, None) if FULL else SHORT_FORM_FAULTS[fault]:
+            _run_with_fault(
+                TableRun(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times}
+            )
 
 
-def _inject_at(life: TableRun, operation: str, rule: Props) -> None:
-    operator, run = life.operator, getattr(life.prepared_for(operation), operation)
+def _run_with_fault(life: TableRun, operation: str, rule: Props) -> None:
+    operator, run = life.operator, getattr(life.prepare(operation), operation)
     uuid = life.resource.id
     failure, failed_calls = operator.run_with_fault(run, rule)
     if failure:
-        assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
+        assert find_message_faults(failure, operator.server["endpoint"], failed_calls) == []
         if "needs `adopt`" in str(failure):
-            life.declared |= {"adopt": True}
+            life.declaration |= {"adopt": True}
             permit_adoption({"adopt": True, "project_id": "tables"})
         operator.run(run)
     assert uuid in {"", life.resource.id} or operation == "delete"

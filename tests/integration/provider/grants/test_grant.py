@@ -24,15 +24,15 @@ from tests.integration.provider.ground import KINDS, Ground
 from tests.integration.provider.resource import Props, Resource
 
 
-def declared(ground: Ground, kind: str, **changes: Any) -> Props:
-    """A declared grant."""
+def declare_grant(ground: Ground, kind: str, **changes: Any) -> Props:
+    """Return the declared properties of a grant."""
     privilege, user = ground.privileges(kind)[0], ground.users["ann"]
-    return {"server": ground.server, "on": ground.on(kind), "privilege": privilege, "user": user} | changes
+    return {"server": ground.server, "on": ground.build_target(kind), "privilege": privilege, "user": user} | changes
 
 
-def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grant(ground: Ground, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantProvider())
-    resource.up(**declared(ground, kind, **changes))
+    resource.up(**declare_grant(ground, kind, **changes))
     return resource
 
 
@@ -44,25 +44,25 @@ def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
 
 
 def test_grant_is_created_read_and_deleted(ground: Ground, kind: str) -> None:
-    grant = made(ground, kind)
+    grant = create_grant(ground, kind)
     assert ("user", ground.users["ann"]) in ground.holders(kind, grant.outs["privilege"])
-    assert grant.up(**declared(ground, kind)) == "same"
+    assert grant.up(**declare_grant(ground, kind)) == "same"
     assert grant.refresh() == "same"
     grant.destroy()
     assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.privileges(kind)[0])
 
 
 def test_revoked_grant_is_drift_and_restored(ground: Ground, kind: str) -> None:
-    grant = made(ground, kind)
+    grant = create_grant(ground, kind)
     ground.revoke(kind, ground.privileges(kind)[0], user=ground.users["ann"])
     assert grant.refresh() == "delete"
-    assert grant.up(**declared(ground, kind)) == "create"
+    assert grant.up(**declare_grant(ground, kind)) == "create"
     assert grant.refresh() == "same"
 
 
 def test_grants_of_others_are_ignored(ground: Ground) -> None:
     ground.grant("table", ground.privileges("table")[0], user=ground.users["eve"])
-    grant = made(ground, "table")
+    grant = create_grant(ground, "table")
     ground.grant("table", ground.privileges("table")[1], user=ground.users["ann"])
     assert grant.refresh() == "same"
     grant.destroy()
@@ -71,7 +71,7 @@ def test_grants_of_others_are_ignored(ground: Ground) -> None:
 
 
 def test_role_is_granted_a_privilege(ground: Ground) -> None:
-    grant = made(ground, "warehouse", user=None, role=ground.role_id)
+    grant = create_grant(ground, "warehouse", user=None, role=ground.role_id)
     assert ("role", ground.role_id) in ground.holders("warehouse", grant.outs["privilege"])
     assert grant.refresh() == "same"
     grant.destroy()
@@ -80,53 +80,57 @@ def test_role_is_granted_a_privilege(ground: Ground) -> None:
 
 @pytest.mark.parametrize("changed", ["on", "privilege", "user"])
 def test_changed_grant_replaces(ground: Ground, changed: str) -> None:
-    grant = made(ground, "warehouse")
-    before, held = ground.privileges("warehouse")[0], ("user", ground.users["ann"])
-    others = {"on": ground.on("namespace"), "privilege": ground.privileges("warehouse")[1], "user": ground.users["bob"]}
-    assert grant.up(**declared(ground, "warehouse") | {changed: others[changed]}) == "replace"
-    assert held not in ground.holders("warehouse", before)
+    grant = create_grant(ground, "warehouse")
+    before, ann = ground.privileges("warehouse")[0], ("user", ground.users["ann"])
+    new_values = {
+        "on": ground.build_target("namespace"),
+        "privilege": ground.privileges("warehouse")[1],
+        "user": ground.users["bob"],
+    }
+    assert grant.up(**declare_grant(ground, "warehouse") | {changed: new_values[changed]}) == "replace"
+    assert ann not in ground.holders("warehouse", before)
     assert grant.refresh() == "same"
 
 
 def test_existing_grant_is_taken_for_a_killed_create(ground: Ground) -> None:
     ground.grant("table", ground.privileges("table")[0], user=ground.users["ann"])
-    assert made(ground, "table").refresh() == "same"
+    assert create_grant(ground, "table").refresh() == "same"
 
 
 def test_deleting_a_missing_grant_is_no_error(ground: Ground) -> None:
-    grant = made(ground, "table")
+    grant = create_grant(ground, "table")
     ground.revoke("table", ground.privileges("table")[0], user=ground.users["ann"])
     grant.destroy()
 
 
-def test_recreated_table_has_no_grants_until_the_next_up(own_ground: Ground) -> None:
-    grant = made(own_ground, "table")
-    own_ground.drop_table()
-    own_ground.make_table()
+def test_recreated_table_has_no_grants_until_the_next_up(private_ground: Ground) -> None:
+    grant = create_grant(private_ground, "table")
+    private_ground.drop_table()
+    private_ground.make_table()
     assert grant.refresh() == "delete"
-    assert grant.up(**declared(own_ground, "table")) == "create"
+    assert grant.up(**declare_grant(private_ground, "table")) == "create"
     assert grant.refresh() == "same"
 
 
-def test_grant_on_a_deleted_table_is_gone_and_refused(own_ground: Ground) -> None:
-    grant = made(own_ground, "table")
+def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: Ground) -> None:
+    grant = create_grant(private_ground, "table")
     outs = grant.outs
-    own_ground.drop_table()
+    private_ground.drop_table()
     assert grant.refresh() == "delete"
     grant.provider.delete("x", outs)
     with pytest.raises(TargetMissingError, match=r"table/sales\.orders does not exist at .*[Dd]eclare it"):
-        grant.up(**declared(own_ground, "table"))
+        grant.up(**declare_grant(private_ground, "table"))
 
 
-def test_grant_on_a_deleted_warehouse_is_gone(own_ground: Ground) -> None:
-    grants = [made(own_ground, kind) for kind in ("warehouse", "namespace", "table")]
-    own_ground.drop_all()
+def test_grant_on_a_deleted_warehouse_is_gone(private_ground: Ground) -> None:
+    grants = [create_grant(private_ground, kind) for kind in ("warehouse", "namespace", "table")]
+    private_ground.drop_all()
     assert [grant.refresh() for grant in grants] == ["delete", "delete", "delete"]
 
 
-def test_grant_in_an_inactive_warehouse_is_not_gone(own_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
-    grant = made(own_ground, "namespace")
-    own_ground.post(f"/management/v1/warehouse/{own_ground.warehouse_id}/deactivate", {})
+def test_grant_in_an_inactive_warehouse_is_not_gone(private_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    grant = create_grant(private_ground, "namespace")
+    private_ground.post(f"/management/v1/warehouse/{private_ground.warehouse_id}/deactivate", {})
     assert grant.refresh() == "same"
     assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
     with pytest.raises(InactiveWarehouseError, match="active: true"):
@@ -134,8 +138,10 @@ def test_grant_in_an_inactive_warehouse_is_not_gone(own_ground: Ground, capsys: 
 
 
 def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> None:
-    words, users = ground.privileges("table"), ground.users.values()
-    grants = [made(ground, "table", privilege=word, user=user) for word in words for user in users]
+    privileges, users = ground.privileges("table"), ground.users.values()
+    grants = [
+        create_grant(ground, "table", privilege=privilege, user=user) for privilege in privileges for user in users
+    ]
     ground.http.delete("/sandbox/v1/calls")
     run_context.current().lists.forget()
     assert all(grant.provider.read(grant.id, grant.outs).id for grant in grants)
@@ -148,7 +154,7 @@ def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> N
 @pytest.mark.parametrize(("status", "error"), [(403, ForbiddenError), (404, NoSuchPathError), (500, RefusedError)])
 def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: int, error: type[Exception]) -> None:
     """A gateway's 404 is reported: the authorizer may keep no grants. It never means that one grant is missing."""
-    grant = made(ground, "warehouse")
+    grant = create_grant(ground, "warehouse")
     rules = [
         {"method": "GET", "path": path, "action": "answer", "status": status, "body": "text", "count": None}
         for path in ("*/grants", "*/assignments")
@@ -160,21 +166,21 @@ def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: 
 
 def test_unknown_privilege_lists_the_known_ones(ground: Ground) -> None:
     with pytest.raises(NotGrantableError, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
-        made(ground, "table", privilege="nonsense")
+        create_grant(ground, "table", privilege="nonsense")
 
 
 def test_grants_lookup(ground: Ground) -> None:
-    grant = made(ground, "table")
-    at: dict[str, Any] = {"server": ground.server, "on": ground.on("table")}
+    grant = create_grant(ground, "table")
+    lookup_args: dict[str, Any] = {"server": ground.server, "on": ground.build_target("table")}
     assert (grant.outs["privilege"], ground.users["ann"], None) in [
-        (item.privilege, item.user, item.role) for item in get_grants(**at)
+        (item.privilege, item.user, item.role) for item in get_grants(**lookup_args)
     ]
     grant.destroy()
 
 
 def test_lookup_reports_missing_or_wrong_arguments(ground: Ground) -> None:
     with pytest.raises(NothingFoundError, match=r"table/sales\.missing is not at"):
-        get_grants(server=ground.server, on=ground.on("table") | {"name": "missing"})
+        get_grants(server=ground.server, on=ground.build_target("table") | {"name": "missing"})
     with pytest.raises(InvalidLookupError, match="`type` must be one of `server`, `project`"):
         get_grants(server=ground.server, on={"type": "galaxy"})
 
@@ -186,7 +192,7 @@ def test_lost_response_does_no_harm(ground: Ground) -> None:
         other = rule | {"path": "*/assignments"}
         ground.http.put("/sandbox/v1/faults", json=[rule, other]).raise_for_status()
         if verb == "give":
-            grant = made(ground, "table")
+            grant = create_grant(ground, "table")
             assert grant.refresh() == "same"
         else:
             grant.destroy()

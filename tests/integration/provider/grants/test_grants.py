@@ -1,4 +1,4 @@
-"""All grants on one object: undeclared ones are drift, but the creator's ownership stays."""
+"""All grants on one object: undeclared grants are drift, but the creator keeps the ownership."""
 
 from __future__ import annotations
 
@@ -30,87 +30,89 @@ def space(ground: Ground) -> str:
     return "namespace"
 
 
-def entries(ground: Ground, kind: str) -> list[Props]:
-    """The first privilege for a user, declared twice, which is allowed; and for a role of the project."""
-    word = ground.grant_privileges(kind)[0]
-    ann = {"privilege": word, "user": ground.users["ann"]}
-    return [{"privilege": word, "role": ground.role_id}, ann, ann] if kind not in {"server", "role"} else [ann, ann]
+def build_entries(ground: Ground, kind: str) -> list[Props]:
+    """Return the first privilege for a user, declared twice, which is allowed; and for a role of the project."""
+    privilege = ground.grant_privileges(kind)[0]
+    ann = {"privilege": privilege, "user": ground.users["ann"]}
+    return (
+        [{"privilege": privilege, "role": ground.role_id}, ann, ann] if kind not in {"server", "role"} else [ann, ann]
+    )
 
 
-def declared(ground: Ground, kind: str, **changes: Any) -> Props:
-    """Declared grants."""
-    return {"server": ground.server, "on": ground.on(kind), "grants": entries(ground, kind)} | changes
+def declare_grants(ground: Ground, kind: str, **changes: Any) -> Props:
+    """Return the declared properties of all grants on an object."""
+    return {"server": ground.server, "on": ground.build_target(kind), "grants": build_entries(ground, kind)} | changes
 
 
-def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grants(ground: Ground, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantsProvider())
-    resource.up(**declared(ground, kind, **changes))
+    resource.up(**declare_grants(ground, kind, **changes))
     return resource
 
 
 def holders(ground: Ground, kind: str) -> set[str]:
-    """Return who holds the first privilege, except the creator of the object."""
-    found = ground.holders(kind, ground.grant_privileges(kind)[0])
-    return {who for _, who in found} & {ground.role_id, *ground.users.values()}
+    """Return the holders of the first privilege, except the creator of the object."""
+    principals = ground.holders(kind, ground.grant_privileges(kind)[0])
+    return {principal_id for _, principal_id in principals} & {ground.role_id, *ground.users.values()}
 
 
 def test_grants_are_created_and_read(ground: Ground, kind: str) -> None:
-    grants = made(ground, kind)
-    assert holders(ground, kind) == {entry.get("user") or entry.get("role") for entry in entries(ground, kind)}
-    assert grants.up(**declared(ground, kind)) == "same"
+    grants = create_grants(ground, kind)
+    assert holders(ground, kind) == {entry.get("user") or entry.get("role") for entry in build_entries(ground, kind)}
+    assert grants.up(**declare_grants(ground, kind)) == "same"
     assert grants.refresh() == "same"
 
 
 def test_grants_change_in_place(ground: Ground, kind: str) -> None:
-    grants = made(ground, kind)
+    grants = create_grants(ground, kind)
     bob = [{"privilege": ground.grant_privileges(kind)[0], "user": ground.users["bob"]}]
-    assert grants.up(**declared(ground, kind, grants=bob)) == "update"
+    assert grants.up(**declare_grants(ground, kind, grants=bob)) == "update"
     assert holders(ground, kind) == {ground.users["bob"]}
-    assert grants.up(**declared(ground, kind, grants=[])) == "update"
+    assert grants.up(**declare_grants(ground, kind, grants=[])) == "update"
     assert holders(ground, kind) == set()
     assert grants.refresh() == "same"
 
 
 def test_undeclared_grant_is_drift_and_revoked(ground: Ground, kind: str) -> None:
-    grants = made(ground, kind)
+    grants = create_grants(ground, kind)
     ground.grant(kind, ground.grant_privileges(kind)[0], user=ground.users["eve"])
     assert grants.refresh() == "update"
     assert ground.users["eve"] in str(grants.outs["grants"])
-    assert grants.up(**declared(ground, kind)) == "update"
+    assert grants.up(**declare_grants(ground, kind)) == "update"
     assert ground.users["eve"] not in holders(ground, kind)
     assert grants.refresh() == "same"
 
 
 def test_revoked_grant_is_drift_and_restored(ground: Ground, space: str) -> None:
-    grants = made(ground, space)
+    grants = create_grants(ground, space)
     ground.revoke(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
     assert grants.refresh() == "update"
-    assert grants.up(**declared(ground, space)) == "update"
+    assert grants.up(**declare_grants(ground, space)) == "update"
     assert ground.users["ann"] in holders(ground, space)
 
 
 @pytest.mark.parametrize("kind", ["project", "namespace"])
 def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     ground.clear(kind)
-    word = ground.grant_privileges(kind)[0]
-    ground.grant(kind, word, user=ground.users["eve"])
-    with pytest.raises(NotOwnedError, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
-        made(ground, kind)
+    privilege = ground.grant_privileges(kind)[0]
+    ground.grant(kind, privilege, user=ground.users["eve"])
+    with pytest.raises(NotOwnedError, match=rf"not declared: {privilege} of user {ground.users['eve']}.*adopt=True"):
+        create_grants(ground, kind)
     assert holders(ground, kind) == {ground.users["eve"]}
-    Resource(GrantsProvider()).preview(**declared(ground, kind, adopt=True))
+    Resource(GrantsProvider()).preview(**declare_grants(ground, kind, adopt=True))
     assert ground.users["eve"] in capsys.readouterr().err
-    adopted = made(ground, kind, adopt=True)
+    adopted = create_grants(ground, kind, adopt=True)
     assert ground.users["eve"] not in holders(ground, kind)
     assert adopted.refresh() == "same"
 
 
 def test_killed_create_is_completed(ground: Ground, space: str) -> None:
     ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
-    assert made(ground, space).refresh() == "same"
+    assert create_grants(ground, space).refresh() == "same"
 
 
 def test_destroy_revokes_declared_grants_only(ground: Ground, space: str) -> None:
-    grants = made(ground, space)
+    grants = create_grants(ground, space)
     ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["eve"])
     grants.destroy()
     assert holders(ground, space) == {ground.users["eve"]}
@@ -121,54 +123,54 @@ def test_lost_response_does_no_harm(ground: Ground, space: str) -> None:
         {"method": "POST", "path": path, "action": "drop", "when": "after"} for path in ("*/grants", "*/assignments")
     ]
     ground.http.put("/sandbox/v1/faults", json=rules).raise_for_status()
-    assert made(ground, space).refresh() == "same"
+    assert create_grants(ground, space).refresh() == "same"
 
 
 def test_more_grants_than_one_call_takes(ground: Ground, space: str) -> None:
-    word = ground.grant_privileges(space)[0]
+    privilege = ground.grant_privileges(space)[0]
     many = [f"oidc~{ground.users['ann']}-{number}"[:100] for number in range(120)]
     for user_id in many:
         ground.post("/management/v1/user", {"id": user_id, "name": "x", "user-type": "human"})
-    grants = made(ground, space, grants=[{"privilege": word, "user": user_id} for user_id in many])
+    grants = create_grants(ground, space, grants=[{"privilege": privilege, "user": user_id} for user_id in many])
     assert grants.refresh() == "same"
-    assert len(ground.holders(space, word)) >= 120
+    assert len(ground.holders(space, privilege)) >= 120
     grants.destroy()
     assert holders(ground, space) == set()
 
 
 def test_another_object_replaces(ground: Ground, space: str) -> None:
-    grants = made(ground, space)
-    assert grants.preview(**declared(ground, space, on=ground.on("table"))) == "replace"
+    grants = create_grants(ground, space)
+    assert grants.preview(**declare_grants(ground, space, on=ground.build_target("table"))) == "replace"
 
 
-def test_recreated_table_is_drift_and_granted_again(own_ground: Ground) -> None:
-    grants = made(own_ground, "table")
+def test_recreated_table_is_drift_and_granted_again(private_ground: Ground) -> None:
+    grants = create_grants(private_ground, "table")
     before = grants.outs["object_id"]
-    own_ground.drop_table()
-    own_ground.make_table()
+    private_ground.drop_table()
+    private_ground.make_table()
     assert grants.refresh() == "update"
-    assert grants.up(**declared(own_ground, "table")) == "update"
+    assert grants.up(**declare_grants(private_ground, "table")) == "update"
     assert grants.refresh() == "same"
     assert grants.outs["object_id"] != before
 
 
-def test_grants_on_a_deleted_table_are_gone_and_refused(own_ground: Ground) -> None:
-    grants = made(own_ground, "table")
+def test_grants_on_a_deleted_table_are_gone_and_refused(private_ground: Ground) -> None:
+    grants = create_grants(private_ground, "table")
     outs = grants.outs
-    own_ground.drop_table()
+    private_ground.drop_table()
     assert grants.refresh() == "delete"
     grants.provider.delete("x", outs)
     with pytest.raises(TargetMissingError, match=r"table/sales\.orders does not exist at"):
-        grants.up(**declared(own_ground, "table"))
+        grants.up(**declare_grants(private_ground, "table"))
 
 
 def test_unknown_user_is_named_with_the_solution(ground: Ground, space: str) -> None:
     entry = {"privilege": ground.grant_privileges(space)[0], "user": "oidc~nobody"}
     if ground.authorizer == "openfga":  # Here the server takes any user.
-        assert made(ground, space, grants=[entry]).refresh() == "same"
+        assert create_grants(ground, space, grants=[entry]).refresh() == "same"
         return
     with pytest.raises(NotGrantableError, match=r"oidc~nobody.*Declare a `User`"):
-        made(ground, space, grants=[entry])
+        create_grants(ground, space, grants=[entry])
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -191,43 +193,45 @@ def test_role_members_are_not_grants_on_the_role() -> None:
 
 
 def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str) -> None:
-    entry = entries(ground, space)[0]
-    at = {"server": ground.server, "on": ground.on(space)}
+    entry = build_entries(ground, space)[0]
+    target_props = {"server": ground.server, "on": ground.build_target(space)}
     beside = Resource(GrantProvider())
     owner = Resource(GrantsProvider())
-    assert not owner.failures(**at, grants=[entry], declared_as="all-of-sales")
-    assert not owner.failures(**at, grants=[], declared_as="all-of-sales")  # The same resource, checked again.
-    reason = beside.failures(**at | entry, declared_as="for-ann")["on"]
+    assert not owner.failures(**target_props, grants=[entry], declared_as="all-of-sales")
+    assert not owner.failures(
+        **target_props, grants=[], declared_as="all-of-sales"
+    )  # The same resource, checked again.
+    reason = beside.failures(**target_props | entry, declared_as="for-ann")["on"]
     assert reason == (
         "Grants `all-of-sales` owns all grants there, and would take away what Grant `for-ann` gives. Declare it in"
         " `all-of-sales`, or give everything there by `Grant` alone"
     )
     run_context.start(run_context.current().next())
-    assert not beside.failures(**at | entry, declared_as="for-ann")
-    assert owner.failures(**at, grants=[], declared_as="all-of-sales")["on"] == reason
-    elsewhere = at | {"on": ground.on("warehouse")}
+    assert not beside.failures(**target_props | entry, declared_as="for-ann")
+    assert owner.failures(**target_props, grants=[], declared_as="all-of-sales")["on"] == reason
+    elsewhere = target_props | {"on": ground.build_target("warehouse")}
     assert not owner.failures(**elsewhere, grants=[], declared_as="all-of-it")
 
 
 def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
-    at = {"server": ground.server, "on": ground.on(space)}
-    assert not Resource(GrantsProvider()).failures(**at, grants=[], declared_as="first")
-    at["on"] = ground.on(space) | {"namespace": "SALES"}
-    second = Resource(GrantsProvider()).failures(**at, grants=[], declared_as="second")
+    target_props = {"server": ground.server, "on": ground.build_target(space)}
+    assert not Resource(GrantsProvider()).failures(**target_props, grants=[], declared_as="first")
+    target_props["on"] = ground.build_target(space) | {"namespace": "SALES"}
+    second = Resource(GrantsProvider()).failures(**target_props, grants=[], declared_as="second")
     assert second["on"] == "Grants `first` owns all grants there already; there can be one such resource for each"
 
 
-def test_grant_that_moves_to_another_resource_stays(ground: Ground, space: str) -> None:
+def test_grant_that_moves_to_another_resource_is_kept(ground: Ground, space: str) -> None:
     """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
-    grants = made(ground, space)
+    grants = create_grants(ground, space)
     run_context.start(run_context.current().next())  # The next run of the program declares one of them separately.
     grant = Resource(GrantProvider())
-    ann = {"server": ground.server, "on": ground.on(space), **entries(ground, space)[1]}
+    ann = {"server": ground.server, "on": ground.build_target(space), **build_entries(ground, space)[1]}
     assert grant.up(**ann) == "create"
     grants.destroy()
     assert holders(ground, space) == {ground.users["ann"]}
 
     run_context.start(run_context.current().next())  # The run after that declares all of them together again.
-    again = made(ground, space)
+    recombined = create_grants(ground, space)
     grant.destroy()
-    assert again.refresh() == "same"
+    assert recombined.refresh() == "same"

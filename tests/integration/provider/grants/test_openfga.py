@@ -24,7 +24,7 @@ OWNING = {
 }
 CREATOR = ("user", "oidc~operator")
 
-pytestmark = pytest.mark.parametrize("granting", ["openfga"], indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("authorizer_server", ["openfga"], indirect=True, scope="session")
 
 
 @pytest.fixture(params=list(OWNING))
@@ -33,37 +33,37 @@ def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
     return request.param
 
 
-def on(ground: Ground, kind: str, **changes: Any) -> Props:
-    return {"server": ground.server, "on": ground.on(kind)} | changes
+def declare_grants(ground: Ground, kind: str, **changes: Any) -> Props:
+    return {"server": ground.server, "on": ground.build_target(kind)} | changes
 
 
-def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grants(ground: Ground, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantsProvider())
-    resource.up(**on(ground, kind, **{"grants": []} | changes))
+    resource.up(**declare_grants(ground, kind, **{"grants": []} | changes))
     return resource
 
 
-def owner(ground: Ground, kind: str, name: str) -> Props:
+def build_owner(ground: Ground, kind: str, name: str) -> Props:
     return {"privilege": OWNING[kind], "user": ground.users.get(name, name)}
 
 
-def test_creator_stays_owner_and_is_reported(ground: Ground, kind: str) -> None:
-    grants = made(ground, kind)
+def test_creator_remains_owner_and_is_reported(ground: Ground, kind: str) -> None:
+    grants = create_grants(ground, kind)
     assert {"privilege": OWNING[kind], "user": "oidc~operator"} in grants.outs["kept_owners"]
     assert CREATOR in ground.holders(kind, OWNING[kind])
     assert grants.refresh() == "same"
-    grants.up(**on(ground, kind, grants=[owner(ground, kind, "ann")]))
+    grants.up(**declare_grants(ground, kind, grants=[build_owner(ground, kind, "ann")]))
     grants.destroy()
     assert ground.holders(kind, OWNING[kind]) >= {CREATOR}
     assert ("user", ground.users["ann"]) not in ground.holders(kind, OWNING[kind])
 
 
 def test_later_owner_is_drift(ground: Ground, kind: str) -> None:
-    grants = made(ground, kind)
+    grants = create_grants(ground, kind)
     ground.grant(kind, OWNING[kind], user=ground.users["eve"])
     assert grants.refresh() == "update"
-    assert grants.outs["grants"] == [owner(ground, kind, "eve")]
-    assert grants.up(**on(ground, kind, grants=[])) == "update"
+    assert grants.outs["grants"] == [build_owner(ground, kind, "eve")]
+    assert grants.up(**declare_grants(ground, kind, grants=[])) == "update"
     assert ("user", ground.users["eve"]) not in ground.holders(kind, OWNING[kind])
     assert CREATOR in ground.holders(kind, OWNING[kind])
 
@@ -71,102 +71,104 @@ def test_later_owner_is_drift(ground: Ground, kind: str) -> None:
 def test_owners_may_be_declared_exclusively(ground: Ground) -> None:
     ground.clear("view")
     ground.grant("view", "ownership", user=ground.users["eve"])
-    grants = made(ground, "view")
+    grants = create_grants(ground, "view")
     assert ("user", ground.users["eve"]) in ground.holders("view", "ownership")
-    only = [owner(ground, "view", "ann"), owner(ground, "view", "oidc~operator")]
-    assert grants.up(**on(ground, "view", grants=only, keep_owners=False)) == "update"
+    only = [build_owner(ground, "view", "ann"), build_owner(ground, "view", "oidc~operator")]
+    assert grants.up(**declare_grants(ground, "view", grants=only, keep_owners=False)) == "update"
     assert ground.holders("view", "ownership") == {CREATOR, ("user", ground.users["ann"])}
     assert grants.refresh() == "same"
 
 
 def test_undeclared_ownership_of_the_stack_is_kept(ground: Ground) -> None:
     ground.clear("table")
-    grants = made(ground, "table", grants=[owner(ground, "table", "oidc~operator"), owner(ground, "table", "ann")])
-    assert grants.up(**on(ground, "table", grants=[owner(ground, "table", "ann")])) == "update"
+    grants = create_grants(
+        ground, "table", grants=[build_owner(ground, "table", "oidc~operator"), build_owner(ground, "table", "ann")]
+    )
+    assert grants.up(**declare_grants(ground, "table", grants=[build_owner(ground, "table", "ann")])) == "update"
     assert ground.holders("table", "ownership") == {CREATOR, ("user", ground.users["ann"])}
     assert grants.refresh() == "same"
     grants.destroy()
     assert ground.holders("table", "ownership") == {CREATOR}
 
 
-def test_creator_of_a_recreated_table_stays_owner(own_ground: Ground) -> None:
-    describe = [{"privilege": "describe", "user": own_ground.users["ann"]}]
-    grants = made(own_ground, "table", grants=describe)
-    own_ground.drop_table()
-    own_ground.make_table()
+def test_creator_of_a_recreated_table_remains_owner(private_ground: Ground) -> None:
+    describe = [{"privilege": "describe", "user": private_ground.users["ann"]}]
+    grants = create_grants(private_ground, "table", grants=describe)
+    private_ground.drop_table()
+    private_ground.make_table()
     assert grants.refresh() == "update"
     assert grants.outs["grants"] == []
-    assert grants.up(**on(own_ground, "table", grants=describe)) == "update"
-    assert CREATOR in own_ground.holders("table", "ownership")
+    assert grants.up(**declare_grants(private_ground, "table", grants=describe)) == "update"
+    assert CREATOR in private_ground.holders("table", "ownership")
     assert grants.refresh() == "same"
 
 
 @pytest.mark.parametrize("kind", ["TupleAlreadyExistsError", "TupleNotFoundError"])
-def test_concurrent_change_is_read_again(ground: Ground, kind: str) -> None:
+def test_grants_are_reread_after_a_concurrent_change(ground: Ground, kind: str) -> None:
     ground.clear("namespace")
     status = 409 if kind == "TupleAlreadyExistsError" else 404
     rule = {"method": "POST", "path": "*/assignments", "action": "answer", "status": status, "type": kind}
     ground.http.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    grants = made(ground, "namespace", grants=[{"privilege": "describe", "user": ground.users["ann"]}])
+    grants = create_grants(ground, "namespace", grants=[{"privilege": "describe", "user": ground.users["ann"]}])
     assert grants.refresh() == "same"
 
 
 def test_missing_grant_right_is_named(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     ground.grant("warehouse", "describe", user="oidc~visitor")
     server = as_user(ground, monkeypatch, "visitor")
-    describe = on(ground, "warehouse", privilege="describe", user=ground.users["ann"]) | {"server": server}
+    describe = declare_grants(ground, "warehouse", privilege="describe", user=ground.users["ann"]) | {"server": server}
     with pytest.raises(ForbiddenError, match=r"401 Unauthorized: .*needs `ownership`, `manage_grants`"):
         Resource(GrantProvider()).up(**describe)
 
 
-def test_unreadable_grants_are_not_gone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"privilege": "describe", "user": "oidc~looker"}
+def test_unreadable_grants_are_not_missing(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    looker_grant = {"privilege": "describe", "user": "oidc~looker"}
     grant, grants = Resource(GrantProvider()), Resource(GrantsProvider())
-    grant.up(**on(ground, "warehouse", **given))
-    grants.up(**on(ground, "project", grants=[given]), adopt=True)
+    grant.up(**declare_grants(ground, "warehouse", **looker_grant))
+    grants.up(**declare_grants(ground, "project", grants=[looker_grant]), adopt=True)
     members = Resource(RoleMembersProvider())
     members.up(server=ground.server, project_id=ground.project_id, role_id=ground.role_id, adopt=True)
     outsider = as_user(ground, monkeypatch, "outsider")
-    for one in (grants, members):
-        one.outs["server"] = outsider
+    for resource in (grants, members):
+        resource.outs["server"] = outsider
         with pytest.raises(ForbiddenError):
-            one.refresh()
+            resource.refresh()
     grant.outs["server"] = as_user(ground, monkeypatch, "looker")
     with pytest.raises(ForbiddenError, match="can_read_assignments"):
         grant.refresh()
 
 
-def test_grants_of_a_deleted_project_are_gone(own_ground: Ground) -> None:
-    project_id = f"{own_ground.project_id}-2"
-    server = own_ground.server
+def test_grants_of_a_deleted_project_are_gone(private_ground: Ground) -> None:
+    project_id = f"{private_ground.project_id}-2"
+    server = private_ground.server
     project, role, members = Resource(ProjectProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
     project.up(server=server, project_id=project_id, name="second")
     role.up(server=server, project_id=project_id, name="analysts")
     members.up(server=server, project_id=project_id, role_id=role.id, users=["oidc~ann"])
     grant, grants = Resource(GrantProvider()), Resource(GrantsProvider())
-    there = {"type": "project", "project_id": project_id}
-    grant.up(server=server, on=there, privilege="describe", user="oidc~ann")
+    target = {"type": "project", "project_id": project_id}
+    grant.up(server=server, on=target, privilege="describe", user="oidc~ann")
     grants.up(server=server, on={"type": "role", "project_id": project_id, "role_id": role.id}, grants=[])
-    made_all = [grants, grant, members, role, project]
-    outs = [(one.provider, one.id, one.outs) for one in made_all]
-    at = {"x-project-id": project_id}
-    own_ground.http.delete(f"/management/v1/role/{role.id}", headers=at).raise_for_status()
-    own_ground.http.delete("/management/v1/project", headers=at).raise_for_status()
-    assert [one.refresh() for one in made_all] == ["delete"] * 5
+    resources = [grants, grant, members, role, project]
+    outs = [(resource.provider, resource.id, resource.outs) for resource in resources]
+    project_header = {"x-project-id": project_id}
+    private_ground.http.delete(f"/management/v1/role/{role.id}", headers=project_header).raise_for_status()
+    private_ground.http.delete("/management/v1/project", headers=project_header).raise_for_status()
+    assert [resource.refresh() for resource in resources] == ["delete"] * 5
     for provider, object_id, props in outs:
         provider.delete(object_id, props)
 
 
 def test_role_cannot_be_granted_to_itself(ground: Ground) -> None:
     with pytest.raises(RefusedError, match="SelfAssignment"):
-        Resource(GrantProvider()).up(**on(ground, "role", privilege="ownership", role=ground.role_id))
+        Resource(GrantProvider()).up(**declare_grants(ground, "role", privilege="ownership", role=ground.role_id))
 
 
 def test_role_membership_conflicts_with_members_only(ground: Ground) -> None:
     """A grant of membership is allowed beside grants on the role, but not beside the role's declared members."""
-    assignee = on(ground, "role", privilege="assignee", user=ground.users["ann"])
+    assignee = declare_grants(ground, "role", privilege="assignee", user=ground.users["ann"])
     role = {"server": ground.server, "project_id": ground.project_id, "role_id": ground.role_id}
-    grant, grants = Resource(GrantProvider()), made(ground, "role", declared_as="owners")
+    grant, grants = Resource(GrantProvider()), create_grants(ground, "role", declared_as="owners")
     assert grant.up(**assignee, declared_as="ann-in") == "create"
     assert grants.refresh() == "same"
     refused = Resource(RoleMembersProvider()).failures(**role, declared_as="everybody")["role_id"]
@@ -175,18 +177,18 @@ def test_role_membership_conflicts_with_members_only(ground: Ground) -> None:
 
 
 def test_users_roles_and_members_with_openfga(ground: Ground) -> None:
-    at = {"server": ground.server, "project_id": ground.project_id}
+    project_props = {"server": ground.server, "project_id": ground.project_id}
     user, role, members = Resource(UserProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
     user.up(server=ground.server, user_id=f"oidc~zoe-{ground.project_id}", name="Zoe", user_type="human")
-    role.up(**at, name="zoes")
-    members.up(**at, role_id=role.id, users=[user.id])
-    assert [one.refresh() for one in (user, role, members)] == ["same"] * 3
-    assert members.up(**at, role_id=role.id, roles=[ground.role_id]) == "update"
+    role.up(**project_props, name="zoes")
+    members.up(**project_props, role_id=role.id, users=[user.id])
+    assert [resource.refresh() for resource in (user, role, members)] == ["same"] * 3
+    assert members.up(**project_props, role_id=role.id, roles=[ground.role_id]) == "update"
     assert members.refresh() == "same"
     members.destroy()
     role.destroy()
     with pytest.raises(DeletedOutsideStackError):
-        members.up(**at, role_id=role.id or "01a1fc14-3286-77b2-abe7-eaa86568636b", users=[])
+        members.up(**project_props, role_id=role.id or "01a1fc14-3286-77b2-abe7-eaa86568636b", users=[])
     user.destroy()
 
 

@@ -22,7 +22,7 @@ from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.provider.ground import TOKEN, granting_server
+from tests.integration.provider.ground import TOKEN, run_authorizer_server
 from tests.integration.provider.resource import Props, Resource
 
 StartProject = Callable[[str, str], Props]
@@ -36,7 +36,7 @@ def start(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
         def endpoint(authorizer: str, version: str) -> str:
             if (authorizer, version) not in endpoints:
-                server = granting_server(authorizer, sandbox, tmp_path_factory.mktemp("old"), version=version)
+                server = run_authorizer_server(authorizer, sandbox, tmp_path_factory.mktemp("old"), version=version)
                 endpoints[authorizer, version] = servers.enter_context(server).endpoint
             return endpoints[authorizer, version]
 
@@ -56,14 +56,14 @@ def project(start: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
 @pytest.mark.parametrize("version", ["0.11", "0.12", "0.13", "0.14"])
 def test_users_and_roles_on_every_version(project: StartProject, authorizer: str, version: str, unique: str) -> None:
-    at = project(authorizer, version)
+    project_props = project(authorizer, version)
     user, role = Resource(UserProvider()), Resource(RoleProvider())
-    user.up(server=at["server"], user_id=f"oidc~{unique}", name="Ann", user_type="human")
-    role.up(**at, name=unique, description="read")
+    user.up(server=project_props["server"], user_id=f"oidc~{unique}", name="Ann", user_type="human")
+    role.up(**project_props, name=unique, description="read")
     assert (user.refresh(), role.refresh()) == ("same", "same")
-    assert role.up(**at, name=unique, description="write") == "update"
+    assert role.up(**project_props, name=unique, description="write") == "update"
     assert role.refresh() == "same"
-    assert get_role(**at, name=unique).role_id == role.id
+    assert get_role(**project_props, name=unique).role_id == role.id
     role.destroy()
     user.destroy()
 
@@ -79,43 +79,43 @@ def test_role_of_an_identity_provider_needs_a_newer_server(project: StartProject
 def test_members_are_tuples_before_the_members_call(
     project: StartProject, authorizer: str, version: str, unique: str
 ) -> None:
-    at = project(authorizer, version)
+    project_props = project(authorizer, version)
     users = [f"oidc~{name}-{unique}" for name in ("ann", "bob")]
     for user_id in users:
-        Resource(UserProvider()).up(server=at["server"], user_id=user_id, name="x", user_type="human")
+        Resource(UserProvider()).up(server=project_props["server"], user_id=user_id, name="x", user_type="human")
     role, other = Resource(RoleProvider()), Resource(RoleProvider())
-    role.up(**at, name=unique)
-    other.up(**at, name=f"{unique}-2")
+    role.up(**project_props, name=unique)
+    other.up(**project_props, name=f"{unique}-2")
     members = Resource(RoleMembersProvider())
-    members.up(**at, role_id=role.id, users=users, roles=[other.id], declared_as=unique)
+    members.up(**project_props, role_id=role.id, users=users, roles=[other.id], declared_as=unique)
     assert members.refresh() == "same"
-    assert members.up(**at, role_id=role.id, users=users[:1], declared_as=unique) == "update"
+    assert members.up(**project_props, role_id=role.id, users=users[:1], declared_as=unique) == "update"
     assert members.refresh() == "same"
     assert members.outs["users"] == users[:1]
     members.destroy()
 
 
 def test_unsupported_members_are_refused_with_the_reason(project: StartProject) -> None:
-    at = project("allow-all", "0.11")
+    project_props = project("allow-all", "0.11")
     role = Resource(RoleProvider())
-    role.up(**at, name="memberless")
+    role.up(**project_props, name="memberless")
     with pytest.raises(UnsupportedServerError, match=r"members of roles need Lakekeeper 0\.13 or newer, or OpenFGA"):
-        Resource(RoleMembersProvider()).up(**at, role_id=role.id, users=["oidc~ann"])
+        Resource(RoleMembersProvider()).up(**project_props, role_id=role.id, users=["oidc~ann"])
 
 
 @pytest.mark.parametrize("version", ["0.11", "0.12", "0.13", "0.14"])
 def test_tuples_are_the_same_in_every_version(project: StartProject, version: str, unique: str) -> None:
-    at = project("openfga", version)
-    on = {"type": "project", "project_id": at["project_id"]}
+    project_props = project("openfga", version)
+    on = {"type": "project", "project_id": project_props["project_id"]}
     grant, grants = Resource(GrantProvider()), Resource(GrantsProvider())
-    grant.up(server=at["server"], on=on, privilege="describe", user=f"oidc~{unique}")
+    grant.up(server=project_props["server"], on=on, privilege="describe", user=f"oidc~{unique}")
     assert grant.refresh() == "same"
-    assert f"oidc~{unique}" in [one.user for one in get_grants(server=at["server"], on=on)]
+    assert f"oidc~{unique}" in [grant_entry.user for grant_entry in get_grants(server=project_props["server"], on=on)]
     grant.destroy()
     role = Resource(RoleProvider())
-    role.up(**at, name=unique)
+    role.up(**project_props, name=unique)
     ann = [{"privilege": "ownership", "user": "oidc~ann"}]
-    grants.up(server=at["server"], on={"type": "role", **at_role(at, role)}, grants=ann)
+    grants.up(server=project_props["server"], on={"type": "role", **locate_role(project_props, role)}, grants=ann)
     assert grants.refresh() == "same"
 
 
@@ -123,48 +123,50 @@ def test_tuples_are_the_same_in_every_version(project: StartProject, version: st
     ("kind", "privilege", "version"), [("project", "tag_creator", "0.13"), ("project", "tag_creator", "0.11")]
 )
 def test_newer_privilege_is_refused_by_name(project: StartProject, kind: str, privilege: str, version: str) -> None:
-    at = project("openfga", version)
-    on = {"type": kind, "project_id": at["project_id"]}
+    project_props = project("openfga", version)
+    on = {"type": kind, "project_id": project_props["project_id"]}
     with pytest.raises(NotGrantableError, match=rf"`{privilege}` cannot be granted on a {kind} at .* in this version"):
-        Resource(GrantProvider()).up(server=at["server"], on=on, privilege=privilege, user="oidc~ann")
+        Resource(GrantProvider()).up(server=project_props["server"], on=on, privilege=privilege, user="oidc~ann")
 
 
 @pytest.mark.parametrize("version", ["0.11", "0.13"])
 def test_server_without_grants_differs_from_empty_grants(project: StartProject, version: str) -> None:
-    at = project("allow-all", version)
-    on = {"type": "project", "project_id": at["project_id"]}
+    project_props = project("allow-all", version)
+    on = {"type": "project", "project_id": project_props["project_id"]}
     expected = (
         rf"stores no grants: it runs Lakekeeper {version}.* with authorizer `allow-all`.*run the server with OpenFGA"
     )
-    declared = {"server": at["server"], "on": on}
-    check_refusal(GrantProvider(), expected, **declared, privilege="describe", user="oidc~ann")
+    target_props = {"server": project_props["server"], "on": on}
+    check_refusal(GrantProvider(), expected, **target_props, privilege="describe", user="oidc~ann")
     run_context.start(run_context.current().next())
-    check_refusal(GrantsProvider(), expected, **declared, grants=[])
+    check_refusal(GrantsProvider(), expected, **target_props, grants=[])
 
 
 def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
-    at = project("allow-all", "0.14")
+    project_props = project("allow-all", "0.14")
     role = Resource(RoleProvider())
-    role.up(**at, name="ungranted")
-    on = {"type": "role", **at_role(at, role)}
+    role.up(**project_props, name="ungranted")
+    on = {"type": "role", **locate_role(project_props, role)}
     expected = "stores no grants on roles"
-    check_refusal(GrantProvider(), expected, server=at["server"], on=on, privilege="ownership", user="oidc~ann")
+    check_refusal(
+        GrantProvider(), expected, server=project_props["server"], on=on, privilege="ownership", user="oidc~ann"
+    )
 
 
-def check_refusal(provider: Any, expected: str, **declared: Any) -> None:
+def check_refusal(provider: Any, expected: str, **props: Any) -> None:
     """Check that a preview refuses a declaration with the same reason as `up`."""
-    (reason,) = Resource(provider).failures(**declared).values()
+    (reason,) = Resource(provider).failures(**props).values()
     assert re.search(expected, reason)
     with pytest.raises(UnsupportedServerError, match=expected):
-        provider.create(declared)
+        provider.create(props)
 
 
-def at_role(at: Props, role: Resource) -> Props:
-    return {"project_id": at["project_id"], "role_id": role.id}
+def locate_role(project_props: Props, role: Resource) -> Props:
+    return {"project_id": project_props["project_id"], "role_id": role.id}
 
 
 @pytest.mark.parametrize(
-    ("version", "on", "said"),
+    ("version", "on", "requirement"),
     [
         ("0.11", {"type": "generic-table", "namespace": "n", "name": "t"}, "generic-table needs Lakekeeper 0.13"),
         ("0.13", {"type": "tag", "name": "pii"}, "tag needs Lakekeeper 0.14"),
@@ -172,9 +174,9 @@ def at_role(at: Props, role: Resource) -> Props:
 )
 @pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
 def test_grant_on_an_unsupported_kind_names_the_version(
-    project: StartProject, authorizer: str, version: str, on: Props, said: str
+    project: StartProject, authorizer: str, version: str, on: Props, requirement: str
 ) -> None:
-    at = project(authorizer, version)
-    place = {"project_id": at["project_id"]} if on["type"] == "tag" else {"warehouse_id": str(uuid.uuid4())}
-    declared = {"server": at["server"], "on": on | place, "privilege": "ownership", "user": "oidc~ann"}
-    check_refusal(GrantProvider(), f"a {said} or newer; .* runs {version}", **declared)
+    project_props = project(authorizer, version)
+    target = {"project_id": project_props["project_id"]} if on["type"] == "tag" else {"warehouse_id": str(uuid.uuid4())}
+    grant_props = {"server": project_props["server"], "on": on | target, "privilege": "ownership", "user": "oidc~ann"}
+    check_refusal(GrantProvider(), f"a {requirement} or newer; .* runs {version}", **grant_props)

@@ -43,7 +43,7 @@ class Cluster:
         self.idp_issuer = stack.enter_context(serve(self.idp.app()))
         self.issuer = stack.enter_context(serve(IdentityProvider({}, self._key).app()))
         self._folder = folder
-        made = Settings(
+        server_settings = Settings(
             database=f"sqlite:///{folder / 'lakekeeper.db'}",
             authorizer="openfga",
             openid_provider_uri=self.idp_issuer,
@@ -51,20 +51,20 @@ class Cluster:
             kubernetes_issuer=self.issuer,
             **{"kubernetes_audiences": (AUDIENCE,), **settings},
         )
-        self.endpoint = stack.enter_context(serve(create_app(made)))
+        self.endpoint = stack.enter_context(serve(create_app(server_settings)))
         self.deployer = ServiceAccount("platform", "deployer", str(uuid.uuid4()))
         accepted = {"accept-terms-of-use": True, "is-operator": True}
-        known = self.token(self.deployer, aud=made.kubernetes_audiences or [self.issuer])
-        headers = {"authorization": f"Bearer {known}"}
+        token = self.sign_token(self.deployer, aud=server_settings.kubernetes_audiences or [self.issuer])
+        headers = {"authorization": f"Bearer {token}"}
         httpx.post(f"{self.endpoint}/management/v1/bootstrap", json=accepted, headers=headers).raise_for_status()
 
-    def token(self, account: ServiceAccount, **claims: Any) -> str:
+    def sign_token(self, account: ServiceAccount, **claims: Any) -> str:
         return self._key.sign(account.claims(self.issuer, AUDIENCE) | claims)
 
     def server(self, account: ServiceAccount, **claims: Any) -> Props:
         """The server as a pod of the account reaches it: with the token file that the cluster renews."""
         file = self._folder / f"{account.name}-token"
-        file.write_text(self.token(account, **claims))
+        file.write_text(self.sign_token(account, **claims))
         return {"endpoint": self.endpoint, "auth": {"kind": "token-file", "path": str(file)}}
 
     def client(self, account: ServiceAccount, **claims: Any) -> Client:
@@ -92,7 +92,7 @@ def test_service_account_is_identified_by_uid_or_name(cluster: Cluster, start: C
     assert users.ourselves(by_name.client(by_name.deployer)) == "kubernetes~system:serviceaccount:platform:deployer"
 
 
-def test_server_without_audiences_takes_the_clusters_own(start: Callable[..., Cluster]) -> None:
+def test_server_without_audiences_takes_the_issuer(start: Callable[..., Cluster]) -> None:
     bare = start(kubernetes_audiences=())
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         bare.client(job()).server()
@@ -120,8 +120,8 @@ def test_stack_in_the_cluster_owns_its_objects(cluster: Cluster, unique: str) ->
     server = cluster.server(cluster.deployer)
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=unique, name="ours")
-    held = get_grants(server=server, on={"type": "project", "project_id": unique})
-    assert [(item.privilege, item.user) for item in held] == [("project_admin", f"kubernetes~{cluster.deployer.uid}")]
+    grants = get_grants(server=server, on={"type": "project", "project_id": unique})
+    assert [(item.privilege, item.user) for item in grants] == [("project_admin", f"kubernetes~{cluster.deployer.uid}")]
     assert project.refresh() == "same"
 
 
@@ -129,14 +129,14 @@ def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str
     """The user is declared before the job's first call, by the uid that the cluster gave the account."""
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
-    seen = cluster.client(account)
+    job_client = cluster.client(account)
     with pytest.raises(ForbiddenError):
-        projects.read_name(seen, unique)
+        projects.read_name(job_client, unique)
     user, grant = Resource(UserProvider()), Resource(GrantProvider())
     user.up(server=server, user_id=f"kubernetes~{account.uid}", name=account.name, user_type="application")
     on = {"type": "project", "project_id": unique}
     grant.up(server=server, on=on, privilege="describe", user=user.id)
-    assert projects.read_name(seen, unique) == "ours"
+    assert projects.read_name(job_client, unique) == "ours"
     assert (user.refresh(), grant.refresh()) == ("same", "same")
 
 
@@ -146,26 +146,26 @@ def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> Non
     on = {"type": "project", "project_id": unique}
     Resource(GrantProvider()).up(server=server, on=on, privilege="describe", user=f"kubernetes~{account.uid}")
     assert projects.read_name(cluster.client(account), unique) == "ours"
-    again = ServiceAccount(account.namespace, account.name, str(uuid.uuid4()))
+    recreated = ServiceAccount(account.namespace, account.name, str(uuid.uuid4()))
     with pytest.raises(ForbiddenError):
-        projects.read_name(cluster.client(again), unique)
+        projects.read_name(cluster.client(recreated), unique)
 
 
 def test_account_that_called_first_is_taken_over(cluster: Cluster, unique: str) -> None:
-    """A pod may call before the stack makes its user; the server adds it then."""
+    """A pod may call before the stack creates its user. The server adds the user then."""
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
-    headers = {"authorization": f"Bearer {cluster.token(account)}"}
+    headers = {"authorization": f"Bearer {cluster.sign_token(account)}"}
     httpx.post(f"{cluster.endpoint}/management/v1/user", json={}, headers=headers).raise_for_status()
-    declared = {"user_id": f"kubernetes~{account.uid}", "name": "acme/cu", "user_type": "application"}
+    user_props = {"user_id": f"kubernetes~{account.uid}", "name": "acme/cu", "user_type": "application"}
 
-    assert list(Resource(UserProvider()).failures(server=server, **declared)) == ["adopt"]
+    assert list(Resource(UserProvider()).failures(server=server, **user_props)) == ["adopt"]
     user = Resource(UserProvider())
-    user.up(server=server, **declared, may_exist=True)
+    user.up(server=server, **user_props, may_exist=True)
 
-    found = users.get(cluster.client(cluster.deployer), user.id)
-    assert found is not None
-    assert found["name"] == "acme/cu"
+    user_response = users.get(cluster.client(cluster.deployer), user.id)
+    assert user_response is not None
+    assert user_response["name"] == "acme/cu"
     assert user.refresh() == "same"
 
 
@@ -174,7 +174,7 @@ def test_members_whom_the_server_does_not_know_are_registered(cluster: Cluster, 
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     role, members = Resource(RoleProvider()), Resource(RoleMembersProvider())
     role.up(server=server, project_id=unique, name="analysts")
-    new, deleted = (f"oidc~{unique}-{which}" for which in ("new", "deleted"))
+    new, deleted = (f"oidc~{unique}-{suffix}" for suffix in ("new", "deleted"))
     client = cluster.client(cluster.deployer)
     users.create(client, deleted, {"name": "gone", "user-type": "human"})
     users.delete(client, deleted)

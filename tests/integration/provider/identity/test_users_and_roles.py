@@ -1,4 +1,4 @@
-"""Users and roles: created, updated, drifted, deleted, and existing before."""
+"""Users and roles: creation, update, drift, deletion, and adoption."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ def role(analysts: Props) -> Resource:
     return resource
 
 
-def server_user(light: httpx.Client, user_id: str) -> Props:
+def read_user(light: httpx.Client, user_id: str) -> Props:
     return next(
         item for item in light.get("/management/v1/user?pageSize=1000").json()["users"] if item["id"] == user_id
     )
 
 
-def server_role(light: httpx.Client, role: Resource) -> Props:
-    return light.get(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status().json()
+def read_role(light: httpx.Client, role: Resource) -> Props:
+    return light.get(f"/management/v1/role/{role.id}", headers=build_headers(role)).raise_for_status().json()
 
 
-def of(role: Resource) -> dict[str, str]:
+def build_headers(role: Resource) -> dict[str, str]:
     return {"x-project-id": role.inputs["project_id"]}
 
 
 def test_user_is_created_and_read(user: Resource, alice: Props, light: httpx.Client) -> None:
     assert user.id == alice["user_id"]
-    assert server_user(light, user.id)["email"] == "alice@example.org"
+    assert read_user(light, user.id)["email"] == "alice@example.org"
     assert user.up(**alice) == "same"
     assert user.refresh() == "same"
 
@@ -88,10 +88,10 @@ def test_empty_email_is_none_and_undeclared_is_the_servers(user: Resource, alice
     undeclared = {name: value for name, value in alice.items() if name != "email"}
     assert user.up(**undeclared) == "same"
     assert user.up(**undeclared | {"name": "Alice B"}) == "update"
-    assert server_user(light, user.id)["email"] == "alice@example.org"
+    assert read_user(light, user.id)["email"] == "alice@example.org"
     assert user.refresh() == "same"
     assert user.up(**alice | {"email": ""}) == "update"
-    assert server_user(light, user.id)["email"] is None
+    assert read_user(light, user.id)["email"] is None
     assert user.refresh() == "same"
 
 
@@ -128,7 +128,7 @@ def test_existing_user_needs_adopt(alice: Props, light: httpx.Client) -> None:
     adopted = Resource(UserProvider())
     adopted.up(**alice, adopt=True)
     assert adopted.refresh() == "same"
-    assert server_user(light, adopted.id)["name"] == "Alice"
+    assert read_user(light, adopted.id)["name"] == "Alice"
 
 
 def test_preview_reports_the_changes_of_adoption(
@@ -142,9 +142,11 @@ def test_preview_reports_the_changes_of_adoption(
     assert "this changes: description: 'read' -> 'write'" in printed
 
 
-def test_existing_equal_user_is_taken_for_a_killed_create(user: Resource, alice: Props, interrupted: Any) -> None:
+def test_existing_equal_user_is_taken_for_a_killed_create(
+    user: Resource, alice: Props, report_interrupted_create: Any
+) -> None:
     assert "this stack did not make it" in Resource(UserProvider()).refusal(**alice)
-    interrupted("User", alice)
+    report_interrupted_create("User", alice)
     assert Resource(UserProvider()).up(**alice) == "create"
 
 
@@ -161,9 +163,9 @@ def test_all_mistakes_of_a_user_are_reported(alice: Props) -> None:
 
 @pytest.mark.since("0.12")
 def test_role_is_created_and_read(role: Resource, analysts: Props, light: httpx.Client) -> None:
-    found = server_role(light, role)
-    assert (found["name"], found["description"]) == ("analysts", "read")
-    assert role.outs["ident"] == found["ident"]
+    live_role = read_role(light, role)
+    assert (live_role["name"], live_role["description"]) == ("analysts", "read")
+    assert role.outs["ident"] == live_role["ident"]
     assert role.up(**analysts) == "same"
     assert role.refresh() == "same"
 
@@ -173,19 +175,19 @@ def test_role_properties_change_in_place(
     role: Resource, analysts: Props, light: httpx.Client, name: str, value: str
 ) -> None:
     assert role.up(**analysts | {name: value}) == "update"
-    assert server_role(light, role)[name] == value
+    assert read_role(light, role)[name] == value
     assert role.refresh() == "same"
 
 
 def test_empty_and_undeclared_description_of_a_role(role: Resource, analysts: Props, light: httpx.Client) -> None:
-    """An empty description is none. An undeclared one is the server's to keep."""
+    """An empty description is none. The server keeps an undeclared description."""
     undeclared = {name: value for name, value in analysts.items() if name != "description"}
     assert role.up(**undeclared) == "same"
     assert role.up(**undeclared | {"name": "readers"}) == "update"
-    assert server_role(light, role)["description"] == "read"
+    assert read_role(light, role)["description"] == "read"
     assert role.refresh() == "same"
     assert role.up(**analysts | {"description": ""}) == "update"
-    assert server_role(light, role)["description"] is None
+    assert read_role(light, role)["description"] is None
     assert role.refresh() == "same"
 
 
@@ -194,7 +196,7 @@ def test_empty_and_undeclared_description_of_a_role(role: Resource, analysts: Pr
 )
 def test_role_drift_is_restored(role: Resource, analysts: Props, light: httpx.Client, drift: Props) -> None:
     body = {"name": "analysts", "description": "read"} | drift
-    light.post(f"/management/v1/role/{role.id}", json=body, headers=of(role)).raise_for_status()
+    light.post(f"/management/v1/role/{role.id}", json=body, headers=build_headers(role)).raise_for_status()
     assert role.refresh() == "update"
     assert role.up(**analysts) == "update"
     assert role.refresh() == "same"
@@ -202,51 +204,51 @@ def test_role_drift_is_restored(role: Resource, analysts: Props, light: httpx.Cl
 
 @pytest.mark.since("0.12")
 def test_role_of_an_identity_provider(light_project: Props, light: httpx.Client) -> None:
-    declared = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
+    role_props = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
     role = Resource(RoleProvider())
-    role.up(**declared)
+    role.up(**role_props)
     assert role.outs["ident"] == "idp~42"
-    assert role.up(**declared | {"source_id": "43"}) == "update"
+    assert role.up(**role_props | {"source_id": "43"}) == "update"
     assert role.outs["ident"] == "idp~43"
     body = {"provider-id": "idp", "source-id": "44"}
-    light.put(f"/management/v1/role/{role.id}/source-system", json=body, headers=of(role)).raise_for_status()
+    light.put(f"/management/v1/role/{role.id}/source-system", json=body, headers=build_headers(role)).raise_for_status()
     assert role.refresh() == "update"
-    assert role.up(**declared | {"source_id": "43"}) == "update"
+    assert role.up(**role_props | {"source_id": "43"}) == "update"
     assert role.refresh() == "same"
 
 
 def test_undeclared_source_is_the_servers_to_keep(role: Resource, light: httpx.Client) -> None:
     body = {"provider-id": "idp", "source-id": "7"}
-    light.put(f"/management/v1/role/{role.id}/source-system", json=body, headers=of(role)).raise_for_status()
+    light.put(f"/management/v1/role/{role.id}/source-system", json=body, headers=build_headers(role)).raise_for_status()
     assert role.refresh() == "same"
 
 
 def test_recreated_role_with_another_id_is_adopted(role: Resource, analysts: Props, light: httpx.Client) -> None:
-    light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
+    light.delete(f"/management/v1/role/{role.id}", headers=build_headers(role)).raise_for_status()
     body = {"name": "Analysts", "description": "read"}
-    made = light.post("/management/v1/role", json=body, headers=of(role)).raise_for_status().json()
+    response = light.post("/management/v1/role", json=body, headers=build_headers(role)).raise_for_status().json()
     assert role.refresh() == "delete"
     assert "with other name" in role.refusal(**analysts)
     assert role.up(**analysts, adopt=True) == "create"
-    assert role.id == made["id"]
-    assert server_role(light, role)["name"] == "analysts"
+    assert role.id == response["id"]
+    assert read_role(light, role)["name"] == "analysts"
 
 
 @pytest.mark.since("0.12")
 def test_role_is_adopted_by_its_source(light_project: Props, light: httpx.Client) -> None:
     body = {"name": "from-idp", "provider-id": "idp", "source-id": "42"}
     headers = {"x-project-id": light_project["project_id"]}
-    made = light.post("/management/v1/role", json=body, headers=headers).raise_for_status().json()
-    declared = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
+    response = light.post("/management/v1/role", json=body, headers=headers).raise_for_status().json()
+    role_props = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
     role = Resource(RoleProvider())
-    assert "with other name" in role.refusal(**declared)
-    role.up(**declared, adopt=True)
-    assert role.id == made["id"]
+    assert "with other name" in role.refusal(**role_props)
+    role.up(**role_props, adopt=True)
+    assert role.id == response["id"]
     assert role.refresh() == "same"
 
 
 def test_deleted_role_is_missed_instead_of_updated(role: Resource, analysts: Props, light: httpx.Client) -> None:
-    light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
+    light.delete(f"/management/v1/role/{role.id}", headers=build_headers(role)).raise_for_status()
     with pytest.raises(DeletedOutsideStackError, match=r"role `analysts`.*up --refresh"):
         role.up(**analysts | {"name": "x"})
     role.destroy()
@@ -263,14 +265,14 @@ def test_another_project_replaces_a_role(role: Resource, analysts: Props) -> Non
     assert role.preview(**analysts | {"project_id": "other"}) == "replace"
 
 
-def test_role_of_a_deleted_project_is_gone(light: httpx.Client, unique: str, analysts: Props) -> None:
+def test_role_of_a_deleted_project_is_missing(light: httpx.Client, unique: str, analysts: Props) -> None:
     project = f"{unique}-2"
     body = {"project-id": project, "project-name": project}
     light.post("/management/v1/project", json=body).raise_for_status()
     role = Resource(RoleProvider())
     role.up(**analysts | {"project_id": project})
-    light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
-    light.delete("/management/v1/project", headers=of(role)).raise_for_status()
+    light.delete(f"/management/v1/role/{role.id}", headers=build_headers(role)).raise_for_status()
+    light.delete("/management/v1/project", headers=build_headers(role)).raise_for_status()
     assert role.refresh() == "delete"
 
 
@@ -290,16 +292,16 @@ def test_refusals_and_foreign_responses_are_not_absence(
         user.refresh()
 
 
-@pytest.mark.parametrize("make", [UserProvider, RoleProvider])
+@pytest.mark.parametrize("provider_class", [UserProvider, RoleProvider])
 def test_lost_create_is_looked_up_and_not_repeated(
-    make: Any, alice: Props, analysts: Props, light: httpx.Client
+    provider_class: Any, alice: Props, analysts: Props, light: httpx.Client
 ) -> None:
-    declared, kind = (alice, "user") if make is UserProvider else (analysts, "role")
+    props, kind = (alice, "user") if provider_class is UserProvider else (analysts, "role")
     rule = {"method": "POST", "path": f"/management/v1/{kind}", "action": "drop", "when": "after"}
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
     light.delete("/sandbox/v1/calls").raise_for_status()
-    resource = Resource(make())
-    resource.up(**declared)
+    resource = Resource(provider_class())
+    resource.up(**props)
     assert resource.refresh() == "same"
     calls = light.get("/sandbox/v1/calls").json()["calls"]
     assert sum(1 for call in calls if (call["method"], call["path"]) == ("POST", f"/management/v1/{kind}")) == 1
@@ -307,25 +309,25 @@ def test_lost_create_is_looked_up_and_not_repeated(
 
 def test_users_lookup(user: Resource, alice: Props) -> None:
     server = alice["server"]
-    found = get_user(server=server, user_id=user.id)
-    assert (found.name, found.user_type, found.email) == ("Alice", "human", "alice@example.org")
-    assert found in get_users(server=server, name="Alice")
+    lookup = get_user(server=server, user_id=user.id)
+    assert (lookup.name, lookup.user_type, lookup.email) == ("Alice", "human", "alice@example.org")
+    assert lookup in get_users(server=server, name="Alice")
     with pytest.raises(NothingFoundError, match="user `oidc~nobody` is not at"):
         get_user(server=server, user_id="oidc~nobody")
 
 
 @pytest.mark.since("0.12")
 def test_roles_lookup_by_each_key(role: Resource, analysts: Props) -> None:
-    at: dict[str, Any] = {"server": analysts["server"], "project_id": analysts["project_id"]}
-    found = get_role(**at, name="ANALYSTS")
-    assert (found.role_id, found.description) == (role.id, "read")
-    assert get_role(**at, role_id=role.id) == found
-    assert get_role(**at, provider_id="lakekeeper", source_id=role.id) == found
-    assert get_roles(**at) == [found]
+    project_props: dict[str, Any] = {"server": analysts["server"], "project_id": analysts["project_id"]}
+    lookup = get_role(**project_props, name="ANALYSTS")
+    assert (lookup.role_id, lookup.description) == (role.id, "read")
+    assert get_role(**project_props, role_id=role.id) == lookup
+    assert get_role(**project_props, provider_id="lakekeeper", source_id=role.id) == lookup
+    assert get_roles(**project_props) == [lookup]
     with pytest.raises(NothingFoundError, match=r"role `editors` is not in project .* Available: `analysts`"):
-        get_role(**at, name="editors")
+        get_role(**project_props, name="editors")
     with pytest.raises(InvalidLookupError, match="by `role_id`, by `name`, or by"):
-        get_role(**at)
+        get_role(**project_props)
 
 
 def test_refresh_of_many_users_and_roles_is_one_list_each(alice: Props, analysts: Props, light: httpx.Client) -> None:

@@ -40,8 +40,8 @@ def main(light: httpx.Client, light_project: Props) -> str:
     key = {"type": "s3", "credential-type": "access-key", "access-key-id": "AKIA1", "secret-access-key": "hidden"}
     body = {"warehouse-name": "main", "storage-profile": profile, "storage-credential": key}
     headers = {"x-project-id": light_project["project_id"]}
-    made = light.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status().json()
-    return made["warehouse-id"]
+    response = light.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status().json()
+    return response["warehouse-id"]
 
 
 def add_namespace(light: httpx.Client, warehouse_id: str, *path: str, **properties: str) -> None:
@@ -77,14 +77,14 @@ def test_projects_by_id_and_by_name(light: httpx.Client, light_project: Props) -
 
 def test_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
     server = light_project["server"]
-    found = get_warehouse(server=server, warehouse_id=main)
-    assert (found.name, found.project_id) == ("main", light_project["project_id"])
-    assert (found.active, found.protected, found.soft_delete_seconds) == (True, False, None)
-    assert found.storage["bucket"] == "lake"
-    assert found.storage["sts_enabled"] is False
-    assert found.credential_type == "access-key"
-    assert "hidden" not in found.model_dump_json()
-    assert get_warehouse(**light_project, name="MAIN") == found  # The server ignores the case of names.
+    lookup = get_warehouse(server=server, warehouse_id=main)
+    assert (lookup.name, lookup.project_id) == ("main", light_project["project_id"])
+    assert (lookup.active, lookup.protected, lookup.soft_delete_seconds) == (True, False, None)
+    assert lookup.storage["bucket"] == "lake"
+    assert lookup.storage["sts_enabled"] is False
+    assert lookup.credential_type == "access-key"
+    assert "hidden" not in lookup.model_dump_json()
+    assert get_warehouse(**light_project, name="MAIN") == lookup  # The server ignores the case of names.
     with pytest.raises(NothingFoundError, match=r"warehouse `other` is not in project .* Available: `main`\."):
         get_warehouse(**light_project, name="other")
     with pytest.raises(NothingFoundError, match="hidden from this identity"):
@@ -105,42 +105,49 @@ def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Prop
     add_namespace(light, main, "sales", owner="a")
     add_namespace(light, main, "sales", "daily")
     add_namespace(light, main, "hr")
-    there = {"server": light_server, "warehouse_id": main}
-    assert [namespace.name for namespace in get_namespaces(**there)] == ["hr", "sales"]
-    assert [namespace.name for namespace in get_namespaces(**there, parent="sales")] == ["sales.daily"]
-    assert [namespace.name for namespace in get_namespaces(**there, recursive=True)] == ["hr", "sales", "sales.daily"]
-    sales = get_namespace(**there, name="sales")
+    warehouse_args = {"server": light_server, "warehouse_id": main}
+    assert [namespace.name for namespace in get_namespaces(**warehouse_args)] == ["hr", "sales"]
+    assert [namespace.name for namespace in get_namespaces(**warehouse_args, parent="sales")] == ["sales.daily"]
+    assert [namespace.name for namespace in get_namespaces(**warehouse_args, recursive=True)] == [
+        "hr",
+        "sales",
+        "sales.daily",
+    ]
+    sales = get_namespace(**warehouse_args, name="sales")
     assert (sales.properties, sales.protected, sales.location) == ({"owner": "a"}, False, "s3://lake/main")
-    assert sales.namespace_id == get_namespaces(**there)[1].namespace_id
+    assert sales.namespace_id == get_namespaces(**warehouse_args)[1].namespace_id
     with pytest.raises(NothingFoundError, match=r"namespace `nothing` is not in warehouse `main`"):
-        get_namespace(**there, name="nothing")
+        get_namespace(**warehouse_args, name="nothing")
     with pytest.raises(NothingFoundError, match=r"namespace `nothing` is not in warehouse `main`"):
-        get_namespaces(**there, parent="nothing")
+        get_namespaces(**warehouse_args, parent="nothing")
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
     with pytest.raises(NothingFoundError, match=r"warehouse `main` .* is inactive, so its contents cannot be seen"):
-        get_namespace(**there, name="sales")
+        get_namespace(**warehouse_args, name="sales")
 
 
 def test_catalog_configuration(light_project: Props, main: str) -> None:
     server, project_id = light_project["server"], light_project["project_id"]
-    found = get_catalog_config(server=server, project_id=project_id, warehouse="main")
-    assert found.uri == f"{server['endpoint']}/catalog"
-    assert found.prefix == main
-    assert "GET /v1/{prefix}/namespaces" in found.endpoints
+    config = get_catalog_config(server=server, project_id=project_id, warehouse="main")
+    assert config.uri == f"{server['endpoint']}/catalog"
+    assert config.prefix == main
+    assert "GET /v1/{prefix}/namespaces" in config.endpoints
     with pytest.raises(NothingFoundError, match="no active warehouse `main` is in the default project"):
         get_catalog_config(server=server, warehouse="main")
 
 
-def test_deleted_tables(warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client) -> None:
-    warehouse.up(**declared, delete_profile={"type": "soft", "expiration_seconds": 3600})
-    there = {"server": declared["server"], "warehouse_id": warehouse.id}
+def test_deleted_tables(warehouse: Resource, warehouse_props: Props, make_table: Any, http: httpx.Client) -> None:
+    warehouse.up(**warehouse_props, delete_profile={"type": "soft", "expiration_seconds": 3600})
+    warehouse_args = {"server": warehouse_props["server"], "warehouse_id": warehouse.id}
     make_table(warehouse.id, "sales", "orders")
     make_table(warehouse.id, "hr", "people")
-    assert get_deleted_tables(**there) == []
+    assert get_deleted_tables(**warehouse_args) == []
     for namespace, name in (("sales", "orders"), ("hr", "people")):
         http.delete(f"/catalog/v1/{warehouse.id}/namespaces/{namespace}/tables/{name}").raise_for_status()
-    assert [f"{table.namespace}.{table.name}" for table in get_deleted_tables(**there)] == ["hr.people", "sales.orders"]
-    (orders,) = get_deleted_tables(**there, namespace="sales")
+    assert [f"{table.namespace}.{table.name}" for table in get_deleted_tables(**warehouse_args)] == [
+        "hr.people",
+        "sales.orders",
+    ]
+    (orders,) = get_deleted_tables(**warehouse_args, namespace="sales")
     assert orders.kind == "table"
     assert (orders.expires_at - orders.deleted_at).total_seconds() == pytest.approx(3600, abs=2)
 

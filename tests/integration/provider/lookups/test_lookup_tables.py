@@ -26,11 +26,11 @@ def sales(warehouse: Resource, server: Props, http: httpx.Client, make_table: An
     """A warehouse with two namespaces: one with a declared table, the other with another user's table."""
     for namespace in (["sales"], ["sales", "daily"]):
         http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": namespace}).raise_for_status()
-    where = {"server": server, "warehouse_id": warehouse.id, "namespace": "sales"}
+    namespace_args = {"server": server, "warehouse_id": warehouse.id, "namespace": "sales"}
     layout = {"identifier": ["id"], "partition_by": ["days(day)"], "sort_by": ["id desc"], "properties": {"a": "b"}}
-    Resource(TableProvider()).up(**where, name="orders", columns=COLUMNS, protected=True, **layout)
+    Resource(TableProvider()).up(**namespace_args, name="orders", columns=COLUMNS, protected=True, **layout)
     make_table(warehouse.id, "sales.daily", "totals")
-    return where
+    return namespace_args
 
 
 def test_table_is_returned_as_a_declaration(sales: Props) -> None:
@@ -50,11 +50,11 @@ def test_table_is_returned_as_a_declaration(sales: Props) -> None:
 
 
 def test_tables_are_listed_by_namespace_recursively(sales: Props) -> None:
-    here, all_of_them = get_tables(**sales), get_tables(**sales, recursive=True)
+    direct_tables, all_tables = get_tables(**sales), get_tables(**sales, recursive=True)
 
-    assert [(item.name, item.protected) for item in here] == [("orders", True)]
-    assert [f"{item.namespace}.{item.name}" for item in all_of_them] == ["sales.orders", "sales.daily.totals"]
-    assert here[0].tabular_id == get_table(**sales, name="orders").tabular_id
+    assert [(item.name, item.protected) for item in direct_tables] == [("orders", True)]
+    assert [f"{item.namespace}.{item.name}" for item in all_tables] == ["sales.orders", "sales.daily.totals"]
+    assert direct_tables[0].tabular_id == get_table(**sales, name="orders").tabular_id
 
 
 def test_view_is_returned_with_its_definition(sales: Props, http: httpx.Client) -> None:
@@ -85,7 +85,7 @@ def test_missing_object_lists_what_exists(sales: Props, http: httpx.Client) -> N
 
 
 def test_lists_follow_a_status_set_outside_the_stack(sales: Props, http: httpx.Client) -> None:
-    """Servers cache a warehouse's status for a minute: an inactive one looks empty, an active one missing."""
+    """Servers cache a status for a minute: an inactive warehouse looks empty, an active warehouse missing."""
     http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/deactivate").raise_for_status()
     with pytest.raises(NothingFoundError, match="is inactive, so its contents cannot be seen"):
         get_tables(**sales)

@@ -14,17 +14,17 @@ TAKEN = frozenset({"adopt"})
 """Inputs that `check` refuses when another warehouse has the name."""
 
 
-def validated(
+def run_preflight(
     file: Path,
-    declared: Props,
+    warehouse_props: Props,
     provider: WarehouseProvider | None = None,
     olds: Props | None = None,
-    refused: frozenset[str] = frozenset(),
+    invalid_inputs: frozenset[str] = frozenset(),
 ) -> Any:
-    """Return the pre-flight report of a declaration: status and reason by check. `refused` are its invalid inputs."""
+    """Return status and reason of each pre-flight check. `invalid_inputs` are the inputs that `check` refuses."""
     before = len(read_reports(file))
-    failures = (provider or WarehouseProvider()).check(olds or {}, declared).failures
-    assert {failure.property for failure in failures} == refused
-    found = [Report.model_validate_json(line) for line in file.read_text().splitlines()[before:]]
-    assert len(found) == 1
-    return {check.name: (check.status, check.reason) for check in found[0].checks}
+    failures = (provider or WarehouseProvider()).check(olds or {}, warehouse_props).failures
+    assert {failure.property for failure in failures} == invalid_inputs
+    reports = [Report.model_validate_json(line) for line in file.read_text().splitlines()[before:]]
+    assert len(reports) == 1
+    return {check.name: (check.status, check.reason) for check in reports[0].checks}

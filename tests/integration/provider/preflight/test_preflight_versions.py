@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from tests.integration.provider.old_server import OldServer
-from tests.integration.provider.preflight.reported_checks import TAKEN, validated
+from tests.integration.provider.preflight.reported_checks import TAKEN, run_preflight
 from tests.integration.provider.resource import Props, Resource
 
 WITHOUT_A_DRY_RUN = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
@@ -43,7 +43,7 @@ def prerelease(servers: dict[str, OldServer], sandbox: Sandbox, tmp_path: Path) 
         yield OldServer("0.13", http, sandbox, servers["0.13"].bucket)
 
 
-def keys_in(old: OldServer, prefix: str) -> list[str]:
+def list_keys(old: OldServer, prefix: str) -> list[str]:
     admin = old.sandbox.admin
     session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name="us-east-1")
     s3 = session.client("s3", endpoint_url=old.sandbox.aws.endpoint)
@@ -51,44 +51,49 @@ def keys_in(old: OldServer, prefix: str) -> list[str]:
 
 
 def test_dry_run_from_0_14_on_and_local_checks_before(reports: Path, old: OldServer) -> None:
-    declared = old.warehouse()
-    found = validated(reports, declared)
-    assert (found["name"][0], found["overlap"][0]) == ("passed", "passed")
-    assert any(name.startswith("server: ") for name in found) == old.since("0.14")
-    if not old.since("0.14"):
-        assert found["role"] == ("skipped", "no role is declared")
-        status, reason = found["bucket"]
-        place = f"s3://{old.bucket}/{declared['storage']['key_prefix']}/lakewright-validate-"
-        assert (status, reason.partition(place)[0]) == ("passed", "a probe object was written, read and deleted at ")
-    assert keys_in(old, declared["storage"]["key_prefix"]) == []
-    mine = {"x-project-id": declared["project_id"]}
-    assert old.http.get("/management/v1/warehouse", headers=mine).json()["warehouses"] == []
+    warehouse_props = old.warehouse()
+    checks = run_preflight(reports, warehouse_props)
+    assert (checks["name"][0], checks["overlap"][0]) == ("passed", "passed")
+    assert any(name.startswith("server: ") for name in checks) == old.is_at_least("0.14")
+    if not old.is_at_least("0.14"):
+        assert checks["role"] == ("skipped", "no role is declared")
+        status, reason = checks["bucket"]
+        probe_prefix = f"s3://{old.bucket}/{warehouse_props['storage']['key_prefix']}/lakewright-validate-"
+        assert (status, reason.partition(probe_prefix)[0]) == (
+            "passed",
+            "a probe object was written, read and deleted at ",
+        )
+    assert list_keys(old, warehouse_props["storage"]["key_prefix"]) == []
+    project_header = {"x-project-id": warehouse_props["project_id"]}
+    assert old.http.get("/management/v1/warehouse", headers=project_header).json()["warehouses"] == []
 
 
-def test_name_and_place_are_checked_on_every_version(reports: Path, old: OldServer) -> None:
-    """Warehouses of other projects count. Inactive ones count from 0.14 on; before, no list has them."""
-    taken = old.warehouse(active=not old.since("0.14"))
-    there = Resource(WarehouseProvider())
-    there.up(**taken)
+def test_name_and_location_are_checked_on_every_version(reports: Path, old: OldServer) -> None:
+    """Warehouses of other projects count. Inactive warehouses count from 0.14 on; earlier lists omit them."""
+    taken = old.warehouse(active=not old.is_at_least("0.14"))
+    existing = Resource(WarehouseProvider())
+    existing.up(**taken)
     run_context.start(run_context.current().next())
     prefix = f"{taken['storage']['key_prefix']}/below"
     other = old.warehouse(storage=old.storage(key_prefix=prefix))
-    status, reason = validated(reports, other)["overlap"]
+    status, reason = run_preflight(reports, other)["overlap"]
     assert status == "failed"
-    assert f"warehouse `main` ({there.id}) of project {taken['project_id']}" in reason
-    assert ("inactive" in reason) == old.since("0.14")
-    status, reason = validated(reports, taken | {"storage": old.storage(), "name": "MAIN"}, refused=TAKEN)["name"]
+    assert f"warehouse `main` ({existing.id}) of project {taken['project_id']}" in reason
+    assert ("inactive" in reason) == old.is_at_least("0.14")
+    status, reason = run_preflight(reports, taken | {"storage": old.storage(), "name": "MAIN"}, invalid_inputs=TAKEN)[
+        "name"
+    ]
     assert status == "failed"
-    assert there.id in reason
+    assert existing.id in reason
 
 
 def test_preflight_reports_unlisted_inactive_warehouses(reports: Path, old: OldServer) -> None:
     taken = old.warehouse(active=False)
     Resource(WarehouseProvider()).up(**taken)
     run_context.start(run_context.current().next())
-    listed = TAKEN if old.since("0.14") else frozenset[str]()
-    status, reason = validated(reports, taken, refused=listed)["name"]
-    if old.since("0.14"):
+    expected_invalid = TAKEN if old.is_at_least("0.14") else frozenset[str]()
+    status, reason = run_preflight(reports, taken, invalid_inputs=expected_invalid)["name"]
+    if old.is_at_least("0.14"):
         assert status == "failed"
         return
     version = old.client().server().version_text
@@ -97,28 +102,28 @@ def test_preflight_reports_unlisted_inactive_warehouses(reports: Path, old: OldS
 
 
 @WITHOUT_A_DRY_RUN
-def test_refused_storage_fails_before_anything_is_made(reports: Path, old: OldServer) -> None:
+def test_refused_storage_fails_before_any_creation(reports: Path, old: OldServer) -> None:
     missing = old.warehouse(storage=old.storage(bucket="not-there"))
-    status, reason = validated(reports, missing)["bucket"]
+    status, reason = run_preflight(reports, missing)["bucket"]
     assert status == "failed"
     assert "cannot be written: NoSuchBucket" in reason
     wrong = old.warehouse()
     wrong["credential"] = wrong["credential"] | {"secret_access_key": "env:OTHER_KEY"}
-    status, reason = validated(reports, wrong)["bucket"]
+    status, reason = run_preflight(reports, wrong)["bucket"]
     assert status == "failed"
     assert "SignatureDoesNotMatch" in reason
 
 
 @WITHOUT_A_DRY_RUN
 def test_changed_storage_of_an_existing_warehouse_is_tested(reports: Path, old: OldServer) -> None:
-    declared = old.warehouse()
+    warehouse_props = old.warehouse()
     warehouse = Resource(WarehouseProvider())
-    warehouse.up(**declared)
+    warehouse.up(**warehouse_props)
     run_context.start(run_context.current().next())
-    wrong = declared | {"credential": declared["credential"] | {"secret_access_key": "env:OTHER_KEY"}}
-    found = validated(reports, wrong, olds=warehouse.inputs)
-    assert found["overlap"][0] == "passed"
-    assert found["bucket"][0] == "failed"
+    wrong = warehouse_props | {"credential": warehouse_props["credential"] | {"secret_access_key": "env:OTHER_KEY"}}
+    checks = run_preflight(reports, wrong, olds=warehouse.inputs)
+    assert checks["overlap"][0] == "passed"
+    assert checks["bucket"][0] == "failed"
 
 
 @WITHOUT_A_DRY_RUN
@@ -127,9 +132,9 @@ def test_checks_that_need_a_dry_run_are_skipped(reports: Path, old: OldServer, m
     Resource(ProjectProvider()).up(**project)
     monkeypatch.setenv("AZURE_KEY", "c2VjcmV0")
     azure: Props = {"type": "adls", "filesystem": "lake", "account_name": "account", "key_prefix": "main"}
-    at = {"server": old.server, "project_id": project["project_id"], "name": "main"}
+    warehouse_args = {"server": old.server, "project_id": project["project_id"], "name": "main"}
     key = {"type": "shared-access-key", "key": "env:AZURE_KEY"}
-    status, reason = validated(reports, at | {"storage": azure, "credential": key})["storage"]
+    status, reason = run_preflight(reports, warehouse_args | {"storage": azure, "credential": key})["storage"]
     assert (status, reason) == (
         "skipped",
         "only Lakekeeper 0.14 and newer can try storage of type `adls` in a dry run",
@@ -144,4 +149,4 @@ def test_prerelease_without_a_dry_run_is_checked_locally(
     monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
     Resource(BootstrapProvider()).up(server=prerelease.server, accept_terms_of_use=True)
     assert prerelease.client().server().has_dry_runs
-    assert validated(reports, prerelease.warehouse())["bucket"][0] == "passed"
+    assert run_preflight(reports, prerelease.warehouse())["bucket"][0] == "passed"

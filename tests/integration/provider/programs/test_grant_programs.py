@@ -1,4 +1,4 @@
-"""Grants in programs, on both engines: conflicting resources are refused before anything is made."""
+"""Grants in programs, on both engines: conflicting resources are refused before any creation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ match os.environ["CASE"]:
 
 
 CASES = {"known": ("Grants", "grants"), "unknown": ("Grants", "grants"), "members": ("RoleMembers", "members")}
-"""The resource that owns all grants, and its object, by what a first preview knows of the object."""
+"""The resource that owns all grants, and its object, by the target that a first preview knows."""
 
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
@@ -51,12 +51,12 @@ def test_preview_refuses_conflicting_grants(tmp_path: Path, engine: str) -> None
     (tmp_path / "state").mkdir()
     lakewright(tmp_path, "stack", "init").check_returncode()
 
-    for case, (owner, what) in CASES.items():
-        done = lakewright(tmp_path, "preview", "--engine", engine, case=case)
-        message = " ".join((done.stdout + done.stderr).split())
-        assert done.returncode != 0
+    for case, (owner, kind) in CASES.items():
+        completed = lakewright(tmp_path, "preview", "--engine", engine, case=case)
+        message = " ".join((completed.stdout + completed.stderr).split())
+        assert completed.returncode != 0
         assert (
-            f"{owner} `all-of-acme` owns all {what} there, and would take away what Grant `for-ann` gives. Declare it"
+            f"{owner} `all-of-acme` owns all {kind} there, and would take away what Grant `for-ann` gives. Declare it"
             " in `all-of-acme`, or give everything there by `Grant` alone"
         ) in message
         assert "lakewright/lakekeeper" not in message  # No traceback of the provider.
@@ -65,7 +65,7 @@ def test_preview_refuses_conflicting_grants(tmp_path: Path, engine: str) -> None
     assert beside.returncode == 0, beside.stdout + beside.stderr
 
 
-def lakewright(folder: Path, *words: str, case: str = "") -> subprocess.CompletedProcess[str]:
+def lakewright(folder: Path, *arguments: str, case: str = "") -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PULUMI_BACKEND_URL": f"file://{folder}/state",
@@ -74,4 +74,4 @@ def lakewright(folder: Path, *words: str, case: str = "") -> subprocess.Complete
         "PULUMI_SKIP_UPDATE_CHECK": "1",
         "CASE": case,
     }
-    return run_command([*words, "--stack", "test"], folder, environment)
+    return run_command([*arguments, "--stack", "test"], folder, environment)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, format_messages
 from tests.integration.provider.resource import Props
 
 PROGRAM = """
@@ -18,28 +18,28 @@ from lakewright.lakekeeper import (
     Bootstrap, DeletionGuard, ExternalId, Namespace, Project, Warehouse, get_server_info, get_warehouse_output
 )
 
-declared = json.loads(os.environ["DECLARED"])
-server = declared["server"]
+declaration = json.loads(os.environ["DECLARED"])
+server = declaration["server"]
 bootstrap = Bootstrap("server", server=server, accept_terms_of_use=True)
 external = ExternalId("external-id")
 within = pulumi.ResourceOptions(depends_on=[bootstrap])
 project = Project(
     "tenant",
     server=server,
-    project_id=declared["project_id"],
+    project_id=declaration["project_id"],
     name="tenant",
-    adopt=declared.get("adopt", False),
+    adopt=declaration.get("adopt", False),
     opts=within,
 )
-deletion = declared["deletion"]
+deletion = declaration["deletion"]
 warehouse = Warehouse(
     "main",
     server=server,
     project_id=project.project_id,
-    name=declared["name"],
-    storage=declared["storage"],
-    credential={**declared["credential"], "external_id": external.value},
-    delete_profile={"type": "soft", "expiration_seconds": declared["expiration"]},
+    name=declaration["name"],
+    storage=declaration["storage"],
+    credential={**declaration["credential"], "external_id": external.value},
+    delete_profile={"type": "soft", "expiration_seconds": declaration["expiration"]},
     deletion=deletion,
 )
 sales = Namespace("sales", server=server, warehouse_id=warehouse.warehouse_id, name="sales", deletion=deletion)
@@ -53,8 +53,8 @@ DeletionGuard(
 pulumi.export("warehouse_id", warehouse.warehouse_id)
 pulumi.export("external_id", external.value)
 pulumi.export("authorizer", get_server_info(server=server).authz_backend)
-found = get_warehouse_output(server=server, warehouse_id=warehouse.warehouse_id)
-pulumi.export("place", found.storage["bucket"])
+live_warehouse = get_warehouse_output(server=server, warehouse_id=warehouse.warehouse_id)
+pulumi.export("bucket", live_warehouse.storage["bucket"])
 """
 
 
@@ -62,21 +62,21 @@ pulumi.export("place", found.storage["bucket"])
 def stack(  # noqa: PLR0917 - fixtures
     request: Any, tmp_path: Path, server: Props, storage: Props, keys: Props, unique: str
 ) -> ProgramStack:
-    declared = {"server": server, "project_id": unique, "name": "main", "storage": storage, "credential": keys}
-    return ProgramStack(tmp_path, request.param, PROGRAM, {**declared, "deletion": "protect", "expiration": 3600})
+    declaration = {"server": server, "project_id": unique, "name": "main", "storage": storage, "credential": keys}
+    return ProgramStack(tmp_path, request.param, PROGRAM, {**declaration, "deletion": "protect", "expiration": 3600})
 
 
 def test_stack_from_first_up_to_purge(
     stack: ProgramStack, sandbox: Sandbox, http: httpx.Client, make_table: Any, objects: Any
 ) -> None:
-    made = stack.run("up")
-    assert made["changes"] == {"create": 7}
-    assert made["outputs"]["authorizer"] == "allow-all"
-    assert made["outputs"]["place"] == stack.declared["storage"]["bucket"]
+    result = stack.run("up")
+    assert result["changes"] == {"create": 7}
+    assert result["outputs"]["authorizer"] == "allow-all"
+    assert result["outputs"]["bucket"] == stack.declaration["storage"]["bucket"]
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
-    warehouse_id = made["outputs"]["warehouse_id"]
+    warehouse_id = result["outputs"]["warehouse_id"]
 
-    # A refresh finds what another user changed, and `up` restores it.
+    # A refresh finds another user's changes, and `up` restores them.
     soft = {"delete-profile": {"type": "soft", "expiration-seconds": 60}}
     http.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
     http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
@@ -85,7 +85,7 @@ def test_stack_from_first_up_to_purge(
     stack.run("up", "--refresh")
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
-    # It also does where the warehouse was deactivated, which hides its contents until it is active again.
+    # It also does this for a deactivated warehouse, whose contents are hidden until the warehouse is active.
     http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
     http.post(f"/management/v1/warehouse/{warehouse_id}/deactivate").raise_for_status()
     hidden = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
@@ -99,14 +99,14 @@ def test_stack_from_first_up_to_purge(
 
     # With a table in it, nothing is destroyed or replaced, and the reason is one sentence.
     make_table(warehouse_id, "sales", "orders")
-    refused = messages_of(stack.run("destroy", exits=FAILED))
+    refused = format_messages(stack.run("destroy", exits=FAILED))
     assert "HoldsTablesError: nothing was destroyed" in refused
     assert "1 table: sales.orders" in refused
     assert "Traceback" not in refused
-    moved = stack.run("preview", storage=stack.declared["storage"] | {"key_prefix": "moved"}, exits=FAILED)
-    assert "HoldsTablesError: warehouse `main`" in messages_of(moved)
+    moved = stack.run("preview", storage=stack.declaration["storage"] | {"key_prefix": "moved"}, exits=FAILED)
+    assert "HoldsTablesError: warehouse `main`" in format_messages(moved)
 
-    stack.declared["deletion"] = "purge"
+    stack.declaration["deletion"] = "purge"
     assert stack.run("preview")["changes"] == {"same": 4, "update": 3}
     stack.run("up")
     stack.run("destroy")
@@ -126,13 +126,13 @@ def test_preview_reports_the_changes_of_adoption(stack: ProgramStack, project_id
 
 def test_all_mistakes_are_reported_with_their_properties(stack: ProgramStack) -> None:
     bad = {"bucket": "B", "region": "us-east-1", "nonsense": 1}
-    text = messages_of(stack.run("preview", storage=bad, deletion="never", exits=FAILED))
+    text = format_messages(stack.run("preview", storage=bad, deletion="never", exits=FAILED))
     for expected in ("storage.bucket", "storage.nonsense", "deletion", "is not a property here"):
         assert expected in text
     assert "lakewright/lakekeeper" not in text  # No traceback of the provider.
 
 
 def test_unreachable_server_is_one_sentence(stack: ProgramStack) -> None:
-    text = messages_of(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
+    text = format_messages(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
     assert "UnreachableError: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
     assert "lakewright/lakekeeper" not in text

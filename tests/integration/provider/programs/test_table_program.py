@@ -1,4 +1,4 @@
-"""A table in a separate program, on both engines: drift that `up` does not undo is shown, and refused by `up`."""
+"""A table in a separate program, on both engines: previews show drift that `up` does not undo, and `up` refuses it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, messages_of
+from tests.integration.provider.programs.program_stack import FAILED, ProgramStack, format_messages
 from tests.integration.provider.resource import Props, Resource
 
 PROGRAM = """
 import json, os
 from lakewright.lakekeeper import Table
 
-declared = json.loads(os.environ["DECLARED"])
-Table("orders", namespace="sales", name="orders", **declared)
+declaration = json.loads(os.environ["DECLARED"])
+Table("orders", namespace="sales", name="orders", **declaration)
 """
 COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "note", "type": "string"}]
 
@@ -44,13 +44,13 @@ def test_preview_refuses_a_column_that_a_job_added(
     (step,) = (item for item in drift["steps"] if item["name"] == "orders")
     assert step["op"] == "refresh"
     for verb in (["preview", "--refresh"], ["up", "--refresh"]):
-        refused = messages_of(stack.run(*verb, exits=FAILED))
+        refused = format_messages(stack.run(*verb, exits=FAILED))
         assert "table `sales.orders`" in refused
         assert "`extra` is in the table and not declared" in refused
         assert "lakewright/lakekeeper" not in refused  # No traceback of the provider.
     stack.run("refresh", "--yes")
-    assert "`extra` is in the table and not declared" in messages_of(stack.run("preview", exits=FAILED))
+    assert "`extra` is in the table and not declared" in format_messages(stack.run("preview", exits=FAILED))
 
     narrowed = [{"name": "id", "type": "int", "required": True}, *COLUMNS[1:]]
-    unsafe = messages_of(stack.run("preview", columns=narrowed, exits=FAILED))
+    unsafe = format_messages(stack.run("preview", columns=narrowed, exits=FAILED))
     assert "`id`: long -> int would narrow it" in unsafe

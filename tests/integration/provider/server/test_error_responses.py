@@ -1,4 +1,4 @@
-"""The server's error responses and what each means: missing, refused, taken, blocked, to be retried."""
+"""The server's error responses and the meaning of each: missing, refused, taken, blocked, to be retried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = "/management/v1/warehouse"
 
 @pytest.fixture(autouse=True)
 def _no_delays(light_endpoint: str, use_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry at once, and do not wait for what does not come."""
+    """Retry at once, and wait for a purge only briefly."""
     use_client({"endpoint": light_endpoint})
     monkeypatch.setenv("LAKEWRIGHT_PURGE_WAIT", "0.1")
 
@@ -31,12 +31,12 @@ def warehouse(light_warehouse: Resource) -> Resource:
 
 
 @pytest.fixture
-def declared(light_declared: Props) -> Props:
-    return light_declared
+def warehouse_props(light_warehouse_props: Props) -> Props:
+    return light_warehouse_props
 
 
-def stored(declared: Props, **changes: Any) -> Props:
-    return declared | {"storage": declared["storage"] | changes}
+def change_storage(warehouse_props: Props, **changes: Any) -> Props:
+    return warehouse_props | {"storage": warehouse_props["storage"] | changes}
 
 
 def test_deleting_a_missing_warehouse_is_no_error(warehouse: Resource, light: httpx.Client) -> None:
@@ -73,7 +73,7 @@ def test_warehouse_with_a_namespace_is_not_deleted(warehouse: Resource, light: h
         warehouse.destroy()
 
 
-READ_OF = {
+READ_PATHS = {
     "project": ("/management/v1/project", "ProjectActionForbidden"),
     "warehouse": (f"{ROOT}*", "WarehouseActionForbidden"),
     "namespace": ("/catalog/v1/*/namespaces*", "NamespaceActionForbidden"),
@@ -81,9 +81,9 @@ READ_OF = {
 
 
 @pytest.fixture
-def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
+def create_resource(warehouse_props: Props, warehouse: Resource) -> Callable[[str], Resource]:
     def make_resource(kind: str) -> Resource:
-        server, project_id = declared["server"], declared["project_id"]
+        server, project_id = warehouse_props["server"], warehouse_props["project_id"]
         if kind == "project":
             project = Resource(ProjectProvider())
             project.up(server=server, project_id=project_id, name=project_id, adopt=True)
@@ -98,16 +98,16 @@ def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
 
 
 @pytest.mark.parametrize("kind", ["warehouse", "namespace"])
-def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client, kind: str) -> None:
-    resource = read(kind)
-    path, forbidden = READ_OF[kind]
+def test_denied_action_is_an_error_that_names_it(create_resource: Any, light: httpx.Client, kind: str) -> None:
+    resource = create_resource(kind)
+    path, forbidden = READ_PATHS[kind]
     refuse(light, "GET", path, 403, forbidden)
     with pytest.raises(errors.ForbiddenError, match=f"responded with 403 {forbidden}"):
         resource.refresh()
 
 
 @pytest.mark.parametrize(
-    ("kind", "gone"),
+    ("kind", "error_type"),
     [
         ("project", "ProjectNotFound"),
         ("warehouse", "NoSuchWarehouseException"),
@@ -115,11 +115,13 @@ def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client,
         ("namespace", "NoSuchNamespaceException"),
     ],
 )
-def test_each_not_found_type_means_gone(read: Any, light: httpx.Client, kind: str, gone: str) -> None:
-    resource = read(kind)
-    path = READ_OF[kind][0]
+def test_each_not_found_type_means_deleted(
+    create_resource: Any, light: httpx.Client, kind: str, error_type: str
+) -> None:
+    resource = create_resource(kind)
+    path = READ_PATHS[kind][0]
     rules = [
-        {"method": "GET", "path": item, "action": "answer", "status": 404, "type": gone, "count": None}
+        {"method": "GET", "path": item, "action": "answer", "status": 404, "type": error_type, "count": None}
         for item in (path, "/management/v1/project-list", f"{ROOT}*")
     ]
     light.put("/sandbox/v1/faults", json=rules).raise_for_status()
@@ -127,11 +129,11 @@ def test_each_not_found_type_means_gone(read: Any, light: httpx.Client, kind: st
 
 
 @pytest.mark.parametrize("kind", ["project", "warehouse", "namespace"])
-def test_404_of_another_server_is_an_error(read: Any, light: httpx.Client, kind: str) -> None:
-    resource = read(kind)
+def test_404_of_another_server_is_an_error(create_resource: Any, light: httpx.Client, kind: str) -> None:
+    resource = create_resource(kind)
     rules = [
         {"method": "GET", "path": path, "action": "answer", "status": 404, "body": "text", "count": None}
-        for path in (READ_OF[kind][0], "/management/v1/project-list")
+        for path in (READ_PATHS[kind][0], "/management/v1/project-list")
     ]
     light.put("/sandbox/v1/faults", json=rules).raise_for_status()
     with pytest.raises(errors.NoSuchPathError):
@@ -140,63 +142,65 @@ def test_404_of_another_server_is_an_error(read: Any, light: httpx.Client, kind:
 
 @pytest.mark.parametrize("taken", ["WarehouseAlreadyExists", "WarehouseNameAlreadyExists"])
 def test_both_types_of_a_taken_name_are_looked_up(
-    warehouse: Resource, declared: Props, light: httpx.Client, taken: str
+    warehouse: Resource, warehouse_props: Props, light: httpx.Client, taken: str
 ) -> None:
     refuse(light, "POST", ROOT, 409, taken)
-    again = Resource(WarehouseProvider())
-    again.up(**declared, adopt=True)
-    assert again.id == warehouse.id
-    assert ", at s3://" in Resource(WarehouseProvider()).refusal(**stored(declared, key_prefix="elsewhere"))
+    adopted = Resource(WarehouseProvider())
+    adopted.up(**warehouse_props, adopt=True)
+    assert adopted.id == warehouse.id
+    assert ", at s3://" in Resource(WarehouseProvider()).refusal(
+        **change_storage(warehouse_props, key_prefix="elsewhere")
+    )
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_lost_response_to_a_create_needs_no_adopt(declared: Props, light: httpx.Client, status: int) -> None:
+def test_lost_response_to_a_create_needs_no_adopt(warehouse_props: Props, light: httpx.Client, status: int) -> None:
     rule = {"method": "POST", "path": ROOT, "action": "answer", "status": status, "body": "text", "when": "after"}
     light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
     warehouse = Resource(WarehouseProvider())
-    assert warehouse.up(**declared) == "create"
+    assert warehouse.up(**warehouse_props) == "create"
     assert warehouse.refresh() == "same"
 
 
-def test_repeatedly_refused_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
+def test_repeatedly_refused_create_needs_adopt(warehouse_props: Props, light: httpx.Client) -> None:
     rule = {"path": f"{ROOT}*", "action": "answer", "status": 429, "body": "text", "when": "after", "count": None}
-    Resource(WarehouseProvider()).preview(**declared)
+    Resource(WarehouseProvider()).preview(**warehouse_props)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
     with pytest.raises(errors.RefusedError, match="the next `up` needs `adopt`"):
-        Resource(WarehouseProvider()).up(**declared)
+        Resource(WarehouseProvider()).up(**warehouse_props)
 
 
-def test_retry_after_a_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+def test_retry_after_a_refusal_is_no_proof(warehouse: Resource, warehouse_props: Props, light: httpx.Client) -> None:
     """The server applied nothing of the first request, so the object that stops the second is another stack's."""
     rule = {"method": "POST", "path": ROOT, "action": "answer", "status": 409, "type": "ConcurrentUpdateError"}
     light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
-    assert "this stack did not make it" in Resource(WarehouseProvider()).refusal(**declared)
+    assert "this stack did not make it" in Resource(WarehouseProvider()).refusal(**warehouse_props)
 
 
-def test_unfinished_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
-    protected = declared | {"protected": True}
+def test_unfinished_create_needs_adopt(warehouse_props: Props, light: httpx.Client) -> None:
+    protected = warehouse_props | {"protected": True}
     refuse(light, "POST", f"{ROOT}/*/protection", 403, "WarehouseActionForbidden")
     with pytest.raises(errors.ForbiddenError, match=r"exists now, unfinished: the next `up` needs `adopt`"):
         Resource(WarehouseProvider()).up(**protected)
     light.delete("/sandbox/v1/faults").raise_for_status()
     assert "`adopt=True`" in Resource(WarehouseProvider()).refusal(**protected)
-    again = Resource(WarehouseProvider())
-    assert again.up(**protected, adopt=True) == "create"
-    assert again.refresh() == "same"
+    adopted = Resource(WarehouseProvider())
+    assert adopted.up(**protected, adopt=True) == "create"
+    assert adopted.refresh() == "same"
 
 
-def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, light: httpx.Client) -> None:
+def test_lost_lookup_after_a_lost_response_names_the_solution(warehouse_props: Props, light: httpx.Client) -> None:
     rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
-    Resource(WarehouseProvider()).preview(**declared)
+    Resource(WarehouseProvider()).preview(**warehouse_props)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
     with pytest.raises(errors.UnconfirmedError, match=r"could not be looked up either: .* the next `up` needs `adopt`"):
-        Resource(WarehouseProvider()).up(**declared)
+        Resource(WarehouseProvider()).up(**warehouse_props)
     light.delete("/sandbox/v1/faults").raise_for_status()
-    assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"
+    assert Resource(WarehouseProvider()).up(**warehouse_props, adopt=True) == "create"
 
 
-def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, declared: Props) -> None:
-    within = stored(declared, key_prefix="main/within") | {"name": "within"}
+def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, warehouse_props: Props) -> None:
+    within = change_storage(warehouse_props, key_prefix="main/within") | {"name": "within"}
     with pytest.raises(
         errors.AlreadyExistsError, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
     ):
@@ -204,11 +208,11 @@ def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, declare
 
 
 def test_refused_immutable_field_repeats_the_servers_message(
-    warehouse: Resource, declared: Props, light: httpx.Client
+    warehouse: Resource, warehouse_props: Props, light: httpx.Client
 ) -> None:
     refuse(light, "POST", f"{ROOT}/*/storage", 400, "UpdateError")
     with pytest.raises(errors.RefusedError, match="400 UpdateError"):
-        warehouse.up(**stored(declared, sts_token_validity_seconds=900))
+        warehouse.up(**change_storage(warehouse_props, sts_token_validity_seconds=900))
 
 
 @pytest.mark.parametrize(
@@ -224,12 +228,12 @@ def test_refused_immutable_field_repeats_the_servers_message(
     ],
 )
 def test_temporary_errors_are_retried(
-    warehouse: Resource, declared: Props, light: httpx.Client, status: int, kind: str
+    warehouse: Resource, warehouse_props: Props, light: httpx.Client, status: int, kind: str
 ) -> None:
     path = f"{ROOT}/*/protection"
     rule = {"method": "POST", "path": path, "action": "answer", "status": status, "type": kind, "count": 2}
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
-    assert warehouse.up(**declared | {"protected": True}) == "update"
+    assert warehouse.up(**warehouse_props | {"protected": True}) == "update"
     assert light.get(f"{ROOT}/{warehouse.id}").json()["protected"] is True
 
 
@@ -251,14 +255,14 @@ def test_each_type_of_401_names_what_to_check(warehouse: Resource, light: httpx.
     ],
 )
 def test_reasons_against_dropping_a_namespace(
-    read: Any, light: httpx.Client, kind: str, error: type[Exception]
+    create_resource: Any, light: httpx.Client, kind: str, error: type[Exception]
 ) -> None:
-    namespace = read("namespace")
+    namespace = create_resource("namespace")
     refuse(light, "DELETE", "/catalog/v1/*/namespaces/*", 409, kind)
     with pytest.raises(error, match=kind):
         namespace.destroy()
 
 
-def test_project_with_a_warehouse_is_not_deleted(read: Any) -> None:
+def test_project_with_a_warehouse_is_not_deleted(create_resource: Any) -> None:
     with pytest.raises(errors.NotEmptyError, match="ProjectNotEmpty"):
-        read("project").destroy()
+        create_resource("project").destroy()

@@ -46,8 +46,8 @@ def test_project_is_renamed_in_place(project: Resource, project_props: Props, ht
     assert project.id == project_props["project_id"]
     assert project.up(**project_props) == "same"
     assert project.up(**project_props | {"name": "other"}) == "update"
-    found = http.get("/management/v1/project", headers={"x-project-id": project.id}).json()
-    assert found == {"project-id": project.id, "project-name": "other"}
+    response = http.get("/management/v1/project", headers={"x-project-id": project.id}).json()
+    assert response == {"project-id": project.id, "project-name": "other"}
 
 
 def test_drift_of_a_projects_name_is_restored(project: Resource, project_props: Props, http: httpx.Client) -> None:
@@ -80,22 +80,24 @@ def test_existing_project_needs_adopt(project: Resource, project_props: Props) -
     assert adopted.refresh() == "same"
 
 
-def test_killed_create_of_project_is_adopted(project: Resource, project_props: Props, interrupted: Any) -> None:
-    interrupted("Project", project_props)
+def test_killed_create_of_project_is_adopted(
+    project: Resource, project_props: Props, report_interrupted_create: Any
+) -> None:
+    report_interrupted_create("Project", project_props)
     assert Resource(ProjectProvider()).up(**project_props) == "create"
     with pytest.raises(NotOwnedError, match=r"named `tenant`; declared is `mine`.*adopt=True"):
         Resource(ProjectProvider()).up(**project_props | {"name": "mine"})
 
 
-def test_project_with_contents_is_not_deleted(warehouse: Resource, declared: Props) -> None:
+def test_project_with_contents_is_not_deleted(warehouse: Resource, warehouse_props: Props) -> None:
     project = Resource(ProjectProvider())
-    project_id = declared["project_id"]
-    project.up(server=declared["server"], project_id=project_id, name=project_id, adopt=True)
+    project_id = warehouse_props["project_id"]
+    project.up(server=warehouse_props["server"], project_id=project_id, name=project_id, adopt=True)
     with pytest.raises(NotEmptyError, match="ProjectNotEmpty"):
         project.destroy()
 
 
-def test_retained_project_stays_and_a_missing_one_is_fine(
+def test_retained_project_is_kept_and_may_be_missing(
     project: Resource, project_props: Props, http: httpx.Client
 ) -> None:
     project.up(**project_props | {"deletion": "retain"})

@@ -1,4 +1,4 @@
-"""A refusal by the server is one sentence to the user, also where the provider looked further before it gave up."""
+"""A refusal by the server is one sentence to the user, also if the provider made further lookups before it failed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_forbidden_identity_gets_one_sentence(
     refused = operate(tmp_path, "destroy")
 
     assert refused.exit == 1
-    first, *rest = refused.messages
+    first, *later_messages = refused.messages
     assert first.startswith("error: ForbiddenError: ")
     assert "403 ProjectActionForbidden" in first
     assert "\n" not in first
-    assert rest == ["error: update failed"]
+    assert later_messages == ["error: update failed"]

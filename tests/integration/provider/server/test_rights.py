@@ -26,14 +26,14 @@ def project(guarded_project: Props) -> Resource:
 
 
 @pytest.fixture
-def declared(guarded_project: Props, light_declared: Props) -> Props:
-    return light_declared | guarded_project
+def warehouse_props(guarded_project: Props, light_warehouse_props: Props) -> Props:
+    return light_warehouse_props | guarded_project
 
 
 @pytest.fixture
-def warehouse(declared: Props) -> Resource:
+def warehouse(warehouse_props: Props) -> Resource:
     resource = Resource(WarehouseProvider())
-    resource.up(**declared)
+    resource.up(**warehouse_props)
     return resource
 
 
@@ -42,7 +42,7 @@ def give(guarded: httpx.Client, path: str, user: str, relation: str) -> None:
     guarded.post(f"{PERMISSIONS}/{path}/assignments", json=body).raise_for_status()
 
 
-def as_stranger(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
+def use_stranger_token(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
     """Use the token of a user without rights for the stack from here on."""
     name = f"STRANGER_{unique}"  # A variable of this test only: a client keeps its token.
     monkeypatch.setenv(name, f"stranger-{unique}")
@@ -51,7 +51,7 @@ def as_stranger(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
     resource.outs, resource.inputs = resource.outs | {"server": server}, resource.inputs | {"server": server}
 
 
-def test_project_403_means_gone_to_who_sees_every_project(
+def test_project_403_means_deleted_to_an_operator(
     project: Resource, guarded: httpx.Client, guarded_project: Props
 ) -> None:
     headers = {"x-project-id": project.id}
@@ -66,10 +66,10 @@ def test_deleting_a_missing_project_is_no_error(project: Resource, guarded: http
     project.destroy()
 
 
-def test_project_403_is_an_error_to_everybody_else(
+def test_project_403_is_an_error_to_other_users(
     project: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
-    as_stranger(project, monkeypatch, unique)
+    use_stranger_token(project, monkeypatch, unique)
     with pytest.raises(ForbiddenError, match="403 ProjectActionForbidden"):
         project.refresh()
     with pytest.raises(ForbiddenError, match="403 ProjectActionForbidden"):
@@ -80,14 +80,14 @@ def test_warehouse_that_is_readable_but_not_listed_exists(
     warehouse: Resource, guarded: httpx.Client, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
     """The user may not list the project."""
-    as_stranger(warehouse, monkeypatch, unique)
+    use_stranger_token(warehouse, monkeypatch, unique)
     give(guarded, f"warehouse/{warehouse.id}", f"stranger-{unique}", "describe")
     assert warehouse.refresh() == "same"
 
 
-def test_managed_access_of_a_warehouse(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
+def test_managed_access_of_a_warehouse(warehouse: Resource, warehouse_props: Props, guarded: httpx.Client) -> None:
     path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
-    managed = declared | {"managed_access": True}
+    managed = warehouse_props | {"managed_access": True}
     assert warehouse.up(**managed) == "update"
     assert guarded.get(path).json() == {"managed-access": True}
     assert (warehouse.refresh(), warehouse.up(**managed)) == ("same", "same")
@@ -98,36 +98,38 @@ def test_managed_access_of_a_warehouse(warehouse: Resource, declared: Props, gua
 
 
 def test_managed_access_of_a_namespace(warehouse: Resource, guarded: httpx.Client) -> None:
-    """Inherited managed access is not the namespace's own and shows as False there."""
-    place: Props = {"server": warehouse.inputs["server"], "warehouse_id": warehouse.id}
+    """Inherited managed access is no property of the namespace, which has False."""
+    namespace_args: Props = {"server": warehouse.inputs["server"], "warehouse_id": warehouse.id}
     outer, inner = Resource(NamespaceProvider()), Resource(NamespaceProvider())
-    outer.up(**place, name="a", managed_access=True)
-    inner.up(**place, name="a.b", managed_access=False)
+    outer.up(**namespace_args, name="a", managed_access=True)
+    inner.up(**namespace_args, name="a.b", managed_access=False)
     path = f"{PERMISSIONS}/namespace/{inner.outs['namespace_id']}"
     assert guarded.get(path).json() == {"managed-access": False, "managed-access-inherited": True}
     assert (outer.refresh(), inner.refresh()) == ("same", "same")
     guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
     assert inner.refresh() == "update"
-    assert inner.up(**place, name="a.b", managed_access=False) == "update"
+    assert inner.up(**namespace_args, name="a.b", managed_access=False) == "update"
     assert guarded.get(path).json()["managed-access"] is False
 
 
-def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
+def test_undeclared_managed_access_costs_no_call(
+    warehouse: Resource, warehouse_props: Props, guarded: httpx.Client
+) -> None:
     path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
     guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
     guarded.delete("/sandbox/v1/calls")
     assert warehouse.refresh() == "same"
     assert not [call for call in guarded.get("/sandbox/v1/calls").json()["calls"] if PERMISSIONS in call["path"]]
-    assert warehouse.up(**declared) == "same"
+    assert warehouse.up(**warehouse_props) == "same"
 
 
 @pytest.mark.parametrize("managed", [True, False])
 def test_managed_access_needs_an_authorizer_with_permissions(
-    light_declared: Props, light: httpx.Client, *, managed: bool
+    light_warehouse_props: Props, light: httpx.Client, *, managed: bool
 ) -> None:
     with pytest.raises(UnsupportedServerError, match="`managed_access` needs a server that authorizes by OpenFGA"):
-        Resource(WarehouseProvider()).up(**light_declared, managed_access=managed)
-    headers = {"x-project-id": light_declared["project_id"]}
+        Resource(WarehouseProvider()).up(**light_warehouse_props, managed_access=managed)
+    headers = {"x-project-id": light_warehouse_props["project_id"]}
     assert light.get("/management/v1/warehouse", headers=headers).json()["warehouses"] == []
 
 
@@ -138,7 +140,7 @@ def test_missing_right_to_mark_a_project_is_named_first(
     record = Resource(TenantRecordProvider())
     tenant = guarded_project | {"tenant": unique, "warehouses": {}, "buckets": {}}
     run_as_stack("lakewright", "acme", lambda: record.up(**tenant))
-    as_stranger(record, monkeypatch, unique)
+    use_stranger_token(record, monkeypatch, unique)
     deployer = tenant | {"server": record.inputs["server"]}
     for relation in ("describe", "create", "modify"):
         give(guarded, f"project/{unique}", f"stranger-{unique}", relation)

@@ -22,7 +22,7 @@ from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[str]:
+def other_endpoint(tmp_path: Path) -> Iterator[str]:
     """Another server, bootstrapped and empty."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'other.db'}", skip_storage_validation=True)
     with serve(create_app(settings)) as endpoint:
@@ -30,98 +30,100 @@ def other(tmp_path: Path) -> Iterator[str]:
         yield endpoint
 
 
-def server_id(endpoint: str) -> str:
+def read_server_id(endpoint: str) -> str:
     return httpx.get(f"{endpoint}/management/v1/info").json()["server-id"]
 
 
 @pytest.fixture
-def declared(light: httpx.Client, unique: str) -> Props:
+def project_props(light: httpx.Client, unique: str) -> Props:
     return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique, "name": unique}
 
 
 @pytest.fixture
-def project(declared: Props) -> Resource:
+def project(project_props: Props) -> Resource:
     project = Resource(ProjectProvider())
-    project.up(**declared)
+    project.up(**project_props)
     return project
 
 
-def moved_to(resource: Resource, endpoint: str) -> None:
-    """Make the endpoint's name lead to another server: the state's endpoint stays, the server changes."""
+def move_resource(resource: Resource, endpoint: str) -> None:
+    """Make the endpoint's name lead to another server: the state keeps its endpoint, and the server changes."""
     resource.outs["server"] = resource.inputs["server"] = {"endpoint": endpoint}
 
 
-def test_every_resource_records_the_server(project: Resource, declared: Props, light_endpoint: str) -> None:
-    assert project.outs["server_id"] == server_id(light_endpoint)
+def test_every_resource_records_the_server(project: Resource, project_props: Props, light_endpoint: str) -> None:
+    assert project.outs["server_id"] == read_server_id(light_endpoint)
     assert project.refresh() == "same"
-    assert project.outs["server_id"] == server_id(light_endpoint)
+    assert project.outs["server_id"] == read_server_id(light_endpoint)
 
 
-def test_moved_server_is_refused(project: Resource, declared: Props, other: str) -> None:
-    there = declared | {"server": {"endpoint": other}}
+def test_moved_server_is_refused(project: Resource, project_props: Props, other_endpoint: str) -> None:
+    moved_props = project_props | {"server": {"endpoint": other_endpoint}}
     with pytest.raises(MovedServerError, match="expected the Lakekeeper with server id"):
-        project.preview(**there)
-    moved_to(project, other)
+        project.preview(**moved_props)
+    move_resource(project, other_endpoint)
     with pytest.raises(MovedServerError):
         project.refresh()
     with pytest.raises(MovedServerError):
-        project.up(**there | {"name": "renamed"})
+        project.up(**moved_props | {"name": "renamed"})
     with pytest.raises(MovedServerError, match="Nothing was changed"):
         project.destroy()
 
 
-def test_guard_refuses_on_a_moved_server(declared: Props, other: str) -> None:
+def test_guard_refuses_on_a_moved_server(project_props: Props, other_endpoint: str) -> None:
     guard = Resource(DeletionGuardProvider())
-    guard.up(server=declared["server"], warehouses={"main": "some-id"}, deletion="protect")
-    moved_to(guard, other)
+    guard.up(server=project_props["server"], warehouses={"main": "some-id"}, deletion="protect")
+    move_resource(guard, other_endpoint)
     with pytest.raises(MovedServerError):
         guard.destroy()
 
 
-def test_old_state_is_loaded_and_recorded_by_up(project: Resource, declared: Props, light_endpoint: str) -> None:
+def test_old_state_is_loaded_and_recorded_by_up(project: Resource, project_props: Props, light_endpoint: str) -> None:
     del project.outs[server_identity.RECORDED]
-    assert project.preview(**declared) == "update"
-    assert project.up(**declared) == "update"
-    assert project.outs["server_id"] == server_id(light_endpoint)
-    assert project.up(**declared) == "same"
+    assert project.preview(**project_props) == "update"
+    assert project.up(**project_props) == "update"
+    assert project.outs["server_id"] == read_server_id(light_endpoint)
+    assert project.up(**project_props) == "same"
 
 
-def test_old_state_is_not_recorded_on_another_server(project: Resource, declared: Props, other: str) -> None:
+def test_old_state_is_not_recorded_on_another_server(
+    project: Resource, project_props: Props, other_endpoint: str
+) -> None:
     del project.outs[server_identity.RECORDED]
     with pytest.raises(MovedServerError, match="the state does not record which server"):
-        project.up(**declared | {"server": {"endpoint": other}})
+        project.up(**project_props | {"server": {"endpoint": other_endpoint}})
 
 
-def test_old_state_is_not_emptied_on_another_server(project: Resource, other: str) -> None:
+def test_old_state_is_not_emptied_on_another_server(project: Resource, other_endpoint: str) -> None:
     del project.outs[server_identity.RECORDED]
-    moved_to(project, other)
+    move_resource(project, other_endpoint)
     with pytest.raises(MovedServerError, match="Check that `endpoint`"):
         project.refresh()
     with pytest.raises(MovedServerError, match="Check that `endpoint`"):
         project.destroy()
 
 
-def test_old_guard_refuses_on_another_server(declared: Props, other: str) -> None:
+def test_old_guard_refuses_on_another_server(project_props: Props, other_endpoint: str) -> None:
     guard = Resource(DeletionGuardProvider())
-    guard.up(server=declared["server"], warehouses={"main": str(uuid.uuid4())}, deletion="protect")
+    guard.up(server=project_props["server"], warehouses={"main": str(uuid.uuid4())}, deletion="protect")
     del guard.outs[server_identity.RECORDED]
-    moved_to(guard, other)
+    move_resource(guard, other_endpoint)
     for step in (guard.refresh, guard.destroy):
         with pytest.raises(MovedServerError, match="warehouse `main`"):
             step()
 
 
 def test_old_state_is_confirmed_by_the_servers_id(
-    project: Resource, declared: Props, light: httpx.Client, light_endpoint: str, monkeypatch: pytest.MonkeyPatch
+    project: Resource, project_props: Props, light: httpx.Client, light_endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The object was deleted outside the stack on the right server."""
     del project.outs[server_identity.RECORDED]
     light.delete(f"/management/v1/project/{project.id}").raise_for_status()
     with pytest.raises(MovedServerError, match=settings.ACCEPTED_SERVER_ID):
         project.refresh()
-    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(light_endpoint))
+    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, read_server_id(light_endpoint))
     with pytest.raises(DeletedOutsideStackError, match="up --refresh"):
-        project.up(**declared)
+        project.up(**project_props)
     assert project.refresh() == "delete"
 
 
@@ -131,14 +133,14 @@ def test_recorded_server_proves_a_deletion(project: Resource, light: httpx.Clien
 
 
 def test_migrated_server_is_accepted_by_its_id(
-    project: Resource, declared: Props, other: str, monkeypatch: pytest.MonkeyPatch, unique: str
+    project: Resource, project_props: Props, other_endpoint: str, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
     body = {"project-id": unique, "project-name": unique}
-    httpx.post(f"{other}/management/v1/project", json=body).raise_for_status()
-    there: dict[str, Any] = declared | {"server": {"endpoint": other}}
-    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(other))
-    assert project.up(**there) == "update"
+    httpx.post(f"{other_endpoint}/management/v1/project", json=body).raise_for_status()
+    moved_props: dict[str, Any] = project_props | {"server": {"endpoint": other_endpoint}}
+    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, read_server_id(other_endpoint))
+    assert project.up(**moved_props) == "update"
     monkeypatch.delenv(settings.ACCEPTED_SERVER_ID)
-    assert project.outs["server_id"] == server_id(other)
+    assert project.outs["server_id"] == read_server_id(other_endpoint)
     assert project.refresh() == "same"
-    assert project.up(**there) == "same"
+    assert project.up(**moved_props) == "same"

@@ -1,4 +1,4 @@
-"""Tables: made, evolved while they hold data, drifted and restored, dropped only with `purge`."""
+"""Tables: creation, evolution while they hold data, drift and its repair, drops only with `purge`."""
 
 from __future__ import annotations
 
@@ -89,20 +89,20 @@ def metadata(http: httpx.Client, orders: Props) -> Props:
 
 def columns(http: httpx.Client, orders: Props) -> list[Props]:
     now = metadata(http, orders)
-    return next(one["fields"] for one in now["schemas"] if one["schema-id"] == now["current-schema-id"])
+    return next(item["fields"] for item in now["schemas"] if item["schema-id"] == now["current-schema-id"])
 
 
-def with_changed_column(position: int, **changes: Any) -> list[Props]:
+def change_column(position: int, **changes: Any) -> list[Props]:
     """Return the columns, one of them changed."""
-    return [one | changes if at == position else one for at, one in enumerate(COLUMNS)]
+    return [item | changes if index == position else item for index, item in enumerate(COLUMNS)]
 
 
-def committed(http: httpx.Client, orders: Props, *updates: Props) -> None:
+def commit(http: httpx.Client, orders: Props, *updates: Props) -> None:
     """Commit updates as a job does."""
     http.post(url(orders), json={"requirements": [], "updates": list(updates)}).raise_for_status()
 
 
-def with_schema(fields: list[Props]) -> list[Props]:
+def build_schema_updates(fields: list[Props]) -> list[Props]:
     schema = {"type": "struct", "schema-id": 9, "fields": fields}
     return [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
 
@@ -112,7 +112,7 @@ def test_table_is_created_and_read(table: Resource, orders: Props, http: httpx.C
     assert table.id == table.outs["table_id"] == now["table-uuid"]
     assert table.outs["table_location"] == now["location"]
     assert table.outs["field_ids"]["lines.element.sku"] == 6
-    assert [one["transform"] for one in now["partition-specs"][0]["fields"]] == ["day"]
+    assert [item["transform"] for item in now["partition-specs"][0]["fields"]] == ["day"]
     assert now["sort-orders"][0]["fields"][0]["direction"] == "desc"
     assert table.up(**orders) == "same"
     assert table.refresh() == "same"
@@ -146,7 +146,7 @@ def test_old_rows_stay_readable_beside_new_ones(
         {"id": 2, "comment": "second", "price": None},
     ]
     assert str(after.schema().find_field("id").field_type) == "long"
-    assert [one.name for one in after.spec().fields] == ["id"]
+    assert [item.name for item in after.spec().fields] == ["id"]
     assert after.sort_order().fields == []
     assert table.refresh() == "same"
     assert table.up(**orders | {"columns": evolved, "partition_by": ["id"], "sort_by": []}) == "same"
@@ -173,18 +173,18 @@ def test_preview_refuses_unsafe_changes(table: Resource, orders: Props, http: ht
 
 
 def test_column_is_dropped_only_when_it_is_named(table: Resource, orders: Props, http: httpx.Client) -> None:
-    fewer = orders | {"columns": [one for one in COLUMNS if one["name"] != "note"]}
+    fewer = orders | {"columns": [item for item in COLUMNS if item["name"] != "note"]}
     with pytest.raises(EvolutionRefusedError, match="name it in `dropped_columns`"):
         table.preview(**fewer)
     assert table.up(**fewer, dropped_columns=["note"]) == "update"
-    assert [one["name"] for one in columns(http, orders)] == ["id", "day", "lines"]
+    assert [item["name"] for item in columns(http, orders)] == ["id", "day", "lines"]
     assert table.up(**fewer) == "update"  # The state alone.
     assert table.refresh() == "same"
 
 
 def test_only_declared_properties_are_managed(table: Resource, orders: Props, http: httpx.Client) -> None:
     engine = {"written-by": "an engine", "write.parquet.compression-codec": "gzip"}
-    committed(http, orders, {"action": "set-properties", "updates": engine})
+    commit(http, orders, {"action": "set-properties", "updates": engine})
     assert table.refresh() == "update"
     assert table.up(**orders) == "update"
     assert metadata(http, orders)["properties"].items() >= {"write.parquet.compression-codec": "zstd"}.items()
@@ -200,26 +200,26 @@ def test_columns_that_jobs_changed_are_drift_and_restored(table: Resource, order
     ids = table.outs["field_ids"]
     fields = columns(http, orders)
     fields[1]["name"] = "when"
-    committed(
-        http, orders, *with_schema([fields[1], fields[0], fields[3]])
+    commit(
+        http, orders, *build_schema_updates([fields[1], fields[0], fields[3]])
     )  # `note` dropped, `day` renamed, columns reordered.
     assert table.refresh() == "update"
-    assert [one["name"] for one in table.outs["columns"]] == ["when", "id", "lines"]
+    assert [item["name"] for item in table.outs["columns"]] == ["when", "id", "lines"]
     assert table.up(**loose) == "update"
-    now = {one["name"]: one["id"] for one in columns(http, orders)}
+    now = {item["name"]: item["id"] for item in columns(http, orders)}
     assert now == {name: ids[name] for name in ("id", "day", "note", "lines")}
     assert table.refresh() == "same"
 
 
 def test_column_that_a_job_added_is_reported_and_kept(table: Resource, orders: Props, http: httpx.Client) -> None:
     extra = {"id": 90, "name": "extra", "required": False, "type": "string"}
-    committed(http, orders, *with_schema([*columns(http, orders), extra]))
+    commit(http, orders, *build_schema_updates([*columns(http, orders), extra]))
     wider = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "identifier": []}
     assert table.up(**wider) == "update"  # Without a refresh the unknown column is kept.
-    assert [one["name"] for one in columns(http, orders)][-2:] == ["extra", "more"]
-    for _ in range(2):  # It stays drift, and is refused, after any number of refreshes.
+    assert [item["name"] for item in columns(http, orders)][-2:] == ["extra", "more"]
+    for _ in range(2):  # It remains drift, and is refused, after any number of refreshes.
         assert table.refresh() == "update"
-        (refusal,) = table.refused(**wider)
+        (refusal,) = table.list_refusals(**wider)
         assert "`extra` is in the table and not declared" in refusal
     assert table.up(**wider, undeclared_columns="keep") == "update"
     assert table.refresh() == "same"
@@ -243,8 +243,8 @@ def test_taken_name_is_reported(table: Resource, orders: Props, make_table: Any)
 def test_rename_by_a_job_is_reverted(table: Resource, orders: Props, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{orders['warehouse_id']}/namespaces", json={"namespace": ["new"]}).raise_for_status()
     for namespace in ("sales", "new"):
-        ends = {"namespace": ["sales"], "name": "orders"}, {"namespace": [namespace], "name": "away"}
-        body = dict(zip(("source", "destination"), ends, strict=True))
+        source_and_destination = {"namespace": ["sales"], "name": "orders"}, {"namespace": [namespace], "name": "away"}
+        body = dict(zip(("source", "destination"), source_and_destination, strict=True))
         http.post(f"/catalog/v1/{orders['warehouse_id']}/tables/rename", json=body).raise_for_status()
         assert table.refresh() == "update"
         assert (table.outs["namespace"], table.outs["name"]) == (namespace, "away")
@@ -264,7 +264,7 @@ def test_recreated_table_is_adopted_and_updated(
     assert "was dropped and recreated" in capsys.readouterr().err
     assert table.outs["table_id"] != first
     assert table.up(**orders) == "update"
-    assert [one["name"] for one in columns(http, orders)] == ["id", "day", "note", "lines"]
+    assert [item["name"] for item in columns(http, orders)] == ["id", "day", "note", "lines"]
     assert table.refresh() == "same"
 
 
@@ -278,11 +278,11 @@ def test_soft_deleted_table_is_restored_with_its_data(  # noqa: PLR0917 - fixtur
     table: Resource,
     orders: Props,
     warehouse: Resource,
-    declared: Props,
+    warehouse_props: Props,
     http: httpx.Client,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    warehouse.up(**declared, delete_profile=SOFT)
+    warehouse.up(**warehouse_props, delete_profile=SOFT)
     http.delete(url(orders)).raise_for_status()
     assert table.refresh() == "update"
     assert "`up --refresh` restores it" in capsys.readouterr().err
@@ -314,14 +314,14 @@ def test_table_is_dropped_with_purge_only(table: Resource, orders: Props, http: 
 
 
 def test_another_location_replaces_by_the_deletion_rules(table: Resource, orders: Props, storage: Props) -> None:
-    elsewhere = orders | {"location": f"s3://{storage['bucket']}/{storage['key_prefix']}/elsewhere/"}
+    moved_orders = orders | {"location": f"s3://{storage['bucket']}/{storage['key_prefix']}/elsewhere/"}
     with pytest.raises(HoldsTablesError, match="would be replaced"):
-        table.preview(**elsewhere)
+        table.preview(**moved_orders)
     table.up(**orders, deletion="retain")
     with pytest.raises(ReplacementRefusedError, match="its name remains taken"):
-        table.preview(**elsewhere, deletion="retain")
+        table.preview(**moved_orders, deletion="retain")
     table.up(**orders, deletion="purge")
-    assert table.up(**elsewhere, deletion="purge") == "replace"
+    assert table.up(**moved_orders, deletion="purge") == "replace"
     assert table.refresh() == "same"
 
 
@@ -333,9 +333,11 @@ def test_table_in_an_inactive_warehouse_is_not_gone(
     assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
 
 
-def test_killed_create_adopts_its_own_table_only(table: Resource, orders: Props, interrupted: Any) -> None:
+def test_killed_create_adopts_its_own_table_only(
+    table: Resource, orders: Props, report_interrupted_create: Any
+) -> None:
     assert "adopt=True" in Resource(TableProvider()).refusal(**orders)
-    interrupted("Table", orders)
+    report_interrupted_create("Table", orders)
     assert Resource(TableProvider()).up(**orders) == "create"
     other = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": []}
     with pytest.raises(NotOwnedError, match=r"more: added; sort_by: none.*adopt=True"):

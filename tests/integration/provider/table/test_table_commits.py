@@ -23,14 +23,14 @@ class RacingTransport(httpx.HTTPTransport):
 
     def __init__(self, act: Callable[[], Any], times: int = 1) -> None:
         super().__init__()
-        self.act, self.left, self.commits = act, times, 0
+        self.act, self.remaining, self.commits = act, times, 0
 
     @override
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if request.method == "POST" and b'"requirements"' in request.content:
             self.commits += 1
-            if self.left:
-                self.left -= 1
+            if self.remaining:
+                self.remaining -= 1
                 self.act()
         return super().handle_request(request)
 
@@ -86,17 +86,17 @@ def table(orders: Props) -> Resource:
 
 
 def test_concurrent_column_of_a_job_is_kept(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
-    way = use_transport(RacingTransport(lambda: job.add("extra")))
+    transport = use_transport(RacingTransport(lambda: job.add("extra")))
 
     assert table.up(**orders | {"columns": MORE}) == "update"
 
-    assert way.commits == 2
+    assert transport.commits == 2
     assert job.columns() == {"id": 1, "note": 2, "extra": 3, "price": 4}
     assert table.outs["field_ids"]["price"] == 4
 
 
 def test_change_made_unsafe_by_a_job_is_refused(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
-    """The job's commit stays."""
+    """The job's commit is kept."""
     id_, note = job.fields()
     use_transport(RacingTransport(lambda: job.commit([{**id_, "type": "long"}, note])))
 
@@ -119,14 +119,14 @@ def test_concurrently_dropped_table_is_reported(table: Resource, orders: Props, 
 
 def test_repeated_conflicts_end_in_one_sentence(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
     names = iter(f"extra{number}" for number in range(99))
-    way = use_transport(RacingTransport(lambda: job.add(next(names)), times=99))
+    transport = use_transport(RacingTransport(lambda: job.add(next(names)), times=99))
 
     with pytest.raises(
         ConflictError, match=r"POST /catalog/v1/.*/tables/orders at http://.* responded with 409 CatalogCommit"
     ):
         table.up(**orders | {"columns": MORE})
 
-    assert way.commits == 5
+    assert transport.commits == 5
     assert "price" not in job.columns()
 
 
@@ -135,12 +135,12 @@ def test_commits_of_rows_or_properties_do_not_conflict(
 ) -> None:
     update = {"action": "set-properties", "updates": {"written-by": "a job"}}
     url = f"/catalog/v1/{orders['warehouse_id']}/namespaces/sales/tables/orders"
-    way = use_transport(
+    transport = use_transport(
         RacingTransport(lambda: http.post(url, json={"requirements": [], "updates": [update]}).raise_for_status())
     )
 
     table.up(**orders | {"columns": MORE, "properties": {"owner": "sales"}})
 
-    assert way.commits == 1
+    assert transport.commits == 1
     properties = http.get(url).json()["metadata"]["properties"]
     assert properties == {"written-by": "a job", "owner": "sales"}

@@ -52,38 +52,44 @@ class Job:
 
     def current_metadata(self) -> Props:
         """Return the declared parts of the metadata, without the ids that evolution increases."""
-        found = self._http.get(self._url).raise_for_status().json()["metadata"]
+        metadata = self._http.get(self._url).raise_for_status().json()["metadata"]
         current = {
             "schemas": ("schema-id", "current-schema-id"),
             "partition-specs": ("spec-id", "default-spec-id"),
             "sort-orders": ("order-id", "default-sort-order-id"),
         }
-        picked = {
-            many: next(item for item in found[many] if item[key] == found[chosen]) | {key: 0}
-            for many, (key, chosen) in current.items()
+        current_parts = {
+            many: next(item for item in metadata[many] if item[key] == metadata[current_key]) | {key: 0}
+            for many, (key, current_key) in current.items()
         }
-        return picked | {key: found.get(key) for key in ("properties", "location", "format-version", "table-uuid")}
+        return current_parts | {
+            key: metadata.get(key) for key in ("properties", "location", "format-version", "table-uuid")
+        }
 
     def commit(self, *updates: Props) -> None:
         self._http.post(self._url, json={"requirements": [], "updates": updates}).raise_for_status()
 
     def register_elsewhere(self, sandbox: Sandbox) -> str:
         """Register the table's metadata at another location; return that location."""
-        found = self._http.get(self._url).raise_for_status().json()["metadata"]
-        location = f"{found['location']}-moved"
-        place = urlsplit(f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json")
+        metadata = self._http.get(self._url).raise_for_status().json()["metadata"]
+        location = f"{metadata['location']}-moved"
+        metadata_url = urlsplit(f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json")
         keys = {"aws_access_key_id": sandbox.admin.access_key_id}
         keys["aws_secret_access_key"] = sandbox.admin.secret_access_key.get_secret_value()
         s3 = boto3.client("s3", endpoint_url=sandbox.aws.endpoint, region_name=sandbox.aws.region, **keys)
-        s3.put_object(Bucket=place.netloc, Key=place.path[1:], Body=json.dumps(found | {"location": location}).encode())
-        body = {"name": "orders", "metadata-location": place.geturl(), "overwrite": True}
+        s3.put_object(
+            Bucket=metadata_url.netloc,
+            Key=metadata_url.path[1:],
+            Body=json.dumps(metadata | {"location": location}).encode(),
+        )
+        body = {"name": "orders", "metadata-location": metadata_url.geturl(), "overwrite": True}
         self._http.post(f"{self._url.rsplit('/', 2)[0]}/register", json=body).raise_for_status()
         return location
 
-    def change(self, change: Callable[[Fields], Fields], **others: Any) -> None:
+    def change(self, change: Callable[[Fields], Fields], **schema_fields: Any) -> None:
         before = self.current_metadata()["schemas"]
         fields = change(json.loads(json.dumps(before["fields"])))
-        schema = before | {"schema-id": 9, "fields": fields} | others
+        schema = before | {"schema-id": 9, "fields": fields} | schema_fields
         self.commit({"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})
 
 
@@ -129,12 +135,12 @@ REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", HEALED)
-def test_drift_is_reported_and_restored(what: str, orders: Props, http: httpx.Client) -> None:
+@pytest.mark.parametrize("drift", HEALED)
+def test_drift_is_reported_and_restored(drift: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
     before = job.current_metadata()
-    HEALED[what](job)
+    HEALED[drift](job)
     assert job.current_metadata() != before
 
     assert table.refresh() == "update"
@@ -146,38 +152,38 @@ def test_drift_is_reported_and_restored(what: str, orders: Props, http: httpx.Cl
     assert table.up(**orders) == "same"
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_drift_is_reported_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
+@pytest.mark.parametrize("drift", REFUSED)
+def test_drift_is_reported_and_refused_with_the_reason(drift: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)
-    act, reason = REFUSED[what]
+    act, reason = REFUSED[drift]
     act(job)
     before = job.current_metadata()
 
     assert table.refresh() == "update"
-    (refusal,) = table.refused(**orders)
+    (refusal,) = table.list_refusals(**orders)
 
     assert reason in refusal
     with pytest.raises(EvolutionRefusedError, match=re.escape(reason)):
         table.provider.update(table.id, wire(table.outs), wire(orders))
     table.refresh()
-    assert table.refused(**orders) == [refusal]
+    assert table.list_refusals(**orders) == [refusal]
     assert job.current_metadata() == before
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_declared_drift_is_no_change(what: str, orders: Props, http: httpx.Client) -> None:
-    """The spec declares what was found, as `drift --accept` writes it."""
+@pytest.mark.parametrize("drift", REFUSED)
+def test_declared_drift_is_no_change(drift: str, orders: Props, http: httpx.Client) -> None:
+    """The spec declares the live values, as `drift --accept` writes them."""
     table, job = Resource(TableProvider()), Job(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)
-    REFUSED[what][0](job)
+    REFUSED[drift][0](job)
     for _ in range(2):
         table.refresh()
     accepted = orders | {key: table.outs[key] for key in ("columns", "identifier")}
 
-    assert table.refused(**accepted) == []
+    assert table.list_refusals(**accepted) == []
     assert table.up(**accepted) == "same"
     assert table.refresh() == "same"
 
@@ -199,7 +205,7 @@ def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client
     table.refresh()
     job.change(lambda fields: [item for item in fields if item["name"] != "x"])
 
-    assert table.refused(**orders) == []
+    assert table.list_refusals(**orders) == []
     assert table.up(**orders) == "update"
     assert table.refresh() == "same"
 
@@ -211,7 +217,7 @@ def test_preview_refuses_a_table_moved_by_a_job(orders: Props, http: httpx.Clien
     moved = job.register_elsewhere(sandbox)
 
     assert table.refresh() == "update"
-    (refusal,) = table.refused(**orders)
+    (refusal,) = table.list_refusals(**orders)
     assert f"the table is at {moved}, not at the declared {orders['location']}" in refusal
     assert job.current_metadata()["location"] == moved
     elsewhere = {key: value for key, value in orders.items() if key != "location"}

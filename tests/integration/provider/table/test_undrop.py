@@ -1,4 +1,4 @@
-"""`lakewright undrop`: which table is meant, what can prevent it, and the messages about both."""
+"""`lakewright undrop`: the choice of a table, the obstacles, and the messages about both."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
 @pytest.fixture
 def undrop(
-    warehouse: Resource, declared: Props, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+    warehouse: Resource, warehouse_props: Props, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> Undrop:
     """Return a function that runs the command on a stack with the warehouse `main`, which keeps dropped tables.
 
     The result is the exit code, output and errors.
     """
     soft = {"type": "soft", "expiration_seconds": 86400}
-    warehouse.up(**declared, delete_profile=soft)
+    warehouse.up(**warehouse_props, delete_profile=soft)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "p")
@@ -35,29 +35,29 @@ def undrop(
     resource |= {"inputs": warehouse.inputs, "outputs": warehouse.outs}
     (tmp_path / "state.json").write_text(json.dumps({"version": 3, "deployment": {"resources": [resource]}}))
 
-    def call(*words: str) -> tuple[int, str, str]:
+    def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:
-            main([*words, "--stack", "dev"])
+            main([*arguments, "--stack", "dev"])
         message = capsys.readouterr()
         return int(end.value.code or 0), message.out, message.err
 
     assert call("stack", "init")[0] == 0
     assert call("stack", "import", "--file", "state.json")[0] == 0
-    return lambda *words: call("undrop", *words)
+    return lambda *arguments: call("undrop", *arguments)
 
 
 @pytest.fixture
 def drop(warehouse: Resource, http: httpx.Client, make_table: Any) -> Callable[[str, str], str]:
     """Return a function that makes a table, drops it as a user does, and returns its id."""
 
-    def dropped(namespace: str, name: str) -> str:
+    def drop_new_table(namespace: str, name: str) -> str:
         make_table(warehouse.id, namespace, name)
         url = f"/catalog/v1/{warehouse.id}/namespaces/{namespace.replace('.', '%1F')}/tables/{name}"
         table_id = http.get(url).json()["metadata"]["table-uuid"]
         http.delete(url).raise_for_status()
         return table_id
 
-    return dropped
+    return drop_new_table
 
 
 def test_newest_table_of_a_name_is_restored_others_by_id(undrop: Undrop, drop: Any) -> None:
@@ -80,8 +80,8 @@ def test_quoted_names_and_ids(undrop: Undrop, drop: Any) -> None:
     assert "main.sales.`orders.v2`" in undrop("--list")[1]
     assert undrop("main.sales.orders.v2")[0] == 1
     assert undrop('main.sales."orders.v2"')[0] == 0
-    again = drop("sales", "more")
-    code, out, _ = undrop("--id", again.upper(), "--json")
+    table_id_of_more = drop("sales", "more")
+    code, out, _ = undrop("--id", table_id_of_more.upper(), "--json")
     assert (code, json.loads(out)["name"]) == (0, "more")
     assert table_id not in undrop("--list")[1]
 
@@ -89,11 +89,11 @@ def test_quoted_names_and_ids(undrop: Undrop, drop: Any) -> None:
 def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: Any) -> None:
     first, other, last = drop("sales", "a"), drop("ops", "b"), drop("sales.daily", "c")
 
-    listed = undrop("--list")[1]
+    output = undrop("--list")[1]
     narrow = json.loads(undrop("--list", "main.Sales", "--json")[1])
 
-    assert listed.splitlines()[0].split("  ")[-1] == "KEPT UNTIL"
-    assert listed.index(last) < listed.index(other) < listed.index(first)
+    assert output.splitlines()[0].split("  ")[-1] == "KEPT UNTIL"
+    assert output.index(last) < output.index(other) < output.index(first)
     assert [item["tabular_id"] for item in narrow] == [last, first]
     assert {item["warehouse"] for item in narrow} == {"main"}
 
@@ -117,18 +117,18 @@ def test_each_failure_is_one_message(undrop: Undrop, drop: Any, warehouse: Resou
     drop("sales", "orders")
     make_table(warehouse.id, "sales", "there")
 
-    for words, code, message in MISTAKES:
-        done, out, err = undrop(*words)
+    for arguments, code, message in MISTAKES:
+        exit_code, out, err = undrop(*arguments)
 
-        assert (done, out) == (code, ""), words
+        assert (exit_code, out) == (code, ""), arguments
         assert message in err
         assert "Traceback" not in err
 
 
 def test_warehouse_without_soft_deletion_or_inactive(
-    undrop: Undrop, warehouse: Resource, declared: Props, http: httpx.Client
+    undrop: Undrop, warehouse: Resource, warehouse_props: Props, http: httpx.Client
 ) -> None:
-    warehouse.up(**declared)
+    warehouse.up(**warehouse_props)
     assert (
         "The warehouse has no soft deletion: dropped tables are deleted immediately." in undrop("main.sales.orders")[2]
     )

@@ -29,21 +29,21 @@ def other_key(aws: AwsClient, sandbox: Any, unique: str) -> tuple[str, str]:
 
 @pytest.fixture
 def credential_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The changes that went through the two calls that carry a credential."""
+    """The changes that were sent by the two calls that contain a credential."""
     calls: list[str] = []
     real = warehouses.change_storage
 
-    def recorded(client: Client, warehouse_id: str, what: str, body: Any) -> None:
-        calls.append(what)
-        real(client, warehouse_id, what, body)
+    def record(client: Client, warehouse_id: str, subject: str, body: Any) -> None:
+        calls.append(subject)
+        real(client, warehouse_id, subject, body)
 
-    monkeypatch.setattr(warehouses, "change_storage", recorded)
+    monkeypatch.setattr(warehouses, "change_storage", record)
     return calls
 
 
-def test_new_secret_goes_through_the_credential_call(
+def test_new_secret_is_sent_by_the_credential_call(
     warehouse: Resource,
-    declared: Props,
+    warehouse_props: Props,
     other_key: tuple[str, str],
     credential_calls: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -51,42 +51,42 @@ def test_new_secret_goes_through_the_credential_call(
     before = warehouse.outs["credential_fingerprint"]
     monkeypatch.setenv("STORAGE_KEY_ID", other_key[0])
     monkeypatch.setenv("STORAGE_SECRET", other_key[1])
-    assert warehouse.preview(**declared) == "update"
-    assert warehouse.up(**declared) == "update"
+    assert warehouse.preview(**warehouse_props) == "update"
+    assert warehouse.up(**warehouse_props) == "update"
     assert credential_calls == ["storage-credential"]
     assert warehouse.outs["credential_fingerprint"] != before
-    assert warehouse.up(**declared) == "same"
+    assert warehouse.up(**warehouse_props) == "same"
     assert warehouse.refresh() == "same"
 
 
 def test_changed_profile_includes_the_credential(
-    warehouse: Resource, declared: Props, credential_calls: list[str]
+    warehouse: Resource, warehouse_props: Props, credential_calls: list[str]
 ) -> None:
-    warehouse.up(**declared | {"storage": declared["storage"] | {"sts_token_validity_seconds": 1800}})
+    warehouse.up(**warehouse_props | {"storage": warehouse_props["storage"] | {"sts_token_validity_seconds": 1800}})
     assert credential_calls == ["storage"]
-    warehouse.up(**declared | {"storage": declared["storage"] | {"sts_token_validity_seconds": 900}})
+    warehouse.up(**warehouse_props | {"storage": warehouse_props["storage"] | {"sts_token_validity_seconds": 900}})
     assert credential_calls == ["storage", "storage"]
 
 
 def test_unresolvable_reference_is_a_warning_and_no_change(
-    warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    warehouse: Resource, warehouse_props: Props, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
-    assert warehouse.preview(**declared) == "same"
+    assert warehouse.preview(**warehouse_props) == "same"
     assert "`env:STORAGE_SECRET` is empty or not set" in capsys.readouterr().err
     assert warehouse.refresh() == "same"
 
 
-def test_creating_a_warehouse_needs_the_secret(declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creating_a_warehouse_needs_the_secret(warehouse_props: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
     with pytest.raises(UnresolvedCredentialError, match="set the environment variable STORAGE_SECRET"):
-        Resource(WarehouseProvider()).up(**declared)
+        Resource(WarehouseProvider()).up(**warehouse_props)
 
 
-def test_secret_instead_of_reference_is_refused_unrepeated(declared: Props) -> None:
+def test_secret_instead_of_reference_is_refused_unrepeated(warehouse_props: Props) -> None:
     """The message must not repeat the secret."""
     raw = {"type": "access-key", "access_key_id": "AKIAXXXXXXXX", "secret_access_key": "wJalrXUtnFEMI/K7MDENG"}
-    failures = Resource(WarehouseProvider()).failures(**declared | {"credential": raw})
+    failures = Resource(WarehouseProvider()).failures(**warehouse_props | {"credential": raw})
     assert set(failures) == {"credential.access_key_id", "credential.secret_access_key"}
     assert "must be a reference to a secret" in failures["credential.secret_access_key"]
     assert "wJalrXUtnFEMI" not in str(failures)
@@ -108,11 +108,11 @@ def role_arn(aws: AwsClient, sandbox: Any, bucket: str, unique: str) -> str:
 
 
 @pytest.fixture
-def warehouse_by_role(declared: Props, sandbox: Any, bucket: str, role_arn: str) -> Props:
+def warehouse_by_role(warehouse_props: Props, sandbox: Any, bucket: str, role_arn: str) -> Props:
     """A warehouse that the server reaches with its own identity, through a role."""
     profile = {"bucket": bucket, "key_prefix": "main", "region": sandbox.aws.region, "assume_role_arn": role_arn}
     identity = {"type": "aws-system-identity", "external_id": "shared-value"}
-    return declared | {"storage": profile, "credential": identity}
+    return warehouse_props | {"storage": profile, "credential": identity}
 
 
 def test_warehouse_by_role_and_external_id(warehouse_by_role: Props) -> None:

@@ -44,7 +44,7 @@ FIXED = {"type", "bucket", "key_prefix"}
 
 
 @pytest.fixture
-def full(light_declared: Props) -> Props:
+def full_props(light_warehouse_props: Props) -> Props:
     """A warehouse with every property declared."""
     everything: Props = {
         "endpoint": "http://s3.test:9000",
@@ -56,17 +56,17 @@ def full(light_declared: Props) -> Props:
         "allowed_format_versions": [1, 2],
         "default_format_version": 1,
     }
-    return light_declared | more | {"storage": light_declared["storage"] | everything}
+    return light_warehouse_props | more | {"storage": light_warehouse_props["storage"] | everything}
 
 
 @pytest.fixture
-def warehouse(full: Props) -> Resource:
+def warehouse(full_props: Props) -> Resource:
     resource = Resource(WarehouseProvider())
-    resource.up(**full)
+    resource.up(**full_props)
     return resource
 
 
-def found(http: httpx.Client, warehouse: Resource) -> Props:
+def read_warehouse(http: httpx.Client, warehouse: Resource) -> Props:
     return http.get(f"{ROOT}/{warehouse.id}").raise_for_status().json() | {"updated-at": None}
 
 
@@ -75,15 +75,15 @@ def test_cases_cover_every_storage_property() -> None:
 
 
 @pytest.mark.parametrize("name", IN_STORAGE)
-def test_storage_property(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
-    before = found(light, warehouse)
+def test_storage_property(name: str, warehouse: Resource, full_props: Props, light: httpx.Client) -> None:
+    before = read_warehouse(light, warehouse)
     profile = before["storage-profile"] | {name.replace("_", "-"): IN_STORAGE[name]}
     light.post(f"{ROOT}/{warehouse.id}/storage", json={"storage-profile": profile, "storage-credential": KEY})
-    assert found(light, warehouse) != before
+    assert read_warehouse(light, warehouse) != before
     assert warehouse.refresh() == "update"
     assert warehouse.inputs["storage"][name] == IN_STORAGE[name]
-    assert warehouse.up(**full) == "update"
-    assert found(light, warehouse) == before
+    assert warehouse.up(**full_props) == "update"
+    assert read_warehouse(light, warehouse) == before
     assert warehouse.refresh() == "same"
 
 
@@ -103,7 +103,7 @@ IN_WAREHOUSE: dict[str, tuple[str, Props]] = {
     "credential": ("storage-credential", {"new-storage-credential": None}),
 }
 
-NOT_THE_SERVERS = {
+STACK_ONLY_PROPERTIES = {
     "server",
     "deletion",
     "adopt",
@@ -118,18 +118,18 @@ NOT_THE_SERVERS = {
 
 
 def test_cases_cover_every_warehouse_property() -> None:
-    assert IN_WAREHOUSE.keys() | NOT_THE_SERVERS == WarehouseArgs.model_fields.keys()
+    assert IN_WAREHOUSE.keys() | STACK_ONLY_PROPERTIES == WarehouseArgs.model_fields.keys()
 
 
 @pytest.mark.parametrize("name", IN_WAREHOUSE)
-def test_warehouse_property(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
-    before = found(light, warehouse)
-    what, body = IN_WAREHOUSE[name]
-    light.post(f"{ROOT}/{warehouse.id}/{what}", json=body).raise_for_status()
-    assert found(light, warehouse) != before
+def test_warehouse_property(name: str, warehouse: Resource, full_props: Props, light: httpx.Client) -> None:
+    before = read_warehouse(light, warehouse)
+    subject, body = IN_WAREHOUSE[name]
+    light.post(f"{ROOT}/{warehouse.id}/{subject}", json=body).raise_for_status()
+    assert read_warehouse(light, warehouse) != before
     assert warehouse.refresh() == "update"
-    assert warehouse.up(**full) == "update"
-    assert found(light, warehouse) == before
+    assert warehouse.up(**full_props) == "update"
+    assert read_warehouse(light, warehouse) == before
     assert warehouse.refresh() == "same"
 
 
@@ -148,25 +148,25 @@ def test_warehouse_property(name: str, warehouse: Resource, full: Props, light: 
     ],
     ids=lambda kind: kind["credential-type"],
 )
-def test_credential_of_another_kind(kind: Props, warehouse: Resource, full: Props, light: httpx.Client) -> None:
-    before = found(light, warehouse)
+def test_credential_of_another_kind(kind: Props, warehouse: Resource, full_props: Props, light: httpx.Client) -> None:
+    before = read_warehouse(light, warehouse)
     body = {"storage-profile": before["storage-profile"], "storage-credential": kind}
     light.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
-    assert warehouse.up(**full) == "update"
-    assert found(light, warehouse) == before
+    assert warehouse.up(**full_props) == "update"
+    assert read_warehouse(light, warehouse) == before
 
 
-def test_credential_where_none_is_declared(full: Props, light: httpx.Client) -> None:
-    del full["credential"]
+def test_credential_where_none_is_declared(full_props: Props, light: httpx.Client) -> None:
+    del full_props["credential"]
     warehouse = Resource(WarehouseProvider())
-    warehouse.up(**full)
+    warehouse.up(**full_props)
     body = {"new-storage-credential": KEY}
     light.post(f"{ROOT}/{warehouse.id}/storage-credential", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
     assert warehouse.inputs["credential"] == {"type": "undeclared", "kind": "access-key"}
-    assert warehouse.up(**full) == "update"
-    assert "storage-credential-type" not in found(light, warehouse)
+    assert warehouse.up(**full_props) == "update"
+    assert "storage-credential-type" not in read_warehouse(light, warehouse)
     assert warehouse.refresh() == "same"
 
 
@@ -184,56 +184,74 @@ AS_TYPED: dict[str, Props] = {
 
 
 @pytest.mark.parametrize("how", AS_TYPED)
-def test_server_normalisation_is_no_drift(how: str, light_declared: Props) -> None:
-    declared = light_declared | {"storage": light_declared["storage"] | AS_TYPED[how]}
+def test_server_normalisation_is_no_drift(how: str, light_warehouse_props: Props) -> None:
+    warehouse_props = light_warehouse_props | {"storage": light_warehouse_props["storage"] | AS_TYPED[how]}
     if how == "versions in disorder":
-        declared["allowed_format_versions"] = [3, 1, 3]
+        warehouse_props["allowed_format_versions"] = [3, 1, 3]
     warehouse = Resource(WarehouseProvider())
-    assert warehouse.up(**declared) == "create"
+    assert warehouse.up(**warehouse_props) == "create"
     assert warehouse.refresh() == "same"
-    assert warehouse.up(**declared) == "same"
+    assert warehouse.up(**warehouse_props) == "same"
 
 
-def test_profile_changes_of_an_r2_key_are_no_drift(light_declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_changes_of_an_r2_key_are_no_drift(
+    light_warehouse_props: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("R2_TOKEN", "token")
-    storage = light_declared["storage"] | {"endpoint": "https://account.r2.test"}
-    key = light_declared["credential"] | {"type": "cloudflare-r2", "token": "env:R2_TOKEN", "account_id": "account"}
-    declared = light_declared | {"storage": storage, "credential": key}
+    storage = light_warehouse_props["storage"] | {"endpoint": "https://account.r2.test"}
+    key = light_warehouse_props["credential"] | {
+        "type": "cloudflare-r2",
+        "token": "env:R2_TOKEN",
+        "account_id": "account",
+    }
+    warehouse_props = light_warehouse_props | {"storage": storage, "credential": key}
     warehouse = Resource(WarehouseProvider())
-    assert warehouse.up(**declared) == "create"
-    assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
+    assert warehouse.up(**warehouse_props) == "create"
+    assert (warehouse.refresh(), warehouse.up(**warehouse_props)) == ("same", "same")
     monkeypatch.setenv("R2_TOKEN", "another")
-    assert warehouse.up(**declared) == "update"
-    assert warehouse.up(**light_declared | {"storage": storage}) == "update"  # Only the kind of the credential.
+    assert warehouse.up(**warehouse_props) == "update"
+    assert warehouse.up(**light_warehouse_props | {"storage": storage}) == "update"  # Only the kind of the credential.
     assert warehouse.refresh() == "same"
 
 
-def test_deleted_warehouse(warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_deleted_warehouse(warehouse: Resource, full_props: Props, light: httpx.Client) -> None:
     light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
     assert warehouse.refresh() == "delete"
-    assert warehouse.up(**full) == "create"
+    assert warehouse.up(**full_props) == "create"
     assert warehouse.refresh() == "same"
 
 
-def test_recreated_warehouse_has_another_id(warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_recreated_warehouse_has_another_id(warehouse: Resource, full_props: Props, light: httpx.Client) -> None:
     """With `adopt`, nothing is made twice."""
-    before, first = found(light, warehouse), warehouse.id
+    before, first = read_warehouse(light, warehouse), warehouse.id
     light.delete(f"{ROOT}/{first}").raise_for_status()
-    body = {"warehouse-name": full["name"], "storage-profile": before["storage-profile"], "storage-credential": KEY}
-    headers = {"x-project-id": full["project_id"]}
+    body = {
+        "warehouse-name": full_props["name"],
+        "storage-profile": before["storage-profile"],
+        "storage-credential": KEY,
+    }
+    headers = {"x-project-id": full_props["project_id"]}
     second = light.post(ROOT, json=body, headers=headers).raise_for_status().json()["warehouse-id"]
     assert warehouse.refresh() == "delete"
-    assert "this stack did not make it" in warehouse.refusal(**full)
-    assert warehouse.up(**full, adopt=True) == "create"
+    assert "this stack did not make it" in warehouse.refusal(**full_props)
+    assert warehouse.up(**full_props, adopt=True) == "create"
     assert warehouse.id == second != first
-    assert found(light, warehouse) == before | {"id": second, "warehouse-id": second}
+    assert read_warehouse(light, warehouse) == before | {"id": second, "warehouse-id": second}
 
 
 @pytest.fixture
 def namespace_props(light_warehouse: Resource) -> Props:
     """A namespace with every property declared."""
-    place: Props = {"server": light_warehouse.inputs["server"], "warehouse_id": light_warehouse.id, "name": "sales"}
-    return place | {"properties": {"owner": "a", "team": "b"}, "location": "s3://lake/main/here", "protected": False}
+    namespace_args: Props = {
+        "server": light_warehouse.inputs["server"],
+        "warehouse_id": light_warehouse.id,
+        "name": "sales",
+    }
+    return namespace_args | {
+        "properties": {"owner": "a", "team": "b"},
+        "location": "s3://lake/main/here",
+        "protected": False,
+    }
 
 
 @pytest.fixture
@@ -278,8 +296,8 @@ def test_recreated_namespace_has_another_id(
 ) -> None:
     root, first = f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces", namespace.outs["namespace_id"]
     light.delete(f"{root}/sales").raise_for_status()
-    there = namespace_props["properties"] | ({"location": location} if location else {})
-    light.post(root, json={"namespace": ["sales"], "properties": there}).raise_for_status()
+    properties = namespace_props["properties"] | ({"location": location} if location else {})
+    light.post(root, json={"namespace": ["sales"], "properties": properties}).raise_for_status()
     namespace.refresh()
     assert namespace.outs["namespace_id"] != first
     assert namespace.up(**namespace_props) == operation
@@ -300,12 +318,12 @@ def test_namespace_of_a_deleted_warehouse(namespace: Resource, namespace_props: 
 
 def test_project_name_and_deletion(light_project: Props, light: httpx.Client) -> None:
     project, headers = Resource(ProjectProvider()), {"x-project-id": light_project["project_id"]}
-    declared = light_project | {"name": "tenant", "adopt": True}
-    project.up(**declared)
+    project_props = light_project | {"name": "tenant", "adopt": True}
+    project.up(**project_props)
     light.post("/management/v1/project/rename", headers=headers, json={"new-name": "x"}).raise_for_status()
     assert project.refresh() == "update"
-    assert project.up(**declared) == "update"
+    assert project.up(**project_props) == "update"
     assert light.get("/management/v1/project", headers=headers).json()["project-name"] == "tenant"
     light.delete("/management/v1/project", headers=headers).raise_for_status()
     assert project.refresh() == "delete"
-    assert project.up(**declared) == "create"
+    assert project.up(**project_props) == "create"

@@ -27,34 +27,34 @@ pytestmark = [pytest.mark.since("0.14"), pytest.mark.stand_in("grants to a user 
 class InactiveWarehouse:
     """A stack's warehouse with every kind of object that an inactive warehouse hides, and another user's client."""
 
-    def __init__(self, http: httpx.Client, declared: Props) -> None:
-        self.http, server = http, declared["server"]
-        self._project = {"x-project-id": declared["project_id"]}
+    def __init__(self, http: httpx.Client, warehouse_props: Props) -> None:
+        self.http, server = http, warehouse_props["server"]
+        self._project = {"x-project-id": warehouse_props["project_id"]}
         user = {"id": USER, "name": "Ann", "user-type": "human", "update-if-exists": True}
         http.post("/management/v1/user", json=user).raise_for_status()
-        self.programs: dict[str, Props] = {"warehouse": declared | {"deletion": "purge"}}
+        self.programs: dict[str, Props] = {"warehouse": warehouse_props | {"deletion": "purge"}}
         self.resources = {"warehouse": Resource(WarehouseProvider())}
         self.resources["warehouse"].up(**self.programs["warehouse"])
         self.id = self.resources["warehouse"].id
-        place = {"server": server, "warehouse_id": self.id}
-        storage = declared["storage"]
+        warehouse_args = {"server": server, "warehouse_id": self.id}
+        storage = warehouse_props["storage"]
         location = f"s3://{storage['bucket']}/{storage['key_prefix']}/sales"
-        where = {"location": location, "properties": {"owner": "a"}, "protected": False}
-        on = {"type": "namespace", "warehouse_id": self.id, "namespace": "sales"}
-        held = {"privilege": "get_metadata", "user": USER}
-        self.add("namespace", NamespaceProvider(), place | where | {"name": "sales"})
-        self.add("nested", NamespaceProvider(), place | {"name": "sales.daily", "properties": {}})
+        namespace_settings = {"location": location, "properties": {"owner": "a"}, "protected": False}
+        target = {"type": "namespace", "warehouse_id": self.id, "namespace": "sales"}
+        grant_entry = {"privilege": "get_metadata", "user": USER}
+        self.add("namespace", NamespaceProvider(), warehouse_args | namespace_settings | {"name": "sales"})
+        self.add("nested", NamespaceProvider(), warehouse_args | {"name": "sales.daily", "properties": {}})
         table = {"namespace": "sales", "name": "orders", "columns": COLUMNS, "properties": {"owner": "a"}}
-        self.add("table", TableProvider(), place | table)
-        self.add("grant", GrantProvider(), {"server": server, "on": on, **held, "declared_as": "grant"})
-        on_nested = {"server": server, "on": on | {"namespace": "sales.daily"}, "grants": [held]}
+        self.add("table", TableProvider(), warehouse_args | table)
+        self.add("grant", GrantProvider(), {"server": server, "on": target, **grant_entry, "declared_as": "grant"})
+        on_nested = {"server": server, "on": target | {"namespace": "sales.daily"}, "grants": [grant_entry]}
         self.add("grants", GrantsProvider(), on_nested | {"declared_as": "grants"})
         queue = {"queue": "tabular_purge", "max_seconds_since_last_heartbeat": 60}
-        self.add("queue", TaskQueueConfigProvider(), place | queue)
+        self.add("queue", TaskQueueConfigProvider(), warehouse_args | queue)
 
-    def add(self, name: str, provider: Any, declared: Props) -> None:
-        self.programs[name], self.resources[name] = declared, Resource(provider)
-        self.resources[name].up(**declared)
+    def add(self, name: str, provider: Any, props: Props) -> None:
+        self.programs[name], self.resources[name] = props, Resource(provider)
+        self.resources[name].up(**props)
 
     def post(self, path: str, body: Props) -> None:
         self.http.post(path, json=body, headers=self._project).raise_for_status()
@@ -92,7 +92,7 @@ class InactiveWarehouse:
         purged = {"recursive": "true", "force": "true", "purge": "true"}
         self.http.delete(self.namespaces("/sales"), params=purged).raise_for_status()
 
-    def make_again(self) -> None:
+    def recreate_namespace(self) -> None:
         self.drop_all()
         self.post(self.namespaces(), {"namespace": ["sales"], "properties": {"owner": "z"}})
 
@@ -117,11 +117,11 @@ class InactiveWarehouse:
 
 
 @pytest.fixture
-def inside(http: httpx.Client, declared: Props) -> InactiveWarehouse:
-    return InactiveWarehouse(http, declared)
+def inactive_warehouse(http: httpx.Client, warehouse_props: Props) -> InactiveWarehouse:
+    return InactiveWarehouse(http, warehouse_props)
 
 
-MEDDLING: dict[str, Callable[[InactiveWarehouse], None]] = {
+OUTSIDE_CHANGES: dict[str, Callable[[InactiveWarehouse], None]] = {
     "nothing": lambda _: None,
     "a changed namespace": InactiveWarehouse.change_the_namespace,
     "a protected namespace": InactiveWarehouse.protect_the_namespace,
@@ -129,68 +129,72 @@ MEDDLING: dict[str, Callable[[InactiveWarehouse], None]] = {
     "a changed table": InactiveWarehouse.change_the_table,
     "a renamed table": InactiveWarehouse.rename_the_table,
     "all dropped": InactiveWarehouse.drop_all,
-    "made again elsewhere": InactiveWarehouse.make_again,
+    "recreated elsewhere": InactiveWarehouse.recreate_namespace,
     "grants taken back": InactiveWarehouse.revoke,
     "a queue": InactiveWarehouse.configure,
 }
 
 
-@pytest.mark.parametrize("what", MEDDLING)
-def test_one_refreshing_up_restores_hidden_objects(what: str, inside: InactiveWarehouse) -> None:
-    MEDDLING[what](inside)
-    inside.deactivate()
-    assert inside.refresh() == {name: "update" if name == "warehouse" else "same" for name in inside.programs}
-    assert set(inside.preview().values()) == {"update"}, "what cannot be seen is shown, since it may have changed"
-    assert set(inside.up().values()) == {"update"}
-    assert not [name for name, resource in inside.resources.items() if hidden.MARK in resource.outs]
-    assert set(inside.refresh().values()) == {"same"}
-    assert set(inside.up().values()) == {"same"}
-    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+@pytest.mark.parametrize("change", OUTSIDE_CHANGES)
+def test_one_refreshing_up_restores_hidden_objects(change: str, inactive_warehouse: InactiveWarehouse) -> None:
+    OUTSIDE_CHANGES[change](inactive_warehouse)
+    inactive_warehouse.deactivate()
+    assert inactive_warehouse.refresh() == {
+        name: "update" if name == "warehouse" else "same" for name in inactive_warehouse.programs
+    }
+    assert set(inactive_warehouse.preview().values()) == {"update"}, (
+        "hidden objects are shown, since they may have changed"
+    )
+    assert set(inactive_warehouse.up().values()) == {"update"}
+    assert not [name for name, resource in inactive_warehouse.resources.items() if hidden.MARK in resource.outs]
+    assert set(inactive_warehouse.refresh().values()) == {"same"}
+    assert set(inactive_warehouse.up().values()) == {"same"}
+    assert inactive_warehouse.http.get(inactive_warehouse.namespaces("/sales")).json()["properties"]["owner"] == "a"
 
 
-def test_soft_deleted_table_is_restored(inside: InactiveWarehouse) -> None:
+def test_soft_deleted_table_is_restored(inactive_warehouse: InactiveWarehouse) -> None:
     soft = {"delete_profile": {"type": "soft", "expiration_seconds": 600}}
-    inside.programs["warehouse"] |= soft
-    inside.up()
-    table_id = inside.resources["table"].outs["table_id"]
-    inside.drop_the_table()
-    inside.deactivate()
-    inside.refresh()
-    inside.up()
-    assert inside.resources["table"].outs["table_id"] == table_id
-    assert set(inside.refresh().values()) == {"same"}
+    inactive_warehouse.programs["warehouse"] |= soft
+    inactive_warehouse.up()
+    table_id = inactive_warehouse.resources["table"].outs["table_id"]
+    inactive_warehouse.drop_the_table()
+    inactive_warehouse.deactivate()
+    inactive_warehouse.refresh()
+    inactive_warehouse.up()
+    assert inactive_warehouse.resources["table"].outs["table_id"] == table_id
+    assert set(inactive_warehouse.refresh().values()) == {"same"}
 
 
 def test_declared_inactive_warehouse_reports_no_hidden_drift(
-    inside: InactiveWarehouse, capsys: pytest.CaptureFixture[str]
+    inactive_warehouse: InactiveWarehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Differences that no `up` can fix are not reported."""
-    inside.programs["warehouse"]["active"] = False
-    inside.resources["warehouse"].up(**inside.programs["warehouse"])
-    assert set(inside.refresh().values()) == {"same"}
+    inactive_warehouse.programs["warehouse"]["active"] = False
+    inactive_warehouse.resources["warehouse"].up(**inactive_warehouse.programs["warehouse"])
+    assert set(inactive_warehouse.refresh().values()) == {"same"}
     assert "cannot be seen while its warehouse" in capsys.readouterr().err
-    assert set(inside.preview().values()) == {"same"}
-    inside.programs["warehouse"]["active"] = True
-    assert set(inside.preview().values()) == {"update"}
-    assert set(inside.up().values()) == {"update"}
-    assert set(inside.refresh().values()) == {"same"}
+    assert set(inactive_warehouse.preview().values()) == {"same"}
+    inactive_warehouse.programs["warehouse"]["active"] = True
+    assert set(inactive_warehouse.preview().values()) == {"update"}
+    assert set(inactive_warehouse.up().values()) == {"update"}
+    assert set(inactive_warehouse.refresh().values()) == {"same"}
 
 
-def test_warehouse_is_activated_before_the_next_up(inside: InactiveWarehouse) -> None:
-    inside.change_the_namespace()
-    inside.deactivate()
-    inside.refresh()
-    del inside.programs["warehouse"], inside.resources["warehouse"]
-    assert set(inside.preview().values()) == {"same"}
-    inside.post(f"/management/v1/warehouse/{inside.id}/activate", {})
-    assert set(inside.up().values()) == {"update"}
-    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+def test_warehouse_is_activated_before_the_next_up(inactive_warehouse: InactiveWarehouse) -> None:
+    inactive_warehouse.change_the_namespace()
+    inactive_warehouse.deactivate()
+    inactive_warehouse.refresh()
+    del inactive_warehouse.programs["warehouse"], inactive_warehouse.resources["warehouse"]
+    assert set(inactive_warehouse.preview().values()) == {"same"}
+    inactive_warehouse.post(f"/management/v1/warehouse/{inactive_warehouse.id}/activate", {})
+    assert set(inactive_warehouse.up().values()) == {"update"}
+    assert inactive_warehouse.http.get(inactive_warehouse.namespaces("/sales")).json()["properties"]["owner"] == "a"
 
 
-def test_warehouse_with_hidden_tables_is_not_replaced(inside: InactiveWarehouse, make_table: Any) -> None:
-    inside.make_again()
-    make_table(inside.id, "sales", "of_others")
-    inside.deactivate()
-    inside.refresh()
+def test_warehouse_with_hidden_tables_is_not_replaced(inactive_warehouse: InactiveWarehouse, make_table: Any) -> None:
+    inactive_warehouse.recreate_namespace()
+    make_table(inactive_warehouse.id, "sales", "of_others")
+    inactive_warehouse.deactivate()
+    inactive_warehouse.refresh()
     with pytest.raises(HoldsTablesError, match=r"would be replaced.*1 table: sales\.of_others"):
-        inside.up()
+        inactive_warehouse.up()

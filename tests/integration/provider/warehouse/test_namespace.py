@@ -74,7 +74,7 @@ def test_protection_is_set_and_its_drift_restored(
         namespace.destroy()
 
 
-def test_nested_namespace_is_gone_with_its_parent(
+def test_nested_namespace_is_deleted_with_its_parent(
     namespace: Resource, namespace_props: Props, http: httpx.Client
 ) -> None:
     child = Resource(NamespaceProvider())
@@ -128,7 +128,7 @@ def test_server_refuses_to_drop_a_namespace_with_children(namespace: Resource, n
         namespace.destroy()
 
 
-def test_retained_namespace_stays(namespace: Resource, namespace_props: Props, http: httpx.Client) -> None:
+def test_retained_namespace_is_kept(namespace: Resource, namespace_props: Props, http: httpx.Client) -> None:
     namespace.up(**namespace_props | {"deletion": "retain"})
     namespace.destroy()
     assert properties(http, namespace_props)["owner"] == "a"
@@ -141,7 +141,7 @@ def test_deleting_a_missing_namespace_is_no_error(
     namespace.destroy()
 
 
-def test_namespace_in_an_inactive_warehouse_is_not_gone(
+def test_namespace_in_an_inactive_warehouse_is_not_missing(
     namespace: Resource, namespace_props: Props, http: httpx.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     http.post(f"/management/v1/warehouse/{namespace_props['warehouse_id']}/deactivate").raise_for_status()
@@ -151,11 +151,11 @@ def test_namespace_in_an_inactive_warehouse_is_not_gone(
         namespace.destroy()
 
 
-def test_killed_create_is_adopted(namespace: Resource, namespace_props: Props, interrupted: Any) -> None:
-    interrupted("Namespace", namespace_props)
-    again = Resource(NamespaceProvider())
-    assert again.up(**namespace_props) == "create"
-    assert again.outs == namespace.outs
+def test_killed_create_is_adopted(namespace: Resource, namespace_props: Props, report_interrupted_create: Any) -> None:
+    report_interrupted_create("Namespace", namespace_props)
+    adopted = Resource(NamespaceProvider())
+    assert adopted.up(**namespace_props) == "create"
+    assert adopted.outs == namespace.outs
 
 
 def test_different_existing_namespace_needs_adopt(namespace: Resource, namespace_props: Props) -> None:

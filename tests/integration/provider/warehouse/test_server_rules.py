@@ -1,4 +1,4 @@
-"""What a server allows to change in place, and with which call: a test for every rule that the provider relies on."""
+"""In-place changes that a server allows, and their calls: a test for every rule that the provider relies on."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ def warehouse(light_warehouse: Resource) -> Resource:
 
 
 @pytest.fixture
-def declared(light_declared: Props) -> Props:
-    return light_declared
+def warehouse_props(light_warehouse_props: Props) -> Props:
+    return light_warehouse_props
 
 
-def stored(declared: Props, **changes: Any) -> Props:
-    return declared | {"storage": declared["storage"] | changes}
+def change_storage(warehouse_props: Props, **changes: Any) -> Props:
+    return warehouse_props | {"storage": warehouse_props["storage"] | changes}
 
 
 @pytest.fixture
 def update_bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
     """The updates that the provider sends: the call's last path segment, and its body."""
-    sent: list[tuple[str, Props]] = []
+    requests: list[tuple[str, Props]] = []
     real = Client.call
 
-    def recorded(self: Client, method: Any, path: str, **options: Any) -> httpx.Response:
+    def record(self: Client, method: Any, path: str, **options: Any) -> httpx.Response:
         if method not in {"GET", "HEAD"}:
-            sent.append((path.rpartition("/")[2], {**(options.get("body") or {}), **(options.get("params") or {})}))
+            requests.append((path.rpartition("/")[2], {**(options.get("body") or {}), **(options.get("params") or {})}))
         return real(self, method, path, **options)
 
-    monkeypatch.setattr(Client, "call", recorded)
-    return sent
+    monkeypatch.setattr(Client, "call", record)
+    return requests
 
 
 def test_changed_profile_includes_its_credential(
-    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any, light: httpx.Client
 ) -> None:
     """The server deletes a credential that a changed profile leaves out."""
-    warehouse.up(**stored(declared, sts_token_validity_seconds=900))
+    warehouse.up(**change_storage(warehouse_props, sts_token_validity_seconds=900))
     ((call, body),) = update_bodies
     assert call == "storage"
     assert body["storage-credential"]["credential-type"] == "access-key"
@@ -58,22 +58,22 @@ def test_changed_profile_includes_its_credential(
 
 
 def test_changed_key_uses_the_credential_call(
-    warehouse: Resource, declared: Props, update_bodies: Any, monkeypatch: pytest.MonkeyPatch
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STORAGE_SECRET", "another")
-    assert warehouse.up(**declared) == "update"
+    assert warehouse.up(**warehouse_props) == "update"
     ((call, body),) = update_bodies
     assert (call, body["new-storage-credential"]["aws-secret-access-key"]) == ("storage-credential", "another")
 
 
 def test_undeclared_credential_is_removed(
-    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any, light: httpx.Client
 ) -> None:
-    del declared["credential"]
-    assert warehouse.up(**declared) == "update"
+    del warehouse_props["credential"]
+    assert warehouse.up(**warehouse_props) == "update"
     assert update_bodies == [("storage-credential", {"new-storage-credential": None})]
     assert "storage-credential-type" not in light.get(f"{ROOT}/{warehouse.id}").json()
-    assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
+    assert (warehouse.refresh(), warehouse.up(**warehouse_props)) == ("same", "same")
 
 
 @pytest.mark.parametrize(
@@ -92,57 +92,63 @@ def test_undeclared_credential_is_removed(
     ],
     ids=str,
 )
-def test_storage_properties_that_replace(warehouse: Resource, declared: Props, change: Props, operation: str) -> None:
+def test_storage_properties_that_replace(
+    warehouse: Resource, warehouse_props: Props, change: Props, operation: str
+) -> None:
     """Bucket and prefix never change in place. A region does only beside a changed endpoint."""
     first = warehouse.id
-    assert warehouse.preview(**stored(declared, **change)) == operation
-    assert warehouse.up(**stored(declared, **change)) == operation
+    assert warehouse.preview(**change_storage(warehouse_props, **change)) == operation
+    assert warehouse.up(**change_storage(warehouse_props, **change)) == operation
     assert (warehouse.id == first) == (operation != "replace")
     assert warehouse.refresh() == "same"
 
 
 def test_before_0_12_no_region_changes_in_place(
-    warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch
+    warehouse: Resource, warehouse_props: Props, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Server, "moves_region", False)
-    moved = stored(declared, region="eu-west-1", endpoint="http://s3.test")
+    moved = change_storage(warehouse_props, region="eu-west-1", endpoint="http://s3.test")
     assert warehouse.preview(**moved) == "replace"
 
 
-def test_region_drift_that_cannot_be_undone_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+def test_region_drift_that_cannot_be_undone_replaces(
+    warehouse: Resource, warehouse_props: Props, light: httpx.Client
+) -> None:
     profile = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
     body = {"storage-profile": profile | {"region": "eu-west-1", "endpoint": "http://s3.test"}}
     light.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
-    assert warehouse.preview(**declared) == "replace"
+    assert warehouse.preview(**warehouse_props) == "replace"
 
 
-def test_another_project_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
-    other = f"{declared['project_id']}-2"
+def test_another_project_replaces(warehouse: Resource, warehouse_props: Props, light: httpx.Client) -> None:
+    other = f"{warehouse_props['project_id']}-2"
     light.post("/management/v1/project", json={"project-id": other, "project-name": other}).raise_for_status()
-    assert warehouse.up(**declared | {"project_id": other}) == "replace"
+    assert warehouse.up(**warehouse_props | {"project_id": other}) == "replace"
 
 
-def test_name_and_its_case_change_in_place(warehouse: Resource, declared: Props) -> None:
+def test_name_and_its_case_change_in_place(warehouse: Resource, warehouse_props: Props) -> None:
     first = warehouse.id
-    assert warehouse.up(**declared | {"name": "other"}) == "update"
-    assert warehouse.up(**declared | {"name": "OTHER"}) == "update"
+    assert warehouse.up(**warehouse_props | {"name": "other"}) == "update"
+    assert warehouse.up(**warehouse_props | {"name": "OTHER"}) == "update"
     assert warehouse.id == first
     assert warehouse.refresh() == "same"
 
 
-def test_undeclared_layout_is_the_servers_to_keep(warehouse: Resource, declared: Props) -> None:
+def test_undeclared_layout_is_the_servers_to_keep(warehouse: Resource, warehouse_props: Props) -> None:
     layout = {"type": "tabular-only", "tabular": "{uuid}"}
-    warehouse.up(**stored(declared, storage_layout=layout))
-    assert warehouse.up(**declared) == "same"
+    warehouse.up(**change_storage(warehouse_props, storage_layout=layout))
+    assert warehouse.up(**warehouse_props) == "same"
 
 
-def test_alternative_protocols_are_sent_as_false(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+def test_alternative_protocols_are_sent_as_false(
+    warehouse: Resource, warehouse_props: Props, light: httpx.Client
+) -> None:
     """The server would keep an earlier `true` if the field were left out."""
-    warehouse.up(**stored(declared, allow_alternative_protocols=True))
-    assert warehouse.up(**declared) == "update"
-    found = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
-    assert found["allow-alternative-protocols"] is False
+    warehouse.up(**change_storage(warehouse_props, allow_alternative_protocols=True))
+    assert warehouse.up(**warehouse_props) == "update"
+    profile = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
+    assert profile["allow-alternative-protocols"] is False
 
 
 @pytest.mark.parametrize(
@@ -157,12 +163,12 @@ def test_alternative_protocols_are_sent_as_false(warehouse: Resource, declared: 
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_inactive_warehouse_is_activated_only_where_needed(
-    warehouse: Resource, declared: Props, update_bodies: Any, change: Props, *, wakes: bool
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any, change: Props, *, wakes: bool
 ) -> None:
-    resting = declared | {"active": False}
-    warehouse.up(**resting)
+    inactive_props = warehouse_props | {"active": False}
+    warehouse.up(**inactive_props)
     update_bodies.clear()
-    changed = resting | change | {"storage": declared["storage"] | change.get("storage", {})}
+    changed = inactive_props | change | {"storage": warehouse_props["storage"] | change.get("storage", {})}
     assert warehouse.up(**changed) == "update"
     calls = [call for call, _ in update_bodies]
     assert (calls[0] == "activate", calls[-1] == "deactivate") == (wakes, wakes)
@@ -170,18 +176,22 @@ def test_inactive_warehouse_is_activated_only_where_needed(
 
 
 @pytest.mark.since("0.14")  # Only newer lists have the inactive warehouse.
-def test_rename_onto_a_taken_name_is_refused_early(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
+def test_rename_onto_a_taken_name_is_refused_early(
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any
+) -> None:
     """The server would respond with 503."""
     other = Resource(WarehouseProvider())
-    other.up(**stored(declared, key_prefix="other") | {"name": "other", "active": False})
+    other.up(**change_storage(warehouse_props, key_prefix="other") | {"name": "other", "active": False})
     update_bodies.clear()
     with pytest.raises(NotOwnedError, match=rf"cannot be named `Other`: warehouse {other.id}"):
-        warehouse.up(**declared | {"name": "Other"})
+        warehouse.up(**warehouse_props | {"name": "Other"})
     assert update_bodies == []
 
 
-def test_protection_is_never_overridden_by_force(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
-    warehouse.up(**declared | {"protected": True})
+def test_protection_is_never_overridden_by_force(
+    warehouse: Resource, warehouse_props: Props, update_bodies: Any
+) -> None:
+    warehouse.up(**warehouse_props | {"protected": True})
     with pytest.raises(errors.ProtectedError, match="WarehouseProtected"):
         warehouse.destroy()
     assert "force" not in dict(update_bodies)[warehouse.id]

@@ -24,8 +24,8 @@ FORMER_NAMES = {"soft_deletion": "tabular_expiration"}
 @pytest.fixture
 def queue(light_project: Props, light_warehouse: Resource) -> Props:
     """A declared configuration of a warehouse's queue."""
-    place = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "queue": "soft_deletion"}
-    return {**place, "max_seconds_since_last_heartbeat": 120}
+    queue_args = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "queue": "soft_deletion"}
+    return {**queue_args, "max_seconds_since_last_heartbeat": 120}
 
 
 @pytest.fixture
@@ -49,64 +49,64 @@ def cleanup(light_project: Props) -> Props:
     }
 
 
-def url(declared: Props) -> str:
-    owner = f"warehouse/{declared['warehouse_id']}" if "warehouse_id" in declared else "project"
-    return f"/management/v1/{owner}/task-queue/{FORMER_NAMES.get(declared['queue'], declared['queue'])}/config"
+def url(queue_props: Props) -> str:
+    owner = f"warehouse/{queue_props['warehouse_id']}" if "warehouse_id" in queue_props else "project"
+    return f"/management/v1/{owner}/task-queue/{FORMER_NAMES.get(queue_props['queue'], queue_props['queue'])}/config"
 
 
-def headers(declared: Props) -> Props:
-    return {"x-project-id": declared["project_id"]} if "project_id" in declared else {}
+def headers(queue_props: Props) -> Props:
+    return {"x-project-id": queue_props["project_id"]} if "project_id" in queue_props else {}
 
 
-def found(http: httpx.Client, declared: Props) -> Props:
-    return http.get(url(declared), headers=headers(declared)).raise_for_status().json()
+def read_config(http: httpx.Client, queue_props: Props) -> Props:
+    return http.get(url(queue_props), headers=headers(queue_props)).raise_for_status().json()
 
 
-def set_config(http: httpx.Client, declared: Props, **body: Any) -> None:
+def set_config(http: httpx.Client, queue_props: Props, **body: Any) -> None:
     wire = {key.replace("_", "-"): value for key, value in body.items()}
-    http.post(url(declared), json={"queue-config": {}, **wire}, headers=headers(declared)).raise_for_status()
+    http.post(url(queue_props), json={"queue-config": {}, **wire}, headers=headers(queue_props)).raise_for_status()
 
 
-def made(declared: Props) -> Resource:
+def create_config(queue_props: Props) -> Resource:
     resource = Resource(TaskQueueConfigProvider())
-    assert resource.up(**declared) == "create"
+    assert resource.up(**queue_props) == "create"
     return resource
 
 
 def test_warehouse_queue_is_set_and_changed_in_place(queue: Props, light: httpx.Client) -> None:
-    resource = made(queue)
+    resource = create_config(queue)
     assert resource.id == f"{queue['warehouse_id']}/soft_deletion"
-    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    assert read_config(light, queue)["max-seconds-since-last-heartbeat"] == 120
     assert (resource.up(**queue), resource.refresh()) == ("same", "same")
     assert resource.up(**queue | {"max_seconds_since_last_heartbeat": 60}) == "update"
-    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 60
+    assert read_config(light, queue)["max-seconds-since-last-heartbeat"] == 60
 
 
 def test_project_log_cleanup_is_set_and_read(cleanup: Props, light: httpx.Client) -> None:
-    resource = made(cleanup)
-    assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
+    resource = create_config(cleanup)
+    assert read_config(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
     assert (resource.up(**cleanup), resource.refresh()) == ("same", "same")
 
 
 @pytest.mark.parametrize("config", [{"cleanup-period": "P1D", "retention-period": "P7D"}, {"cleanup-period": "PT5M"}])
 def test_configuration_drift_is_restored(cleanup: Props, light: httpx.Client, config: Props) -> None:
-    resource = made(cleanup)
+    resource = create_config(cleanup)
     set_config(light, cleanup, queue_config=config)
     assert resource.refresh() == "update"
     assert resource.up(**cleanup) == "update"
-    assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
+    assert read_config(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
 
 
 def test_heartbeat_drift_is_restored(queue: Props, light: httpx.Client) -> None:
-    resource = made(queue)
+    resource = create_config(queue)
     set_config(light, queue, max_seconds_since_last_heartbeat=7)
     assert resource.refresh() == "update"
     assert resource.up(**queue) == "update"
-    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    assert read_config(light, queue)["max-seconds-since-last-heartbeat"] == 120
 
 
 def test_undeclared_heartbeat_is_the_servers_to_keep(queue: Props, light: httpx.Client) -> None:
-    resource = made(queue)
+    resource = create_config(queue)
     del queue["max_seconds_since_last_heartbeat"]
     assert resource.up(**queue) == "same"
     set_config(light, queue, max_seconds_since_last_heartbeat=7)
@@ -114,13 +114,13 @@ def test_undeclared_heartbeat_is_the_servers_to_keep(queue: Props, light: httpx.
 
 
 def test_equal_duration_in_another_form_is_no_drift(cleanup: Props, light: httpx.Client) -> None:
-    resource = made(cleanup)
+    resource = create_config(cleanup)
     set_config(light, cleanup, queue_config={"cleanup-period": "PT24H", "retention-period": "PT720H"})
     assert resource.refresh() == "same"
 
 
 def test_old_queue_name_means_the_same_queue(queue: Props) -> None:
-    resource = made(queue)
+    resource = create_config(queue)
     assert resource.up(**queue | {"queue": "tabular_expiration"}) == "same"
 
 
@@ -139,25 +139,29 @@ def test_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Prop
 
 def test_preview_refuses_a_queue_that_the_server_lacks(queue: Props) -> None:
     failures = Resource(TaskQueueConfigProvider()).failures(**queue | {"queue": "expire_snapshots"})
-    known = failures["queue"].partition("has no queue `expire_snapshots`; it has ")[2]
-    assert known.startswith(("tabular_expiration, tabular_purge, task_log_cleanup", "soft_deletion, tabular_purge"))
+    queue_names = failures["queue"].partition("has no queue `expire_snapshots`; it has ")[2]
+    assert queue_names.startswith(
+        ("tabular_expiration, tabular_purge, task_log_cleanup", "soft_deletion, tabular_purge")
+    )
 
 
-def test_queues_of_another_edition_are_set_alike(enterprise: Props, light_declared: Props) -> None:
+def test_queues_of_another_edition_are_set_alike(enterprise: Props, light_warehouse_props: Props) -> None:
     warehouse = Resource(WarehouseProvider())
-    warehouse.up(**{**light_declared, **enterprise})
+    warehouse.up(**{**light_warehouse_props, **enterprise})
     config = {"enable-expire-snapshots": True, "min-snapshots-to-keep": 3}
-    place = {"server": enterprise["server"], "warehouse_id": warehouse.id}
+    warehouse_args = {"server": enterprise["server"], "warehouse_id": warehouse.id}
 
-    resource = made({**place, "queue": "expire_snapshots", "config": config})
+    resource = create_config({**warehouse_args, "queue": "expire_snapshots", "config": config})
     assert resource.refresh() == "same"
-    assert resource.up(**place, queue="expire_snapshots", config={"enable-expire-snapshots": False}) == "update"
+    assert (
+        resource.up(**warehouse_args, queue="expire_snapshots", config={"enable-expire-snapshots": False}) == "update"
+    )
 
 
-def test_another_queue_replaces_and_the_old_one_stays(queue: Props, light: httpx.Client) -> None:
-    resource = made(queue)
+def test_another_queue_replaces_and_the_old_queue_remains(queue: Props, light: httpx.Client) -> None:
+    resource = create_config(queue)
     assert resource.up(**queue | {"queue": "tabular_purge"}) == "replace"
-    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    assert read_config(light, queue)["max-seconds-since-last-heartbeat"] == 120
 
 
 def test_existing_configuration_needs_adopt(
@@ -165,8 +169,8 @@ def test_existing_configuration_needs_adopt(
 ) -> None:
     set_config(light, queue, max_seconds_since_last_heartbeat=7)
     with pytest.raises(NotOwnedError, match=r"max_seconds_since_last_heartbeat: 7 -> 120.*`adopt=True`"):
-        made(queue)
-    assert made(queue | {"adopt": True}).refresh() == "same"
+        create_config(queue)
+    assert create_config(queue | {"adopt": True}).refresh() == "same"
     assert "is adopted; this changes: max_seconds_since_last_heartbeat: 7 -> 120" in capsys.readouterr().err
 
 
@@ -175,17 +179,17 @@ def test_inactive_warehouse_is_activated_for_the_update(
 ) -> None:
     warehouse = f"/management/v1/warehouse/{queue['warehouse_id']}"
     light.post(f"{warehouse}/deactivate").raise_for_status()
-    resource = made(queue)
+    resource = create_config(queue)
     assert light.get(warehouse).json()["status"] == "inactive"
     assert resource.refresh() == "same"
     assert "cannot be seen while the warehouse is inactive" in capsys.readouterr().err
 
 
-def test_configuration_is_gone_with_its_warehouse(queue: Props, light: httpx.Client) -> None:
+def test_configuration_is_deleted_with_its_warehouse(queue: Props, light: httpx.Client) -> None:
     """Deleting the resource alone keeps the configuration."""
-    resource = made(queue)
+    resource = create_config(queue)
     resource.provider.delete(resource.id, resource.outs)
-    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    assert read_config(light, queue)["max-seconds-since-last-heartbeat"] == 120
     light.delete(f"/management/v1/warehouse/{queue['warehouse_id']}").raise_for_status()
     assert resource.refresh() == "delete"
     with pytest.raises(DeletedOutsideStackError, match=r"warehouse .* does not exist"):

@@ -16,14 +16,14 @@ from tests.integration.provider.resource import Props, Resource
 ROOT = "/management/v1/warehouse"
 
 
-def found(http: httpx.Client, warehouse: Resource) -> Props:
+def read_warehouse(http: httpx.Client, warehouse: Resource) -> Props:
     return http.get(f"{ROOT}/{warehouse.id}").raise_for_status().json()
 
 
-def test_second_up_and_refresh_change_nothing(warehouse: Resource, declared: Props) -> None:
-    assert warehouse.up(**declared) == "same"
+def test_second_up_and_refresh_change_nothing(warehouse: Resource, warehouse_props: Props) -> None:
+    assert warehouse.up(**warehouse_props) == "same"
     assert warehouse.refresh() == "same"
-    assert warehouse.up(**declared) == "same"
+    assert warehouse.up(**warehouse_props) == "same"
 
 
 def test_inputs_and_outputs_contain_no_secret(warehouse: Resource, sandbox: Any) -> None:
@@ -43,17 +43,17 @@ def test_inputs_and_outputs_contain_no_secret(warehouse: Resource, sandbox: Any)
     ids=lambda change: next(iter(change)),
 )
 def test_property_changes_in_place_and_back(
-    warehouse: Resource, declared: Props, change: Props, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, change: Props, http: httpx.Client
 ) -> None:
-    before = found(http, warehouse)
-    assert warehouse.preview(**declared | change) == "update"
-    assert warehouse.up(**declared | change) == "update"
-    assert found(http, warehouse) != before
+    before = read_warehouse(http, warehouse)
+    assert warehouse.preview(**warehouse_props | change) == "update"
+    assert warehouse.up(**warehouse_props | change) == "update"
+    assert read_warehouse(http, warehouse) != before
     assert warehouse.refresh() == "same"
-    assert warehouse.up(**declared | change) == "same"
+    assert warehouse.up(**warehouse_props | change) == "same"
     if "allowed_format_versions" not in change:  # An undeclared property is the server's to keep.
-        assert warehouse.up(**declared) == "update"
-        assert {**found(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
+        assert warehouse.up(**warehouse_props) == "update"
+        assert {**read_warehouse(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
 
 
 STORAGE_CHANGES: list[Any] = [
@@ -74,16 +74,18 @@ STORAGE_CHANGES: list[Any] = [
 
 @pytest.mark.parametrize("change", STORAGE_CHANGES, ids=lambda change: next(iter(change)))
 def test_storage_settings_change_in_place(
-    warehouse: Resource, declared: Props, change: Props, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, change: Props, http: httpx.Client
 ) -> None:
-    """The credential stays."""
-    changed = declared | {"storage": declared["storage"] | change}
+    """The warehouse keeps its credential."""
+    changed = warehouse_props | {"storage": warehouse_props["storage"] | change}
     assert warehouse.up(**changed) == "update"
-    now = found(http, warehouse)
+    live_warehouse = read_warehouse(http, warehouse)
     for name, value in change.items():
-        assert now["storage-profile"][name.replace("_", "-")] == value
-    kept = {"type": "s3", "credential-type": "access-key"}
-    assert now.get("storage-credential-type", kept) == kept  # Servers show it from 0.12 on.
+        assert live_warehouse["storage-profile"][name.replace("_", "-")] == value
+    credential_type = {"type": "s3", "credential-type": "access-key"}
+    assert (
+        live_warehouse.get("storage-credential-type", credential_type) == credential_type
+    )  # Servers show it from 0.12 on.
     assert warehouse.refresh() == "same"
     assert warehouse.up(**changed) == "same"
 
@@ -96,20 +98,22 @@ DRIFT: list[tuple[str, Props]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "body"), DRIFT, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("subject", "body"), DRIFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_refresh_reports_drift_and_up_restores_it(
-    warehouse: Resource, declared: Props, http: httpx.Client, what: str, body: Props
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client, subject: str, body: Props
 ) -> None:
-    before = found(http, warehouse)
-    http.post(f"{ROOT}/{warehouse.id}/{what}", json=body).raise_for_status()
+    before = read_warehouse(http, warehouse)
+    http.post(f"{ROOT}/{warehouse.id}/{subject}", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
-    assert warehouse.up(**declared) == "update"
-    assert {**found(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
+    assert warehouse.up(**warehouse_props) == "update"
+    assert {**read_warehouse(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
     assert warehouse.refresh() == "same"
 
 
-def test_profile_drift_is_restored(warehouse: Resource, declared: Props, http: httpx.Client, sandbox: Any) -> None:
-    profile = found(http, warehouse)["storage-profile"] | {"sts-token-validity-seconds": 900}
+def test_profile_drift_is_restored(
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client, sandbox: Any
+) -> None:
+    profile = read_warehouse(http, warehouse)["storage-profile"] | {"sts-token-validity-seconds": 900}
     credential = {
         "type": "s3",
         "credential-type": "access-key",
@@ -120,54 +124,54 @@ def test_profile_drift_is_restored(warehouse: Resource, declared: Props, http: h
     http.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
     assert warehouse.inputs["storage"]["sts_token_validity_seconds"] == 900
-    assert warehouse.up(**declared) == "update"
-    assert found(http, warehouse)["storage-profile"]["sts-token-validity-seconds"] == 3600
+    assert warehouse.up(**warehouse_props) == "update"
+    assert read_warehouse(http, warehouse)["storage-profile"]["sts-token-validity-seconds"] == 3600
 
 
-def test_normalisation_is_no_drift(warehouse: Resource, declared: Props) -> None:
-    as_typed = declared["storage"] | {
-        "key_prefix": f"/{declared['storage']['key_prefix']}/",
-        "endpoint": declared["storage"]["endpoint"].replace("http:", "HTTP:"),
+def test_normalisation_is_no_drift(warehouse: Resource, warehouse_props: Props) -> None:
+    as_typed = warehouse_props["storage"] | {
+        "key_prefix": f"/{warehouse_props['storage']['key_prefix']}/",
+        "endpoint": warehouse_props["storage"]["endpoint"].replace("http:", "HTTP:"),
         "flavor": "minio",
         "assume_role_arn": " ",
     }
-    assert warehouse.up(**declared | {"storage": as_typed}) == "same"
+    assert warehouse.up(**warehouse_props | {"storage": as_typed}) == "same"
 
 
-def test_inactive_warehouse_is_updated_and_stays_inactive(
-    warehouse: Resource, declared: Props, http: httpx.Client
+def test_inactive_warehouse_is_updated_and_remains_inactive(
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client
 ) -> None:
-    warehouse.up(**declared | {"active": False})
-    assert warehouse.up(**declared | {"active": False, "name": "other"}) == "update"
-    now = found(http, warehouse)
-    assert (now["name"], now["status"]) == ("other", "inactive")
+    warehouse.up(**warehouse_props | {"active": False})
+    assert warehouse.up(**warehouse_props | {"active": False, "name": "other"}) == "update"
+    live_warehouse = read_warehouse(http, warehouse)
+    assert (live_warehouse["name"], live_warehouse["status"]) == ("other", "inactive")
 
 
 def test_deactivated_warehouse_is_updated_without_a_refresh(
-    warehouse: Resource, declared: Props, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client
 ) -> None:
     http.post(f"{ROOT}/{warehouse.id}/deactivate").raise_for_status()
-    assert warehouse.up(**declared | {"name": "other"}) == "update"
-    now = found(http, warehouse)
-    assert (now["name"], now["status"]) == ("other", "active")
+    assert warehouse.up(**warehouse_props | {"name": "other"}) == "update"
+    live_warehouse = read_warehouse(http, warehouse)
+    assert (live_warehouse["name"], live_warehouse["status"]) == ("other", "active")
 
 
-def test_deleted_warehouse_is_recreated(warehouse: Resource, declared: Props, http: httpx.Client) -> None:
+def test_deleted_warehouse_is_recreated(warehouse: Resource, warehouse_props: Props, http: httpx.Client) -> None:
     first = warehouse.id
     http.delete(f"{ROOT}/{first}").raise_for_status()
     assert warehouse.refresh() == "delete"
-    assert warehouse.up(**declared) == "create"
+    assert warehouse.up(**warehouse_props) == "create"
     assert warehouse.id != first
 
 
 @pytest.mark.parametrize("change", [{"key_prefix": "moved"}, {"bucket": "elsewhere-bucket"}], ids=str)
 def test_immutable_property_replaces(
-    warehouse: Resource, declared: Props, change: Props, aws: Any, http: httpx.Client
+    warehouse: Resource, warehouse_props: Props, change: Props, aws: Any, http: httpx.Client
 ) -> None:
     if "bucket" in change:
-        change = {"bucket": f"{declared['storage']['bucket']}-2"}
+        change = {"bucket": f"{warehouse_props['storage']['bucket']}-2"}
         aws("s3").create_bucket(Bucket=change["bucket"])
-    changed = declared | {"storage": declared["storage"] | change}
+    changed = warehouse_props | {"storage": warehouse_props["storage"] | change}
     first = warehouse.id
     assert warehouse.up(**changed) == "replace"
     assert warehouse.id != first
@@ -176,59 +180,59 @@ def test_immutable_property_replaces(
 
 @pytest.mark.parametrize("deletion", ["protect", "retain"])
 def test_preview_refuses_to_replace_a_warehouse_with_tables(
-    warehouse: Resource, declared: Props, make_table: Any, deletion: str
+    warehouse: Resource, warehouse_props: Props, make_table: Any, deletion: str
 ) -> None:
-    warehouse.up(**declared, deletion=deletion)
+    warehouse.up(**warehouse_props, deletion=deletion)
     make_table(warehouse.id, "sales", "orders")
-    moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": deletion}
+    moved = warehouse_props | {"storage": warehouse_props["storage"] | {"key_prefix": "moved"}, "deletion": deletion}
     with pytest.raises(HoldsTablesError, match=r"1 table: sales\.orders"):
         warehouse.preview(**moved)
 
 
 def test_purge_must_be_in_the_state_before_a_replacement(
-    warehouse: Resource, declared: Props, make_table: Any, objects: Any
+    warehouse: Resource, warehouse_props: Props, make_table: Any, objects: Any
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
-    moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "purge"}
+    moved = warehouse_props | {"storage": warehouse_props["storage"] | {"key_prefix": "moved"}, "deletion": "purge"}
     with pytest.raises(HoldsTablesError, match="`deletion` is `protect` in the state"):
         warehouse.preview(**moved)
-    assert warehouse.up(**declared, deletion="purge") == "update"
+    assert warehouse.up(**warehouse_props, deletion="purge") == "update"
     assert warehouse.up(**moved) == "replace"
     assert objects() == []
 
 
-def test_replacing_a_retained_warehouse_needs_a_new_name(warehouse: Resource, declared: Props) -> None:
-    warehouse.up(**declared, deletion="retain")
-    moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "retain"}
+def test_replacing_a_retained_warehouse_needs_a_new_name(warehouse: Resource, warehouse_props: Props) -> None:
+    warehouse.up(**warehouse_props, deletion="retain")
+    moved = warehouse_props | {"storage": warehouse_props["storage"] | {"key_prefix": "moved"}, "deletion": "retain"}
     with pytest.raises(ReplacementRefusedError, match="its name remains taken"):
         warehouse.preview(**moved)
 
 
-def test_rename_onto_a_taken_name_names_the_owner(warehouse: Resource, declared: Props) -> None:
+def test_rename_onto_a_taken_name_names_the_owner(warehouse: Resource, warehouse_props: Props) -> None:
     other = Resource(type(warehouse.provider)())
-    other.up(**declared | {"name": "taken", "storage": declared["storage"] | {"key_prefix": "taken"}})
+    other.up(**warehouse_props | {"name": "taken", "storage": warehouse_props["storage"] | {"key_prefix": "taken"}})
     with pytest.raises(NotOwnedError, match=f"cannot be named `taken`: warehouse {other.id}"):
-        warehouse.up(**declared | {"name": "taken"})
+        warehouse.up(**warehouse_props | {"name": "taken"})
 
 
 def test_new_server_address_costs_one_identity_call(
-    light_warehouse: Resource, light_declared: Props, light: httpx.Client
+    light_warehouse: Resource, light_warehouse_props: Props, light: httpx.Client
 ) -> None:
     """The new address must be the same server. Nothing of the warehouse itself is read or written."""
-    moved = {"endpoint": light_declared["server"]["endpoint"].replace("127.0.0.1", "localhost")}
-    assert moved != light_declared["server"]
+    moved = {"endpoint": light_warehouse_props["server"]["endpoint"].replace("127.0.0.1", "localhost")}
+    assert moved != light_warehouse_props["server"]
     light.delete("/sandbox/v1/calls").raise_for_status()
-    assert light_warehouse.up(**light_declared | {"server": moved}) == "update"
+    assert light_warehouse.up(**light_warehouse_props | {"server": moved}) == "update"
     calls = light.get("/sandbox/v1/calls").json()["calls"]
     assert [(call["method"], call["path"]) for call in calls] == [("GET", "/management/v1/info")]
     assert light_warehouse.outs["server"]["endpoint"] == moved["endpoint"]
 
 
 def test_field_that_needs_a_newer_server_is_refused(
-    warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch
+    warehouse: Resource, warehouse_props: Props, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field = S3Profile.model_fields["storage_layout"]
     monkeypatch.setattr(field, "metadata", [ServerKeeps(), Since((9, 0))])
-    layout = declared["storage"] | {"storage_layout": {"type": "default"}}
+    layout = warehouse_props["storage"] | {"storage_layout": {"type": "default"}}
     with pytest.raises(UnsupportedServerError, match=r"`storage.storage_layout` needs Lakekeeper 9\.0"):
-        warehouse.up(**declared | {"storage": layout})
+        warehouse.up(**warehouse_props | {"storage": layout})
