@@ -47,7 +47,7 @@ VIEW = {
 
 @dataclass(frozen=True)
 class Aws:
-    """The AWS stand-in, and the key pair that may do everything there."""
+    """The AWS stand-in, and the key pair that has all rights in it."""
 
     endpoint: str
     credentials_file: Path
@@ -65,17 +65,17 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     file, port = directory / "credentials", free_port()
     with process("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
         endpoint = f"http://127.0.0.1:{port}"
-        wait_for(f"{endpoint}/moto-api/")
+        wait_until_healthy(f"{endpoint}/moto-api/")
         parser = configparser.RawConfigParser()
         parser.read(file)
         admin = parser["admin"]
-        found = Aws(endpoint, file, admin["aws_access_key_id"], admin["aws_secret_access_key"])
-        found.client("s3").create_bucket(Bucket="tenants")
-        yield found
+        stand_in = Aws(endpoint, file, admin["aws_access_key_id"], admin["aws_secret_access_key"])
+        stand_in.client("s3").create_bucket(Bucket="tenants")
+        yield stand_in
 
 
 class LakekeeperStarter:
-    """Start a server with a database of its own and return a client. It plays head unless the options say otherwise."""
+    """Starts a server with its own database and returns a client. It plays head unless the options name a version."""
 
     def __init__(self, aws: Aws, directories: pytest.TempPathFactory) -> None:
         self._aws, self._directories = aws, directories
@@ -98,7 +98,7 @@ class LakekeeperStarter:
         server.__enter__()
         base = f"http://127.0.0.1:{port}"
         self._running[base] = server
-        wait_for(f"{base}/health")
+        wait_until_healthy(f"{base}/health")
         client = httpx.Client(base_url=base, timeout=60)
         if bootstrap:
             client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
@@ -148,7 +148,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def wait_for(url: str) -> None:
+def wait_until_healthy(url: str) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -162,7 +162,7 @@ def wait_for(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def make_warehouse(aws: Aws) -> Callable[..., str]:
-    """Creates a warehouse on the bucket `tenants` with the admin's keys; returns its id."""
+    """Return a function that creates a warehouse on the bucket `tenants` with the admin's keys, and returns its id."""
 
     def make(client: httpx.Client, name: str, *, soft_delete_seconds: int | None = None, **profile: Any) -> str:
         settings = {
@@ -211,12 +211,12 @@ class People:
         return self._clients[name]
 
     def stop(self) -> None:
-        """Ends the server; again does nothing."""
+        """End the server, unless it has ended."""
         self._running.close()
 
 
 class TokensAsNames:
-    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -230,16 +230,18 @@ class TokensAsNames:
 
 @pytest.fixture(scope="session")
 def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., People]]:
-    """Called, it starts a server that enforces grants, with `root` as its operator."""
+    """Return a function that starts a server that enforces grants, with `root` as its operator."""
     with ExitStack() as running:
 
         def start(**settings: Any) -> People:
             settings.setdefault("database", f"sqlite:///{tmp_path_factory.mktemp('openfga') / 'lakekeeper.db'}")
-            made = Settings(**{"version": NEWEST, "aws_endpoint": aws.endpoint, "authorizer": "openfga", **settings})
-            people = People(create_app(made))
+            openfga_settings = Settings(
+                **{"version": NEWEST, "aws_endpoint": aws.endpoint, "authorizer": "openfga", **settings}
+            )
+            people = People(create_app(openfga_settings))
             running.callback(people.stop)
-            asked = {"accept-terms-of-use": True, "is-operator": True}
-            people("root").post("/management/v1/bootstrap", json=asked).raise_for_status()
+            bootstrap_request = {"accept-terms-of-use": True, "is-operator": True}
+            people("root").post("/management/v1/bootstrap", json=bootstrap_request).raise_for_status()
             return people
 
         yield start
@@ -251,16 +253,16 @@ def people(start_openfga: Callable[..., People]) -> People:
 
 
 @pytest.fixture(scope="session")
-def shared_warehouse(people: People, make_warehouse: Callable[..., str]) -> str:
+def session_warehouse(people: People, make_warehouse: Callable[..., str]) -> str:
     """A warehouse of `root` with the namespaces `a` and `a.b`, each with a table `t`, and a view `a.v`."""
-    root, made = people("root"), make_warehouse(people("root"), "rights")
-    path = f"/catalog/v1/{made}/namespaces"
+    root, warehouse_id = people("root"), make_warehouse(people("root"), "rights")
+    path = f"/catalog/v1/{warehouse_id}/namespaces"
     for namespace in (["a"], ["a", "b"]):
         assert root.post(path, json={"namespace": namespace}).status_code == 200
         table = root.post(f"{path}/{'%1F'.join(namespace)}/tables", json={"name": "t", "schema": SCHEMA})
         assert table.status_code == 200
     assert root.post(f"{path}/a/views", json=VIEW).status_code == 200
-    return made
+    return warehouse_id
 
 
 @pytest.fixture(scope="session")

@@ -25,19 +25,19 @@ CLIENT = OAuthClient("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("l
 
 
 class World:
-    """An identity provider, a Lakekeeper that trusts it, and how a client reaches both."""
+    """An identity provider, a Lakekeeper that trusts it, and clients of both."""
 
     def __init__(self, folder: Path, stack: ExitStack, **tls: Path) -> None:
         self.provider = IdentityProvider({"ci": CLIENT}, SigningKey())
-        asked: list[str] = []
-        self.asked, app = asked, self.provider.app()
+        token_requests: list[str] = []
+        self.token_requests, app = token_requests, self.provider.app()
 
-        async def counted(scope: Any, receive: Any, send: Any) -> None:
+        async def count_token_requests(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "http" and scope["path"] == "/token":
-                asked.append(scope["path"])
+                token_requests.append(scope["path"])
             await app(scope, receive, send)
 
-        self.issuer = stack.enter_context(serve(counted, **tls))
+        self.issuer = stack.enter_context(serve(count_token_requests, **tls))
         plain = stack.enter_context(serve(self.provider.app())) if tls else self.issuer
         settings = Settings(
             database=f"sqlite:///{folder / 'lakekeeper.db'}",
@@ -48,10 +48,10 @@ class World:
         self.trusted_issuer = plain
         self.endpoint = stack.enter_context(serve(FaultSwitch(create_app(settings)), **tls))
 
-    def token(self, **claims: Any) -> str:
-        """A token of the provider, with other claims; those that are None are left out."""
-        whole = self.provider.claims(self.trusted_issuer, CLIENT, "lakekeeper", "lake") | claims
-        return self.provider.key.sign({name: value for name, value in whole.items() if value is not None})
+    def issue_token(self, **claims: Any) -> str:
+        """Return a token of the provider, with other claims. Claims that are None are omitted."""
+        all_claims = self.provider.claims(self.trusted_issuer, CLIENT, "lakekeeper", "lake") | claims
+        return self.provider.key.sign({name: value for name, value in all_claims.items() if value is not None})
 
     def ask(self, token: str | None) -> httpx.Response:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}

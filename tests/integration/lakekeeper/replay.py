@@ -34,30 +34,30 @@ VOLATILE = {
     "s3.session-token-expires-at-ms",
     "next-page-token",
 }
-# The recorded server's defects, with what is right in their place.
+# The recorded server's defects, with the correct statuses.
 DEFECTS: dict[tuple[str, str], int] = {('{"namespace": []}', "POST"): 400}
 WAIT_SECONDS = 30
 
 
 OWN_SERVERS = ("openfga", "storage")
-"""How the names of recordings end that were made on a server of their own."""
+"""Suffixes of recordings that were made on a separate server."""
 
 
-def recordings_of(version: str, *, own_server: str | None = None) -> list[Path]:
-    """Return the recordings of `head` or a release, in the order in which they build on one another.
+def list_recordings(version: str, *, own_server: str | None = None) -> list[Path]:
+    """Return the recordings of `head` or a release, in the order in which they depend on earlier recordings.
 
     Args:
         version: the folder of recordings.
-        own_server: `openfga` or `storage`, for those that were made on a server of their own.
+        own_server: `openfga` or `storage`, for recordings that were made on a separate server.
     """
-    found = sorted((FOLDER / version).glob("*.jsonl"))
+    recordings = sorted((FOLDER / version).glob("*.jsonl"))
     if own_server:
-        return [recording for recording in found if recording.stem.endswith(own_server)]
-    return [recording for recording in found if not recording.stem.endswith(OWN_SERVERS)]
+        return [recording for recording in recordings if recording.stem.endswith(own_server)]
+    return [recording for recording in recordings if not recording.stem.endswith(OWN_SERVERS)]
 
 
 def with_keys(access_key_id: str, secret_access_key: str) -> Callable[[str], str]:
-    """Return a function that puts a key pair in the place of the recorded one."""
+    """Return a function that replaces the recorded key pair by another."""
 
     def substitute(body: str) -> str:
         for prefix in ("aws-", ""):
@@ -71,7 +71,7 @@ def with_keys(access_key_id: str, secret_access_key: str) -> Callable[[str], str
 
 @dataclass
 class Replayer:
-    """`variables` holds what the recording writes as `${name}`; `substitute` changes request bodies."""
+    """`variables` holds the values of `${name}` in recordings; `substitute` changes request bodies."""
 
     client: httpx.Client
     variables: dict[str, str]
@@ -79,21 +79,21 @@ class Replayer:
     differences: list[str] = field(default_factory=list)
 
     def replay(self, recording: Path) -> list[str]:
-        """The differences, one line each, named by file and line."""
+        """Return the differences, one line each, named by file and line."""
         self.differences = []
         for number, line in enumerate(recording.read_text().splitlines(), 1):
             entry = json.loads(line)
             if "wait_until" in entry:
                 self._wait_for_tasks()
                 continue
-            where = f"{recording.name}:{number}"
-            self._step(where, entry)
+            position = f"{recording.name}:{number}"
+            self._step(position, entry)
         return self.differences
 
-    def _step(self, where: str, entry: dict[str, Any]) -> None:
+    def _step(self, position: str, entry: dict[str, Any]) -> None:
         request, expected = entry["request"], entry["response"]
         response = self._send(request)
-        name = f"{where} {request['method']} {self._filled(request['path'])}"
+        name = f"{position} {request['method']} {self._fill_variables(request['path'])}"
         body = _body(response)
         self._save(entry.get("save", {}), body)
         defect = DEFECTS.get((json.dumps(request.get("json")), request["method"]))
@@ -103,40 +103,43 @@ class Replayer:
         content_type = response.headers.get("content-type", "").split(";")[0]
         self._compare(f"{name} status", expected["status"], response.status_code)
         self._compare(f"{name} content type", expected["content-type"], content_type)
-        filled = json.loads(self._filled(json.dumps(expected["body"])))
+        filled = json.loads(self._fill_variables(json.dumps(expected["body"])))
         if isinstance(body, str) and "${s3}" in json.dumps(request):
-            # The endpoint that was recorded has another length, which moves the column that a message names.
+            # The recorded endpoint has another length, which moves the column that a message names.
             filled, body = (COLUMN.sub("column <n>", str(text)) for text in (filled, body))
         if request["method"] != "HEAD":
             self._compare(f"{name} body", filled, body)
 
     def _send(self, request: dict[str, Any]) -> httpx.Response:
-        headers = {key: self._filled(value) for key, value in request.get("headers", {}).items()}
+        headers = {key: self._fill_variables(value) for key, value in request.get("headers", {}).items()}
         content = request.get("raw")
         if "json" in request:
-            content = self.substitute(self._filled(json.dumps(request["json"], separators=(",", ":"))))
+            content = self.substitute(self._fill_variables(json.dumps(request["json"], separators=(",", ":"))))
             headers["content-type"] = "application/json"
-        url, params = self._filled(request["path"]), json.loads(self._filled(json.dumps(request.get("params"))))
+        url, params = (
+            self._fill_variables(request["path"]),
+            json.loads(self._fill_variables(json.dumps(request.get("params")))),
+        )
         return self.client.request(request["method"], url, params=params, headers=headers, content=content)
 
-    def _save(self, wanted: dict[str, str], body: Any) -> None:
-        for variable, path in wanted.items():
+    def _save(self, paths: dict[str, str], body: Any) -> None:
+        for variable, path in paths.items():
             value = body
             for part in path.split("."):
                 value = value[body["namespaces"].index([part[1:]])] if part.startswith("?") else value[part]
             self.variables[variable] = value
 
-    def _filled(self, text: str) -> str:
+    def _fill_variables(self, text: str) -> str:
         return re.sub(r"\$\{(\w+)\}", lambda match: self.variables.get(match[1], match[0]), text)
 
     def _wait_for_tasks(self) -> None:
-        path = self._filled("/management/v1/warehouse/${w_d}/task/list")
+        path = self._fill_variables("/management/v1/warehouse/${w_d}/task/list")
         deadline = time.monotonic() + WAIT_SECONDS
         while self.client.post(path, json={"status": ["SCHEDULED", "RUNNING"]}).json()["tasks"]:
             assert time.monotonic() < deadline, "the purge task did not end"
 
-    def _compare(self, where: str, expected: Any, found: Any) -> None:
-        self.differences += _differences(where, expected, found, set(self.variables.values()))
+    def _compare(self, position: str, expected: Any, actual: Any) -> None:
+        self.differences += _differences(position, expected, actual, set(self.variables.values()))
 
 
 def _body(response: httpx.Response) -> Any:
@@ -147,53 +150,57 @@ def _body(response: httpx.Response) -> Any:
     return response.text
 
 
-def _differences(where: str, expected: Any, found: Any, known: set[str]) -> list[str]:
-    if isinstance(expected, dict) and isinstance(found, dict):
-        lines = [f"{where}: lacks `{key}`" for key in expected.keys() - found.keys()]
-        lines += [f"{where}: has `{key}`, {found[key]!r}" for key in found.keys() - expected.keys()]
-        for key in expected.keys() & found.keys():
-            lines += _field_differences(where, key, expected[key], found[key], known)
+def _differences(position: str, expected: Any, actual: Any, saved_ids: set[str]) -> list[str]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        lines = [f"{position}: lacks `{key}`" for key in expected.keys() - actual.keys()]
+        lines += [f"{position}: has `{key}`, {actual[key]!r}" for key in actual.keys() - expected.keys()]
+        for key in expected.keys() & actual.keys():
+            lines += _field_differences(position, key, expected[key], actual[key], saved_ids)
         return lines
-    if isinstance(expected, list) and isinstance(found, list):
-        return _list_differences(where, expected, found, known)
-    if isinstance(expected, str) and isinstance(found, str):
-        same = expected == "<vended>" or _shape(expected, known) == _shape(found, known)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return _list_differences(position, expected, actual, saved_ids)
+    if isinstance(expected, str) and isinstance(actual, str):
+        same = expected == "<vended>" or _shape(expected, saved_ids) == _shape(actual, saved_ids)
     else:
-        same = expected == found and type(expected) is type(found)
-    return [] if same else [f"{where}: expected {expected!r}, found {found!r}"]
+        same = expected == actual and type(expected) is type(actual)
+    return [] if same else [f"{position}: expected {expected!r}, found {actual!r}"]
 
 
-def _field_differences(where: str, key: str, expected: Any, found: Any, known: set[str]) -> list[str]:
+def _field_differences(position: str, key: str, expected: Any, actual: Any, saved_ids: set[str]) -> list[str]:
     if key in VOLATILE:
-        same = type(expected) is type(found)
-        return [] if same else [f"{where}.{key}: expected something like {expected!r}, found {found!r}"]
+        same = type(expected) is type(actual)
+        return [] if same else [f"{position}.{key}: expected something like {expected!r}, found {actual!r}"]
     if key == "stack":
-        return [] if _is_stack(found) else [f"{where}.stack: expected texts, the last one an error id, found {found!r}"]
-    return _differences(f"{where}.{key}", expected, found, known)
+        return (
+            []
+            if _is_stack(actual)
+            else [f"{position}.stack: expected texts, the last one an error id, found {actual!r}"]
+        )
+    return _differences(f"{position}.{key}", expected, actual, saved_ids)
 
 
-def _is_stack(found: Any) -> bool:
-    return isinstance(found, list) and bool(found) and bool(re.fullmatch(rf"Error ID: {UUID.pattern}", found[-1]))
+def _is_stack(actual: Any) -> bool:
+    return isinstance(actual, list) and bool(actual) and bool(re.fullmatch(rf"Error ID: {UUID.pattern}", actual[-1]))
 
 
-def _list_differences(where: str, expected: list[Any], found: list[Any], known: set[str]) -> list[str]:
-    rest = list(found)
+def _list_differences(position: str, expected: list[Any], actual: list[Any], saved_ids: set[str]) -> list[str]:
+    unmatched = list(actual)
     lines: list[str] = []
     for entry in expected:
-        matches = [one for one in rest if not _differences(where, entry, one, known)]
+        matches = [item for item in unmatched if not _differences(position, entry, item, saved_ids)]
         if matches:
-            rest.remove(matches[0])
-        elif rest:
-            lines += _differences(f"{where}[]", entry, rest.pop(0), known)
+            unmatched.remove(matches[0])
+        elif unmatched:
+            lines += _differences(f"{position}[]", entry, unmatched.pop(0), saved_ids)
         else:
-            lines.append(f"{where}: lacks the item {entry!r}")
-    return lines + [f"{where}: has the item {one!r}" for one in rest]
+            lines.append(f"{position}: lacks the item {entry!r}")
+    return lines + [f"{position}: has the item {item!r}" for item in unmatched]
 
 
-def _shape(text: str, known: set[str]) -> str:
-    """Ids that were saved stay; other ids and times are named only."""
+def _shape(text: str, saved_ids: set[str]) -> str:
+    """Return the text with saved ids, and with placeholders for other ids and times."""
     text = TIME.sub("<time>", text)
-    return UUID.sub(lambda match: match[0] if match[0] in known else "<id>", text)
+    return UUID.sub(lambda match: match[0] if match[0] in saved_ids else "<id>", text)
 
 
 def main() -> None:
@@ -213,7 +220,7 @@ def main() -> None:
     own_server = "openfga" if tokens else "storage" if arguments.other_storage else None
     with httpx.Client(base_url=arguments.url, timeout=60) as client:
         replayer = Replayer(client, variables, substitute)
-        for recording in recordings_of(arguments.recordings, own_server=own_server):
+        for recording in list_recordings(arguments.recordings, own_server=own_server):
             differences = replayer.replay(recording)
             print(f"{recording.name}: {len(differences)} differences", *differences, sep="\n  ")
 

@@ -1,4 +1,4 @@
-"""Servers for the tests of rules: one without storage validation, and one on real storage with a clock to advance."""
+"""Servers for the tests of rules: without storage validation, and on real storage with a clock to advance."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ PROFILE: dict[str, Any] = {
 
 
 @contextmanager
-def without_probes(directory: Path) -> Iterator[TestClient]:
-    """A server that probes no storage, not bootstrapped yet."""
+def run_light_server(directory: Path) -> Iterator[TestClient]:
+    """Run a server that probes no storage, not bootstrapped yet."""
     settings = Settings(database=f"sqlite:///{directory / 'light.db'}", version=NEWEST, skip_storage_validation=True)
     with TestClient(create_app(settings)) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def shared_light(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with without_probes(tmp_path_factory.mktemp("light")) as client:
+def module_light(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with run_light_server(tmp_path_factory.mktemp("light")) as client:
         bootstrap(client)
         yield client
 
 
 @pytest.fixture
-def light(shared_light: TestClient) -> TestClient:
+def light(module_light: TestClient) -> TestClient:
     """A client with a project of its own on a server that probes no storage."""
     project = f"p{uuid.uuid4().hex}"
-    shared_light.headers["x-project-id"] = project
-    shared_light.post("/management/v1/project", json={"project-id": project, "project-name": "own"}).raise_for_status()
-    return shared_light
+    module_light.headers["x-project-id"] = project
+    module_light.post("/management/v1/project", json={"project-id": project, "project-name": "own"}).raise_for_status()
+    return module_light
 
 
 @pytest.fixture
 def warehouse(light: Any) -> str:
-    return made(light)
+    return create_warehouse(light)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def bootstrap(client: Any) -> None:
     client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
 
 
-def made(client: Any, name: str = "main", headers: Any = None, **profile: Any) -> str:
+def create_warehouse(client: Any, name: str = "main", headers: Any = None, **profile: Any) -> str:
     response = create(client, name, headers, **profile)
     assert response.status_code == 201, response.text
     return response.json()["warehouse-id"]
@@ -110,8 +110,8 @@ def get_warehouse(client: Any, warehouse: str) -> dict[str, Any]:
     return client.get(f"{MANAGEMENT}/{warehouse}").json()
 
 
-def table_in(client: Any, warehouse: str, name: str = "t") -> str:
-    """Makes a table, and its namespace where it is missing; returns the table's location."""
+def create_table(client: Any, warehouse: str, name: str = "t") -> str:
+    """Create a table, and its namespace if it is missing; return the table's location."""
     client.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]})
     response = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": name, "schema": SCHEMA})
     return response.raise_for_status().json()["metadata"]["location"]

@@ -19,22 +19,22 @@ from tests.integration.lakekeeper.rules import get_refusal
 
 
 @pytest.fixture(scope="module")
-def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def module_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with ExitStack() as stack:
         yield World(tmp_path_factory.mktemp("tokens"), stack)
 
 
 @pytest.fixture
-def world(shared_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(module_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("CI_SECRET", SECRET)
-    shared_world.asked.clear()
-    yield shared_world
-    shared_world.provider.lifetime = 3600
-    httpx.delete(f"{shared_world.endpoint}/sandbox/v1/faults")
+    module_world.token_requests.clear()
+    yield module_world
+    module_world.provider.lifetime = 3600
+    httpx.delete(f"{module_world.endpoint}/sandbox/v1/faults")
 
 
-def test_a_good_token_is_let_in_and_health_needs_none(world: World) -> None:
-    assert world.ask(world.token()).status_code == 200
+def test_a_valid_token_is_accepted_and_health_needs_none(world: World) -> None:
+    assert world.ask(world.issue_token()).status_code == 200
     assert httpx.get(f"{world.endpoint}/health").status_code == 200
 
 
@@ -57,7 +57,7 @@ def test_a_call_without_a_token_is_refused(world: World) -> None:
     ids=str,
 )
 def test_a_token_with_wrong_claims_is_refused(world: World, claims: dict[str, Any]) -> None:
-    assert get_refusal(world.ask(world.token(**claims))) == (401, "AuthenticationFailed")
+    assert get_refusal(world.ask(world.issue_token(**claims))) == (401, "AuthenticationFailed")
 
 
 def test_a_token_with_a_foreign_signature_is_refused(world: World) -> None:
@@ -74,12 +74,12 @@ def test_another_way_to_authenticate_is_refused(world: World) -> None:
     assert get_refusal(httpx.get(f"{world.endpoint}{INFO}", auth=("ci", SECRET))) == (401, "AuthenticationFailed")
 
 
-def test_a_token_for_one_of_several_audiences_is_let_in(world: World) -> None:
-    assert world.ask(world.token(aud=["other", "lakekeeper"])).status_code == 200
+def test_a_token_for_one_of_several_audiences_is_accepted(world: World) -> None:
+    assert world.ask(world.issue_token(aud=["other", "lakekeeper"])).status_code == 200
 
 
 def test_the_caller_is_the_subject_of_the_token(world: World) -> None:
-    user = {"authorization": f"Bearer {world.token(sub='alice', name='Alice', email='a@x.example')}"}
+    user = {"authorization": f"Bearer {world.issue_token(sub='alice', name='Alice', email='a@x.example')}"}
     httpx.post(f"{world.endpoint}/management/v1/user", json={}, headers=user).raise_for_status()
     me = httpx.get(f"{world.endpoint}/management/v1/whoami", headers=user).json()
     assert (me["id"], me["name"], me["email"]) == ("oidc~alice", "Alice", "a@x.example")
@@ -87,7 +87,7 @@ def test_the_caller_is_the_subject_of_the_token(world: World) -> None:
 
 def test_the_server_issues_no_tokens(world: World) -> None:
     response = httpx.post(
-        f"{world.endpoint}/catalog/v1/oauth/tokens", headers={"authorization": f"Bearer {world.token()}"}
+        f"{world.endpoint}/catalog/v1/oauth/tokens", headers={"authorization": f"Bearer {world.issue_token()}"}
     )
     assert (response.status_code, response.content) == (404, b"")
 
@@ -102,9 +102,9 @@ def test_the_server_issues_no_tokens(world: World) -> None:
         ({"audience": "bank"}, 400, "invalid_target"),
     ],
 )
-def test_the_provider_answers_oauth2_errors(world: World, form: dict[str, str], status: int, code: str) -> None:
-    good = {"grant_type": "client_credentials", "client_id": "ci", "client_secret": SECRET}
-    response = httpx.post(f"{world.issuer}/token", data=good | form)
+def test_the_provider_returns_oauth2_errors(world: World, form: dict[str, str], status: int, code: str) -> None:
+    valid_form = {"grant_type": "client_credentials", "client_id": "ci", "client_secret": SECRET}
+    response = httpx.post(f"{world.issuer}/token", data=valid_form | form)
     assert (response.status_code, response.json()["error"]) == (status, code)
     assert SECRET not in response.text
 
@@ -115,10 +115,10 @@ def test_the_provider_takes_basic_authentication_too(world: World) -> None:
 
 
 def test_discovery_leads_to_tokens_and_keys(world: World) -> None:
-    found = httpx.get(f"{world.issuer}/.well-known/openid-configuration").json()
-    assert found["issuer"] == world.issuer
-    assert found["token_endpoint"] == f"{world.issuer}/token"
-    keys = httpx.get(found["jwks_uri"]).json()["keys"]
+    configuration = httpx.get(f"{world.issuer}/.well-known/openid-configuration").json()
+    assert configuration["issuer"] == world.issuer
+    assert configuration["token_endpoint"] == f"{world.issuer}/token"
+    keys = httpx.get(configuration["jwks_uri"]).json()["keys"]
     assert [sorted(key.keys() & {"d", "kid", "x", "y"}) for key in keys] == [["kid", "x", "y"]]
 
 
@@ -139,7 +139,7 @@ def test_one_token_serves_many_calls_of_many_threads(world: World) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(world.asked) == 1
+    assert len(world.token_requests) == 1
 
 
 def test_scope_and_audience_are_requested(world: World) -> None:
@@ -151,7 +151,7 @@ def test_scope_and_audience_are_requested(world: World) -> None:
 
 
 def test_a_token_is_renewed_before_it_expires(world: World) -> None:
-    """No call is ever refused, though each token lives two seconds only."""
+    """No call is refused, although each token is valid for two seconds only."""
     world.provider.lifetime = 2
     client = world.client()
     end = time.monotonic() + 4
@@ -159,8 +159,8 @@ def test_a_token_is_renewed_before_it_expires(world: World) -> None:
     while time.monotonic() < end:
         client.server_now()
     calls = httpx.get(f"{world.endpoint}/sandbox/v1/calls").json()["calls"]
-    assert {one["status"] for one in calls} == {200}
-    assert 2 <= len(world.asked) <= 5
+    assert {call["status"] for call in calls} == {200}
+    assert 2 <= len(world.token_requests) <= 5
 
 
 def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
@@ -169,39 +169,39 @@ def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
     faults = f"{world.endpoint}/sandbox/v1/faults"
     httpx.put(faults, json=[{"path": INFO, "action": "expired-token"}])
     client.server_now()
-    assert len(world.asked) == 2
+    assert len(world.token_requests) == 2
     httpx.put(faults, json=[{"path": INFO, "action": "expired-token", "count": None}])
     with pytest.raises(NotAuthenticatedError, match=r"GET /management/v1/info at http://.* 401"):
         client.server_now()
-    assert len(world.asked) == 3
+    assert len(world.token_requests) == 3
 
 
 @pytest.mark.parametrize(
-    ("secret", "changes", "says"),
+    ("secret", "changes", "expected"),
     [
         ("wrong-secret", {}, r"gave no token to client ci: it responded with 401 invalid_client"),
         (SECRET, {"token_url": "http://127.0.0.1:9/token"}, r"http://127\.0\.0\.1:9/token did not respond"),
     ],
 )
 def test_an_error_names_the_token_endpoint_and_no_secret(
-    world: World, monkeypatch: pytest.MonkeyPatch, secret: str, changes: dict[str, str], says: str
+    world: World, monkeypatch: pytest.MonkeyPatch, secret: str, changes: dict[str, str], expected: str
 ) -> None:
     monkeypatch.setenv("CI_SECRET", secret)
-    with pytest.raises(NotAuthenticatedError, match=f"token endpoint .*{says}") as refused:
+    with pytest.raises(NotAuthenticatedError, match=f"token endpoint .*{expected}") as refused:
         world.client(world.reference(**changes)).server_now()
     assert secret not in str(refused.value)
 
 
 def test_a_service_accounts_token_file_is_read_at_every_use(world: World, tmp_path: Path) -> None:
     file = tmp_path / "token"
-    file.write_text(world.token(exp=int(time.time()) - 1))
+    file.write_text(world.issue_token(exp=int(time.time()) - 1))
     client = world.client({"endpoint": world.endpoint, "auth": {"kind": "token-file", "path": str(file)}})
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         client.server_now()
-    file.write_text(f"{world.token()}\n")
+    file.write_text(f"{world.issue_token()}\n")
     client.server_now()
 
 
 def test_a_static_token_is_sent_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOKEN", world.token())
+    monkeypatch.setenv("TOKEN", world.issue_token())
     world.client({"endpoint": world.endpoint, "auth": {"kind": "token", "token": "env:TOKEN"}}).server_now()

@@ -26,13 +26,15 @@ from tests.integration.lakekeeper.guarded_world import SECRET, World
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A self-made authority's certificate, and one for 127.0.0.1 that it signed."""
+    """The certificate of a test authority, and a certificate for 127.0.0.1 that it signed."""
     folder = tmp_path_factory.mktemp("authority")
     ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     ca_name, name = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in ("Test CA", "lake"))
     now = datetime.datetime.now(datetime.UTC)
 
-    def signed(subject: x509.Name, public: Any, *extensions: tuple[x509.ExtensionType, bool]) -> x509.Certificate:
+    def sign_certificate(
+        subject: x509.Name, public: Any, *extensions: tuple[x509.ExtensionType, bool]
+    ) -> x509.Certificate:
         builder = x509.CertificateBuilder(ca_name, subject, public, x509.random_serial_number())
         builder = builder.not_valid_before(now - datetime.timedelta(minutes=1))
         builder = builder.not_valid_after(now + datetime.timedelta(hours=1))
@@ -52,7 +54,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         encipher_only=False,
         decipher_only=False,
     )
-    ca = signed(
+    ca = sign_certificate(
         ca_name,
         ca_key.public_key(),
         (x509.BasicConstraints(ca=True, path_length=None), True),
@@ -60,7 +62,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), False),
     )
     loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    leaf = signed(name, key.public_key(), (x509.SubjectAlternativeName([loopback]), False))
+    leaf = sign_certificate(name, key.public_key(), (x509.SubjectAlternativeName([loopback]), False))
     files = {part: folder / f"{part}.pem" for part in ("ca", "certificate", "key")}
     files["ca"].write_bytes(ca.public_bytes(Encoding.PEM))
     files["certificate"].write_bytes(leaf.public_bytes(Encoding.PEM))
@@ -70,7 +72,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def private_world(authority: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Server and token endpoint over TLS, with certificates that nobody else trusts."""
+    """Server and token endpoint over TLS, with certificates that no other client trusts."""
     monkeypatch.setenv("CI_SECRET", SECRET)
     with ExitStack() as stack:
         yield World(tmp_path, stack, certificate=authority["certificate"], key=authority["key"])
@@ -80,7 +82,7 @@ def test_a_custom_authority_is_trusted_if_named(private_world: World, authority:
     reference = private_world.reference()
     reference["auth"] = {"kind": "token", "token": "env:TOKEN"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOKEN", private_world.token())
+        patch.setenv("TOKEN", private_world.issue_token())
         private_world.client(reference | {"ca_bundle": str(authority["ca"])}).server_now()
         with pytest.raises(
             UnreachableError, match=r"CERTIFICATE_VERIFY_FAILED.* set `ca_bundle` to its certificate authority"
@@ -102,17 +104,17 @@ def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: Worl
     client = private_world.client(reference | {"ca_bundle": str(authority["ca"])})
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         client.server_now()  # the server asks for tokens of another issuer; ours came over TLS
-    assert len(private_world.asked) == 2
+    assert len(private_world.token_requests) == 2
     with pytest.raises(
         NotAuthenticatedError, match=r"token endpoint https://.*set `ca_bundle` to its certificate authority"
     ):
         private_world.client(reference).server_now()
 
 
-@pytest.mark.parametrize(("text", "says"), [(None, "FileNotFoundError"), ("no PEM", "no certificate in it")])
-def test_a_bundle_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, says: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), [(None, "FileNotFoundError"), ("no PEM", "no certificate in it")])
+def test_a_bundle_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, expected: str) -> None:
     file = tmp_path / "ca.pem"
     if text:
         file.write_text(text)
-    with pytest.raises(UnreachableError, match=rf"`ca_bundle` .*ca\.pem cannot be used: {says}"):
+    with pytest.raises(UnreachableError, match=rf"`ca_bundle` .*ca\.pem cannot be used: {expected}"):
         Client(ServerRef(endpoint="https://lake.test", ca_bundle=str(file)), str)

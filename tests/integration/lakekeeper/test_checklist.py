@@ -27,30 +27,30 @@ from tests.integration.lakekeeper.rules import (
     client,
     clock,
     create,
+    create_table,
+    create_warehouse,
     get_refusal,
     get_warehouse,
     keys_under,
     light,
-    made,
+    module_light,
     run_all,
-    shared_light,
-    table_in,
+    run_light_server,
     warehouse,
-    without_probes,
 )
 
-__all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
+__all__ = ["app", "client", "clock", "light", "module_light", "warehouse"]
 
 
 def test_bootstrap_runs_once_and_creates_the_default_project(tmp_path: Path) -> None:
-    with without_probes(tmp_path) as new:
+    with run_light_server(tmp_path) as new:
         assert get_refusal(create(new)) == (404, "ProjectNotFound")
         assert new.get("/management/v1/project-list").json() == {"projects": []}
         bootstrap(new)
         (project,) = new.get("/management/v1/project-list").json()["projects"]
         assert project["project-id"] == NIL_PROJECT
-        again = new.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
-        assert get_refusal(again) == (400, "CatalogAlreadyBootstrapped")
+        response = new.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+        assert get_refusal(response) == (400, "CatalogAlreadyBootstrapped")
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_locations_overlap_within_bucket_region_and_endpoint(
 
 def test_names_ignore_case_and_renames_to_taken_names_are_503(light: Any, warehouse: str) -> None:
     assert get_refusal(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
-    other = made(light, "other", key_prefix="other")
+    other = create_warehouse(light, "other", key_prefix="other")
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     response = light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "Main"})
     assert get_refusal(response) == (503, "CatalogBackendError")
     assert light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "OTHER"}).json()["name"] == "OTHER"
 
 
-NEED_ACTIVE: dict[str, tuple[str, str, Any]] = {
+CALLS_ON_ACTIVE_WAREHOUSES: dict[str, tuple[str, str, Any]] = {
     "rename": ("POST", "rename", {"new-name": "x"}),
     "storage": ("POST", "storage", {"storage-profile": PROFILE}),
     "credential": ("POST", "storage-credential", {}),
@@ -98,7 +98,7 @@ NEED_ACTIVE: dict[str, tuple[str, str, Any]] = {
     "queue": ("GET", "task-queue/tabular_purge/config", None),
     "search": ("POST", "search-tabular", {"search": "x"}),
 }
-DO_NOT: dict[str, tuple[str, str, Any]] = {
+CALLS_ON_ANY_WAREHOUSE: dict[str, tuple[str, str, Any]] = {
     "read": ("GET", "", None),
     "deactivate": ("POST", "/deactivate", {}),
     "protection": ("POST", "/protection", {"protected": False}),
@@ -109,27 +109,27 @@ DO_NOT: dict[str, tuple[str, str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", NEED_ACTIVE)
-def test_an_inactive_warehouse_is_missing_for(what: str, light: Any, warehouse: str) -> None:
-    method, path, body = NEED_ACTIVE[what]
+@pytest.mark.parametrize("call", CALLS_ON_ACTIVE_WAREHOUSES)
+def test_calls_that_need_an_active_warehouse_are_refused(call: str, light: Any, warehouse: str) -> None:
+    method, path, body = CALLS_ON_ACTIVE_WAREHOUSES[call]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     light.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
     response = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
     assert get_refusal(response) == (404, "NoSuchWarehouseException")
 
 
-@pytest.mark.parametrize("what", DO_NOT)
-def test_an_inactive_warehouse_exists_for(what: str, light: Any, warehouse: str) -> None:
-    method, path, body = DO_NOT[what]
+@pytest.mark.parametrize("call", CALLS_ON_ANY_WAREHOUSE)
+def test_calls_that_accept_an_inactive_warehouse(call: str, light: Any, warehouse: str) -> None:
+    method, path, body = CALLS_ON_ANY_WAREHOUSE[call]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     assert light.request(method, f"{MANAGEMENT}/{warehouse}{path}", json=body).status_code in {200, 204}
 
 
 def test_unset_fields_are_null(light: Any, warehouse: str) -> None:
-    found = get_warehouse(light, warehouse)
+    live_warehouse = get_warehouse(light, warehouse)
     optional = ("assume-role-arn", "endpoint", "sts-role-arn", "sts-endpoint", "aws-kms-key-arn", "storage-layout")
-    assert {key: found["storage-profile"][key] for key in optional} == dict.fromkeys(optional)
-    assert (found["updated-at"], "default-format-version" in found) == (None, False)
+    assert {key: live_warehouse["storage-profile"][key] for key in optional} == dict.fromkeys(optional)
+    assert (live_warehouse["updated-at"], "default-format-version" in live_warehouse) == (None, False)
 
 
 @pytest.mark.parametrize("missing", ["sts-enabled", "region", "bucket"])
@@ -144,7 +144,7 @@ def test_a_drop_without_purge_parameter_purges(
     client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any
 ) -> None:
     warehouse = make_warehouse(client, "says-nothing")
-    table = table_in(client, warehouse)
+    table = create_table(client, warehouse)
     client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").raise_for_status()
     clock.advance(60)
     run_all(app)
@@ -153,7 +153,7 @@ def test_a_drop_without_purge_parameter_purges(
 
 def test_a_soft_deleted_table_blocks_dropping_its_namespace(client: Any, make_warehouse: Any) -> None:
     warehouse = make_warehouse(client, "kept-by-soft", soft_delete_seconds=60)
-    table_in(client, warehouse)
+    create_table(client, warehouse)
     path = f"/catalog/v1/{warehouse}/namespaces/n"
     client.delete(f"{path}/tables/t").raise_for_status()
     assert client.get(f"{path}/tables").json()["identifiers"] == []
@@ -162,21 +162,23 @@ def test_a_soft_deleted_table_blocks_dropping_its_namespace(client: Any, make_wa
 
 
 def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_warehouse: Any, aws: Any) -> None:
-    """By a token service that takes no notice of the policy it is sent, as some stores have."""
+    """A token service ignores the policy of its requests, as in some stores."""
 
-    async def without_policy(request: Request) -> Response:
-        asked = [(key, value) for key, value in parse_qsl((await request.body()).decode()) if key != "Policy"]
+    async def drop_policy(request: Request) -> Response:
+        form = [(key, value) for key, value in parse_qsl((await request.body()).decode()) if key != "Policy"]
         headers = {"content-type": "application/x-www-form-urlencoded"}
         headers["authorization"] = request.headers["authorization"]
         async with httpx.AsyncClient() as http:
-            response = await http.post(aws.endpoint, content=urlencode(asked), headers=headers)
+            response = await http.post(aws.endpoint, content=urlencode(form), headers=headers)
         return Response(response.content, response.status_code, media_type=response.headers["content-type"])
 
-    with serve(Starlette(routes=[Route("/", without_policy, methods=["POST"])])) as careless:
+    with serve(Starlette(routes=[Route("/", drop_policy, methods=["POST"])])) as sts_endpoint:
         key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
         profile = PROFILE | {"bucket": "tenants", "key-prefix": "too-far", "sts-enabled": True}
-        profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": careless}
+        profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": sts_endpoint}
         body = {"warehouse-name": "too-far", "storage-profile": profile, "storage-credential": key}
         response = client.post(MANAGEMENT, json=body)
     assert get_refusal(response) == (412, "ShortTermCredentialError"), response.text
-    assert "too-far" not in [one["name"] for one in client.get(MANAGEMENT).json()["warehouses"]]
+    assert "too-far" not in [
+        listed_warehouse["name"] for listed_warehouse in client.get(MANAGEMENT).json()["warehouses"]
+    ]

@@ -35,7 +35,7 @@ def http(endpoint: str) -> Iterator[httpx.Client]:
         client.delete("/sandbox/v1/faults")
 
 
-def ask(http: httpx.Client, **rule: Any) -> None:
+def inject(http: httpx.Client, **rule: Any) -> None:
     assert http.put("/sandbox/v1/faults", json=[rule]).status_code == 200
 
 
@@ -43,64 +43,64 @@ def create(http: httpx.Client, project: str) -> httpx.Response:
     return http.post(PROJECT, json={"project-id": project, "project-name": project})
 
 
-def there(http: httpx.Client, project: str) -> bool:
+def has_project(http: httpx.Client, project: str) -> bool:
     return project in {one["project-id"] for one in http.get("/management/v1/project-list").json()["projects"]}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_connection_is_dropped_before_or_after_the_effect(http: httpx.Client, when: str) -> None:
-    ask(http, method="POST", path=PROJECT, action="drop", when=when)
+    inject(http, method="POST", path=PROJECT, action="drop", when=when)
     with pytest.raises(BROKEN):
         create(http, f"dropped-{when}")
-    assert there(http, f"dropped-{when}") == (when == "after")
+    assert has_project(http, f"dropped-{when}") == (when == "after")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_a_status_replaces_the_response(http: httpx.Client, status: int, when: str) -> None:
-    ask(http, method="POST", path=PROJECT, action="answer", status=status, when=when, retry_after=1)
-    answer = create(http, f"p{status}-{when}")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
-    assert answer.headers["retry-after"] == "1"
-    assert there(http, f"p{status}-{when}") == (when == "after")
+    inject(http, method="POST", path=PROJECT, action="answer", status=status, when=when, retry_after=1)
+    response = create(http, f"p{status}-{when}")
+    assert (response.status_code, response.json()["error"]["code"]) == (status, status)
+    assert response.headers["retry-after"] == "1"
+    assert has_project(http, f"p{status}-{when}") == (when == "after")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_call_is_delayed(http: httpx.Client, when: str) -> None:
-    ask(http, method="POST", action="delay", seconds=0.3, when=when)
-    answer = create(http, f"slow-{when}")
-    assert answer.status_code == 201
-    assert answer.elapsed.total_seconds() > 0.25
+    inject(http, method="POST", action="delay", seconds=0.3, when=when)
+    response = create(http, f"slow-{when}")
+    assert response.status_code == 201
+    assert response.elapsed.total_seconds() > 0.25
 
 
 def test_bodies_in_plain_text(http: httpx.Client) -> None:
-    ask(http, action="answer", status=502, body="text")
-    answer = http.get("/health")
-    assert answer.headers["content-type"].startswith("text/plain")
-    assert answer.text.startswith("upstream connect error")
+    inject(http, action="answer", status=502, body="text")
+    response = http.get("/health")
+    assert response.headers["content-type"].startswith("text/plain")
+    assert response.text.startswith("upstream connect error")
 
 
 def test_a_gateway_that_echoes_the_request(http: httpx.Client) -> None:
-    ask(http, method="POST", action="answer", status=503, body="echo", when="after")
+    inject(http, method="POST", action="answer", status=503, body="echo", when="after")
     assert '{"project-id":"echoed","project-name":"echoed"}' in create(http, "echoed").text
-    assert there(http, "echoed")
+    assert has_project(http, "echoed")
 
 
 def test_an_expired_token(http: httpx.Client) -> None:
-    ask(http, action="expired-token")
-    answer = http.get("/management/v1/info")
-    assert (answer.status_code, answer.json()["error"]["type"]) == (401, "AuthenticationFailed")
+    inject(http, action="expired-token")
+    response = http.get("/management/v1/info")
+    assert (response.status_code, response.json()["error"]["type"]) == (401, "AuthenticationFailed")
 
 
 def test_rules_count_their_own_matches(http: httpx.Client) -> None:
-    ask(http, method="GET", path="/management/*/info", nth=2, count=2, action="answer", status=503)
+    inject(http, method="GET", path="/management/*/info", nth=2, count=2, action="answer", status=503)
     http.get("/health")
     assert [http.get("/management/v1/info").status_code for _ in range(4)] == [200, 503, 503, 200]
     assert http.get("/sandbox/v1/faults").json()["faults"][0]["seen"] == 4
 
 
-def test_a_rule_without_count_stays(http: httpx.Client) -> None:
-    ask(http, nth=2, count=None, action="answer", status=503)
+def test_a_rule_without_count_applies_to_all_later_calls(http: httpx.Client) -> None:
+    inject(http, nth=2, count=None, action="answer", status=503)
     assert [http.get("/health").status_code for _ in range(4)] == [200, 503, 503, 503]
     http.delete("/sandbox/v1/faults")
     assert http.get("/health").status_code == 200
@@ -113,7 +113,7 @@ def test_the_first_rule_that_is_due_wins(http: httpx.Client) -> None:
 
 
 def test_calls_are_logged_as_they_were_sent(http: httpx.Client) -> None:
-    ask(http, path="/health", action="answer", status=503, nth=2)
+    inject(http, path="/health", action="answer", status=503, nth=2)
     http.get("/health", params={"a": "1"})
     http.get("/health")
     http.get("/catalog/v1/x/namespaces/a%1Fb")
@@ -126,15 +126,15 @@ def test_calls_are_logged_as_they_were_sent(http: httpx.Client) -> None:
     assert http.delete("/sandbox/v1/calls").json() == {"calls": []}
 
 
-def test_running_calls_differ_from_ended_ones(http: httpx.Client, endpoint: str) -> None:
-    ask(http, path="/health", action="delay", seconds=5)
-    slow = threading.Thread(target=lambda: _given_up(endpoint))
+def test_running_calls_differ_from_ended_calls(http: httpx.Client, endpoint: str) -> None:
+    inject(http, path="/health", action="delay", seconds=5)
+    slow = threading.Thread(target=lambda: _time_out(endpoint))
     slow.start()
     slow.join()
-    assert [one["running"] for one in http.get("/sandbox/v1/calls").json()["calls"]] == [True]
+    assert [call["running"] for call in http.get("/sandbox/v1/calls").json()["calls"]] == [True]
 
 
-def _given_up(endpoint: str) -> None:
+def _time_out(endpoint: str) -> None:
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{endpoint}/health", timeout=0.2)
 

@@ -24,7 +24,7 @@ class Warehouse:
     def create(self, *path: str, **properties: str) -> httpx.Response:
         return self.client.post(self.namespaces, json={"namespace": path, "properties": properties})
 
-    def id_of(self, *path: str) -> str:
+    def read_id(self, *path: str) -> str:
         return self.get(*path)["properties"]["namespace_id"]
 
     def get(self, *path: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Warehouse:
         self.client.post(url, json={"protected": True}).raise_for_status()
 
     def move(self, *path: str, to: list[str], **more: Any) -> httpx.Response:
-        url = f"{self.management}/namespace/{self.id_of(*path)}/move"
+        url = f"{self.management}/namespace/{self.read_id(*path)}/move"
         return self.client.post(url, json={"destination": to, **more})
 
 
@@ -73,7 +73,7 @@ def test_a_name_with_a_space_is_found_by_plus(warehouse: Warehouse, name: str) -
 
 def test_names_keep_their_case_and_are_found_in_any(warehouse: Warehouse, name: str) -> None:
     warehouse.create(f"{name}Ä").raise_for_status()
-    assert warehouse.get(f"{name}ä".upper())["namespace"] == [f"{name}ä".upper()]  # as it was asked for
+    assert warehouse.get(f"{name}ä".upper())["namespace"] == [f"{name}ä".upper()]  # as requested
     assert [f"{name}Ä"] in warehouse.client.get(warehouse.namespaces).json()["namespaces"]
     child = warehouse.create(f"{name}ä", "Child").json()
     assert warehouse.get(f"{name}Ä", "child")["namespace"] == [f"{name}Ä", "child"]
@@ -98,9 +98,9 @@ def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) 
     table_id = warehouse.client.post(url, json=table).json()["metadata"]["table-uuid"]
     warehouse.protect("table", table_id)
     assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "ChildTabularProtected")
-    warehouse.protect("namespace", warehouse.id_of(name, "child"))
+    warehouse.protect("namespace", warehouse.read_id(name, "child"))
     assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "ChildNamespaceProtected")
-    warehouse.protect("namespace", warehouse.id_of(name))
+    warehouse.protect("namespace", warehouse.read_id(name))
     assert get_refusal(warehouse.drop(name, recursive="true")) == (409, "NamespaceProtected")
     assert warehouse.drop(name, recursive="true", force="true").status_code == 204
 
@@ -109,11 +109,17 @@ def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> Non
     for path in ([name], [f"{name}-to"]):
         warehouse.create(*path).raise_for_status()
     warehouse.client.post(f"{warehouse.namespaces}/{name}/tables", json={"name": "t", "schema": SCHEMA})
-    target, namespace_id = [f"{name}-to", "Moved"], warehouse.id_of(name)
+    target, namespace_id = [f"{name}-to", "Moved"], warehouse.read_id(name)
     url = f"{warehouse.management}/namespace/{namespace_id}/move"
-    moved, again = (warehouse.client.post(url, json={"destination": target}).json() for _ in range(2))
-    parent = warehouse.id_of(f"{name}-to")
-    assert moved == again == {"namespace": target, "namespace-id": namespace_id, "parent-namespace-id": parent}
+    first_response, second_response = (
+        warehouse.client.post(url, json={"destination": target}).json() for _ in range(2)
+    )
+    parent = warehouse.read_id(f"{name}-to")
+    assert (
+        first_response
+        == second_response
+        == {"namespace": target, "namespace-id": namespace_id, "parent-namespace-id": parent}
+    )
     tables = warehouse.client.get(f"{warehouse.namespaces}/{'%1F'.join(target)}/tables").json()["identifiers"]
     assert tables == [{"namespace": target, "name": "t"}]
 
@@ -128,7 +134,7 @@ def test_invalid_moves_are_refused(warehouse: Warehouse, name: str) -> None:
         400,
         "NamespaceCannotMoveIntoSelf",
     )
-    warehouse.protect("namespace", warehouse.id_of(f"{name}-other"))
+    warehouse.protect("namespace", warehouse.read_id(f"{name}-other"))
     assert get_refusal(warehouse.move(f"{name}-other", to=["x"])) == (409, "NamespaceProtected")
     assert warehouse.move(f"{name}-other", to=[f"{name}-forced"], force=True).status_code == 200
     assert warehouse.move(f"{name}-forced", to=["y"], unknown=1).status_code == 422

@@ -32,7 +32,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Objects:
-    """One of each kind, made by `root`."""
+    """An object of each kind, created by `root`."""
 
     warehouse: str
     namespace: str
@@ -42,8 +42,8 @@ class Objects:
 
     def permissions(self, kind: str) -> str:
         above = f"warehouse/{self.warehouse}/" if kind in ("table", "view") else ""
-        named = kind if kind in ("server", "project") else f"{kind}/{getattr(self, kind)}"
-        return f"{V1}/permissions/{above}{named}"
+        object_path = kind if kind in ("server", "project") else f"{kind}/{getattr(self, kind)}"
+        return f"{V1}/permissions/{above}{object_path}"
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +63,11 @@ def objects(people: Any, make_warehouse: Callable[..., str]) -> Objects:
     return Objects(warehouse, namespace, table, response.json()["metadata"]["view-uuid"], role)
 
 
-def change(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> httpx.Response:
+def post_changes(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> httpx.Response:
     return http.post(f"{path}/assignments", json=sides)
 
 
-def assigned(http: httpx.Client, path: str, **params: Any) -> list[dict[str, str]]:
+def list_assignments(http: httpx.Client, path: str, **params: Any) -> list[dict[str, str]]:
     response = http.get(f"{path}/assignments", params=params)
     assert response.status_code == 200, response.text
     return response.json()["assignments"]
@@ -78,16 +78,16 @@ def test_every_relation_is_written_read_and_deleted(people: Any, objects: Object
     root, path = people("root"), objects.permissions(kind)
     for name in RELATIONS[kind]:
         tuples = [{"type": name, "user": "oidc~someone"}, {"type": name, "role": str(uuid.uuid4())}]
-        assert change(root, path, writes=tuples).status_code == 204
-        assert all(one in assigned(root, path, relations=[name]) for one in tuples)
-        assert change(root, path, deletes=tuples).status_code == 204
-        assert not any(one in assigned(root, path) for one in tuples)
+        assert post_changes(root, path, writes=tuples).status_code == 204
+        assert all(entry in list_assignments(root, path, relations=[name]) for entry in tuples)
+        assert post_changes(root, path, deletes=tuples).status_code == 204
+        assert not any(entry in list_assignments(root, path) for entry in tuples)
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
 def test_a_relation_that_the_kind_lacks(people: Any, objects: Objects, kind: str) -> None:
     wrong = {"type": "admin" if kind != "server" else "select", "user": "oidc~someone"}
-    response = change(people("root"), objects.permissions(kind), writes=[wrong])
+    response = post_changes(people("root"), objects.permissions(kind), writes=[wrong])
     assert (response.status_code, response.headers["content-type"].split(";")[0]) == (422, "text/plain")
 
 
@@ -108,14 +108,14 @@ def test_allow_all_has_no_permissions_api(lakekeeper: httpx.Client) -> None:
 def test_the_server_reports_its_authorizer(people: Any, lakekeeper: httpx.Client) -> None:
     root = people("root")
     assert root.get(f"{V1}/info").json()["authz-backend"] == "openfga"
-    assert [one["name"] for one in root.get("/health").json()["services"]["auth"]] == ["openfga"]
+    assert [service["name"] for service in root.get("/health").json()["services"]["auth"]] == ["openfga"]
     assert lakekeeper.get(f"{V1}/info").json()["authz-backend"] == "allow-all"
 
 
 def test_project_assignments_by_header_and_by_path(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("project")
     project = root.get(f"{V1}/project").json()["project-id"]
-    by_header, by_path = (root.get(f"{one}/assignments").json() for one in (path, f"{path}/{project}"))
+    by_header, by_path = (root.get(f"{base_path}/assignments").json() for base_path in (path, f"{path}/{project}"))
     assert by_header == by_path
     assert by_header["project-id"] == project
 
@@ -123,12 +123,12 @@ def test_project_assignments_by_header_and_by_path(people: Any, objects: Objects
 def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("warehouse")
     above = {"type": "select", "user": "oidc~reader-above"}
-    change(root, objects.permissions("project"), writes=[above])
-    change(root, path, writes=[{"type": "describe", "user": "oidc~d"}, {"type": "modify", "user": "oidc~m"}])
-    assignments = assigned(root, path)
+    post_changes(root, objects.permissions("project"), writes=[above])
+    post_changes(root, path, writes=[{"type": "describe", "user": "oidc~d"}, {"type": "modify", "user": "oidc~m"}])
+    assignments = list_assignments(root, path)
     assert above not in assignments
     assert {"type": "ownership", "user": "oidc~root"} in assignments  # the creator owns it
-    assert assigned(root, path, relations=["describe", "modify"]) == [
+    assert list_assignments(root, path, relations=["describe", "modify"]) == [
         {"type": "describe", "user": "oidc~d"},
         {"type": "modify", "user": "oidc~m"},
     ]
@@ -136,60 +136,63 @@ def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Ob
 
 def test_an_existing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("namespace")
-    there, new = {"type": "select", "user": "oidc~there"}, {"type": "select", "user": "oidc~new"}
-    change(root, path, writes=[there])
-    assert get_refusal(change(root, path, writes=[new, there])) == (409, "TupleAlreadyExistsError")
-    assert new not in assigned(root, path)
+    existing, new = {"type": "select", "user": "oidc~there"}, {"type": "select", "user": "oidc~new"}
+    post_changes(root, path, writes=[existing])
+    assert get_refusal(post_changes(root, path, writes=[new, existing])) == (409, "TupleAlreadyExistsError")
+    assert new not in list_assignments(root, path)
 
 
 def test_a_missing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     absent, new = {"type": "select", "user": "oidc~absent"}, {"type": "modify", "user": "oidc~new"}
-    assert get_refusal(change(root, path, writes=[new], deletes=[absent])) == (404, "TupleNotFoundError")
-    assert new not in assigned(root, path)
+    assert get_refusal(post_changes(root, path, writes=[new], deletes=[absent])) == (404, "TupleNotFoundError")
+    assert new not in list_assignments(root, path)
 
 
 def test_a_batch_has_a_hundred_tuples_at_most(people: Any, objects: Objects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     batch = [{"type": "describe", "user": f"oidc~many-{index}"} for index in range(101)]
-    assert change(root, path, writes=batch).status_code >= 500
-    assert change(root, path, writes=batch[:100]).status_code == 204
-    assert change(root, path, deletes=batch[:100]).status_code == 204
+    assert post_changes(root, path, writes=batch).status_code >= 500
+    assert post_changes(root, path, writes=batch[:100]).status_code == 204
+    assert post_changes(root, path, deletes=batch[:100]).status_code == 204
 
 
 def test_an_assignment_names_a_user_or_a_role(people: Any, objects: Objects) -> None:
     both = {"type": "select", "user": "oidc~a", "role": objects.role}
     for wrong in ({"type": "select"}, both):
-        assert change(people("root"), objects.permissions("table"), writes=[wrong]).status_code == 422
+        assert post_changes(people("root"), objects.permissions("table"), writes=[wrong]).status_code == 422
 
 
 def test_assigning_without_the_right_is_unauthorized(people: Any, objects: Objects) -> None:
-    wanted = {"type": "select", "user": "oidc~mallory"}
+    assignment = {"type": "select", "user": "oidc~mallory"}
     for kind in ("server", "project", "warehouse", "namespace", "table", "view", "role"):
         relation = RELATIONS[kind][0]
-        response = change(people("mallory"), objects.permissions(kind), writes=[wanted | {"type": relation}])
+        response = post_changes(people("mallory"), objects.permissions(kind), writes=[assignment | {"type": relation}])
         assert get_refusal(response) == (401, "Unauthorized")
         assert get_refusal(people("mallory").get(f"{objects.permissions(kind)}/assignments")) == (401, "Unauthorized")
 
 
 def test_nobody_grants_without_a_token(people: Any, objects: Objects) -> None:
-    wanted = {"type": "select", "user": "oidc~x"}
-    response = change(people(None), objects.permissions("warehouse"), writes=[wanted])
+    assignment = {"type": "select", "user": "oidc~x"}
+    response = post_changes(people(None), objects.permissions("warehouse"), writes=[assignment])
     assert get_refusal(response) == (401, "AuthenticationRequired")
 
 
 def test_a_role_is_not_assigned_to_itself(people: Any, objects: Objects) -> None:
     itself = {"type": "assignee", "role": objects.role}
-    assert get_refusal(change(people("root"), objects.permissions("role"), writes=[itself])) == (400, "SelfAssignment")
+    assert get_refusal(post_changes(people("root"), objects.permissions("role"), writes=[itself])) == (
+        400,
+        "SelfAssignment",
+    )
 
 
 def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects: Objects) -> None:
     root = people("root")
-    change(root, objects.permissions("warehouse"), writes=[{"type": "manage_grants", "role": objects.role}])
-    headers, wanted = {"x-assume-role": objects.role}, {"writes": [{"type": "select", "user": "oidc~by-role"}]}
-    below = root.post(f"{objects.permissions('table')}/assignments", json=wanted, headers=headers)
+    post_changes(root, objects.permissions("warehouse"), writes=[{"type": "manage_grants", "role": objects.role}])
+    headers, writes = {"x-assume-role": objects.role}, {"writes": [{"type": "select", "user": "oidc~by-role"}]}
+    below = root.post(f"{objects.permissions('table')}/assignments", json=writes, headers=headers)
     assert get_refusal(below) == (400, "GrantRoleWithAssumedRole")
-    on_it = root.post(f"{objects.permissions('warehouse')}/assignments", json=wanted, headers=headers)
+    on_it = root.post(f"{objects.permissions('warehouse')}/assignments", json=writes, headers=headers)
     assert on_it.status_code == 204
     stranger = people("stranger").get(f"{V1}/whoami", headers=headers)
     assert get_refusal(stranger) == (403, "AssumeRoleForbidden")
@@ -208,20 +211,23 @@ def test_managed_access_is_idempotent_and_inherited(people: Any, objects: Object
 
 def test_under_managed_access_ownership_alone_grants_nothing(people: Any, objects: Objects) -> None:
     root, owner, path = people("root"), people("owner"), objects.permissions("table")
-    wanted = {"type": "select", "user": "oidc~friend"}
-    change(root, path, writes=[{"type": "ownership", "user": "oidc~owner"}])
-    assert change(owner, path, writes=[wanted]).status_code == 204
+    assignment = {"type": "select", "user": "oidc~friend"}
+    post_changes(root, path, writes=[{"type": "ownership", "user": "oidc~owner"}])
+    assert post_changes(owner, path, writes=[assignment]).status_code == 204
     root.post(f"{objects.permissions('namespace')}/managed-access", json={"managed-access": True})
-    assert get_refusal(change(owner, path, deletes=[wanted])) == (401, "Unauthorized")
+    assert get_refusal(post_changes(owner, path, deletes=[assignment])) == (401, "Unauthorized")
     root.post(f"{objects.permissions('namespace')}/managed-access", json={"managed-access": False})
-    assert change(owner, path, deletes=[wanted]).status_code == 204
+    assert post_changes(owner, path, deletes=[assignment]).status_code == 204
 
 
 def test_pass_grants_passes_on_own_privileges(people: Any, objects: Objects) -> None:
     root, passer, path = people("root"), people("passer"), objects.permissions("table")
-    change(root, path, writes=[{"type": name, "user": "oidc~passer"} for name in ("pass_grants", "select")])
-    assert change(passer, path, writes=[{"type": "select", "user": "oidc~next"}]).status_code == 204
-    assert get_refusal(change(passer, path, writes=[{"type": "modify", "user": "oidc~next"}])) == (401, "Unauthorized")
+    post_changes(root, path, writes=[{"type": name, "user": "oidc~passer"} for name in ("pass_grants", "select")])
+    assert post_changes(passer, path, writes=[{"type": "select", "user": "oidc~next"}]).status_code == 204
+    assert get_refusal(post_changes(passer, path, writes=[{"type": "modify", "user": "oidc~next"}])) == (
+        401,
+        "Unauthorized",
+    )
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
@@ -241,7 +247,7 @@ def test_the_authorizer_s_own_actions(people: Any, objects: Objects, kind: str) 
 
 def test_checks_of_own_rights_and_of_another_users(people: Any, objects: Objects) -> None:
     root = people("root")
-    change(root, objects.permissions("table"), writes=[{"type": "select", "user": "oidc~checked"}])
+    post_changes(root, objects.permissions("table"), writes=[{"type": "select", "user": "oidc~checked"}])
 
     def check(http: httpx.Client, action: str, **identity: Any) -> httpx.Response:
         table = {"warehouse-id": objects.warehouse, "table-id": objects.table, "action": action}
@@ -270,17 +276,22 @@ def test_tuples_on_postgres(start_openfga: Any, postgres: str) -> None:
     sourced = {"provider-id": "idp", "source-id": "1"}
     assert root.post(f"{V1}/role", json={"name": "one"} | sourced).status_code == 201
     assert get_refusal(root.post(f"{V1}/role", json={"name": "two"} | sourced)) == (409, "RoleSourceIdConflict")
-    for role, who in ((outer, {"role": inner}), (inner, {"user": "oidc~member"})):
-        assert change(root, f"{V1}/permissions/role/{role}", writes=[who | {"type": "assignee"}]).status_code == 204
+    for role, principal in ((outer, {"role": inner}), (inner, {"user": "oidc~member"})):
+        assert (
+            post_changes(root, f"{V1}/permissions/role/{role}", writes=[principal | {"type": "assignee"}]).status_code
+            == 204
+        )
     describe = {"type": "describe", "role": outer}
-    assert change(root, f"{V1}/permissions/project", writes=[describe]).status_code == 204
-    again = change(root, f"{V1}/permissions/project", writes=[describe])
-    assert get_refusal(again) == (409, "TupleAlreadyExistsError")
+    assert post_changes(root, f"{V1}/permissions/project", writes=[describe]).status_code == 204
+    response = post_changes(root, f"{V1}/permissions/project", writes=[describe])
+    assert get_refusal(response) == (409, "TupleAlreadyExistsError")
     assert member.get(f"{V1}/role").status_code == 200
     assert root.delete(f"{V1}/role/{outer}").status_code == 204
     assert get_refusal(member.get(f"{V1}/role")) == (403, "ProjectActionForbidden")
     tuples = {"type": "describe", "user": "oidc~at-once"}
     with ThreadPoolExecutor(8) as pool:
-        found = pool.map(lambda _: change(root, f"{V1}/permissions/project", writes=[tuples]).status_code, range(8))
-    assert sorted(found) == [204, *[409] * 7]
-    people.stop()  # before its database goes
+        statuses = pool.map(
+            lambda _: post_changes(root, f"{V1}/permissions/project", writes=[tuples]).status_code, range(8)
+        )
+    assert sorted(statuses) == [204, *[409] * 7]
+    people.stop()  # before its database is deleted

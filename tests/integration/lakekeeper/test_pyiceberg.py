@@ -120,8 +120,8 @@ def test_partitioned_nested_and_sorted(catalog: Catalog) -> None:
     with (
         catalog.create_table_transaction(
             "nested.events", schema, properties={"commit.retry.num-retries": "10"}
-        ) as made,
-        made.update_spec() as spec,
+        ) as transaction,
+        transaction.update_spec() as spec,
     ):
         spec.add_field("id", BucketTransform(4), "id_bucket")
         spec.add_field("at", DayTransform(), "day")
@@ -157,8 +157,8 @@ def test_rename_register_and_conflicts(catalog: Catalog) -> None:
     catalog._session.delete(
         catalog.url("namespaces/renames/tables/after", prefixed=True), params={"purgeRequested": "false"}
     )
-    again = catalog.register_table("renames.again", location)
-    assert again.scan().to_arrow().num_rows == 3
+    registered_table = catalog.register_table("renames.again", location)
+    assert registered_table.scan().to_arrow().num_rows == 3
     catalog.drop_table("renames.again")
 
 

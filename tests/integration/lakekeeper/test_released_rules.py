@@ -28,7 +28,7 @@ Start = Callable[..., httpx.Client]
 
 @pytest.fixture(scope="module")
 def start(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Called with a version and settings, it starts a server in this process."""
+    """Return a function that starts a server of a version, with settings, in this process."""
     with ExitStack() as stack:
 
         def start(version: Version, **settings: Any) -> httpx.Client:
@@ -42,15 +42,15 @@ def start(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]
 
 
 @pytest.fixture(scope="module")
-def released(start: Start) -> httpx.Client:
+def release_client(start: Start) -> httpx.Client:
     return start("0.13")
 
 
 @pytest.fixture(scope="module")
-def catalog(released: httpx.Client, make_warehouse: Any) -> str:
+def catalog(release_client: httpx.Client, make_warehouse: Any) -> str:
     """The catalog's path of a warehouse with a namespace `Ab`."""
-    path = f"/catalog/v1/{make_warehouse(released, f'rules-{uuid.uuid4().hex}')}"
-    assert released.post(f"{path}/namespaces", json={"namespace": ["Ab"]}).status_code == 200
+    path = f"/catalog/v1/{make_warehouse(release_client, f'rules-{uuid.uuid4().hex}')}"
+    assert release_client.post(f"{path}/namespaces", json={"namespace": ["Ab"]}).status_code == 200
     return path
 
 
@@ -59,8 +59,8 @@ def new_table(client: httpx.Client, catalog: str, **fields: Any) -> httpx.Respon
     return client.post(f"{catalog}/namespaces/Ab/tables", json=body)
 
 
-def test_a_namespace_is_spelled_as_requested(released: httpx.Client, catalog: str) -> None:
-    assert released.get(f"{catalog}/namespaces/aB").json()["namespace"] == ["aB"]
+def test_a_namespace_is_spelled_as_requested(release_client: httpx.Client, catalog: str) -> None:
+    assert release_client.get(f"{catalog}/namespaces/aB").json()["namespace"] == ["aB"]
 
 
 def test_0_11_spells_a_namespace_as_created(start: Start, make_warehouse: Any) -> None:
@@ -70,38 +70,41 @@ def test_0_11_spells_a_namespace_as_created(start: Start, make_warehouse: Any) -
     assert client.get(f"{path}/aB").json()["namespace"] == ["Ab"]
 
 
-def test_a_warehouse_is_found_in_any_case(released: httpx.Client, make_warehouse: Any) -> None:
-    warehouse = make_warehouse(released, "CaSe")
-    config = released.get("/catalog/v1/config", params={"warehouse": "cAsE"})
+def test_a_warehouse_is_found_in_any_case(release_client: httpx.Client, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(release_client, "CaSe")
+    config = release_client.get("/catalog/v1/config", params={"warehouse": "cAsE"})
     assert config.json()["defaults"]["prefix"] == warehouse
 
 
-def test_a_staged_table_has_a_null_metadata_location(released: httpx.Client, catalog: str) -> None:
-    assert new_table(released, catalog, **{"stage-create": True}).json()["metadata-location"] is None
+def test_a_staged_table_has_a_null_metadata_location(release_client: httpx.Client, catalog: str) -> None:
+    assert new_table(release_client, catalog, **{"stage-create": True}).json()["metadata-location"] is None
 
 
-def test_a_table_is_not_created_on_existing_files(released: httpx.Client, catalog: str, aws: Any) -> None:
-    made = new_table(released, catalog).json()["metadata"]["location"]
-    place = f"{made.rpartition('/')[0]}/{uuid.uuid4().hex}"
-    bucket, _, key = place.removeprefix("s3://").partition("/")
+def test_a_table_is_not_created_on_existing_files(release_client: httpx.Client, catalog: str, aws: Any) -> None:
+    sibling_location = new_table(release_client, catalog).json()["metadata"]["location"]
+    location = f"{sibling_location.rpartition('/')[0]}/{uuid.uuid4().hex}"
+    bucket, _, key = location.removeprefix("s3://").partition("/")
     aws.client("s3").put_object(Bucket=bucket, Key=f"{key}/left", Body=b"")
-    assert get_refusal(new_table(released, catalog, location=place)) == (400, "InvalidLocation")
+    assert get_refusal(new_table(release_client, catalog, location=location)) == (400, "InvalidLocation")
 
 
-def test_a_fixed_property_stays(released: httpx.Client, catalog: str) -> None:
-    made = new_table(released, catalog, name="fixed", properties={"encryption.key-id": "a"})
-    assert made.status_code == 200
+def test_a_fixed_property_cannot_be_changed(release_client: httpx.Client, catalog: str) -> None:
+    response = new_table(release_client, catalog, name="fixed", properties={"encryption.key-id": "a"})
+    assert response.status_code == 200
     path = f"{catalog}/namespaces/Ab/tables/fixed"
     changed = {"action": "set-properties", "updates": {"encryption.key-id": "b"}}
     removed = {"action": "remove-properties", "removals": ["encryption.key-id"]}
     kinds = [
-        get_refusal(released.post(path, json={"requirements": [], "updates": [one]})) for one in (changed, removed)
+        get_refusal(release_client.post(path, json={"requirements": [], "updates": [update]}))
+        for update in (changed, removed)
     ]
     assert kinds == [(400, "ImmutablePropertyModification"), (400, "ImmutablePropertyRemoval")]
 
 
-def test_storage_errors_outside_validation(released: httpx.Client, start: Start, aws: Any, make_warehouse: Any) -> None:
-    """A refusal is 412 and a missing bucket 400; within a validation both are 400."""
+def test_storage_errors_outside_validation(
+    release_client: httpx.Client, start: Start, aws: Any, make_warehouse: Any
+) -> None:
+    """A refusal is 412 and a missing bucket 400; in a validation both are 400."""
     client = start("0.13", skip_storage_validation=True)
     refused = f"/catalog/v1/{make_warehouse(client, 'gone', bucket='not-there-at-all')}"
     client.post(f"{refused}/namespaces", json={"namespace": ["Ab"]}).raise_for_status()
@@ -145,7 +148,11 @@ def test_leftover_relations_are_a_conflict(start_openfga: Any) -> None:
     people = start_openfga(version="0.13")
     project = f"p{uuid.uuid4().hex}"
     with people.app.state.lakekeeper.database.write() as session:
-        left = {"object_kind": "project", "object_id": project, "relation": "describe"}
-        session.add(GrantRow(id=str(uuid.uuid4()), **left, subject_kind="user", subject_id="oidc~ann", created_at=0))
-    made = people("root").post(f"{V1}/project", json={"project-id": project, "project-name": "again"})
-    assert get_refusal(made) == (409, "ObjectHasRelations")
+        leftover_relation = {"object_kind": "project", "object_id": project, "relation": "describe"}
+        session.add(
+            GrantRow(
+                id=str(uuid.uuid4()), **leftover_relation, subject_kind="user", subject_id="oidc~ann", created_at=0
+            )
+        )
+    response = people("root").post(f"{V1}/project", json={"project-id": project, "project-name": "again"})
+    assert get_refusal(response) == (409, "ObjectHasRelations")

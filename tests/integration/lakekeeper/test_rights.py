@@ -31,8 +31,8 @@ def asking(people: Any, warehouse: str, give: Any) -> tuple[Any, str, Any]:
 
 
 @pytest.fixture
-def warehouse(shared_warehouse: str) -> str:
-    return shared_warehouse
+def warehouse(session_warehouse: str) -> str:
+    return session_warehouse
 
 
 def namespace_id(people: Any, warehouse: str, name: str) -> str:
@@ -56,8 +56,8 @@ def test_every_call_has_a_required_action() -> None:
 def test_every_action_needs_a_relation_that_the_model_has() -> None:
     unknown = {
         (kind, relation)
-        for kind, named in ACTIONS.items()
-        for relation in named.values()
+        for kind, relations in ACTIONS.items()
+        for relation in relations.values()
         if relation not in RULES[kind]
     }
     assert unknown == set()
@@ -76,16 +76,16 @@ def test_every_action_needs_a_relation_that_the_model_has() -> None:
         ("manage_tags", {"manage_tags"}, {"get_metadata"}),
     ],
 )
-def test_what_a_relation_to_a_warehouse_allows(
+def test_actions_of_a_relation_to_a_warehouse(
     asking: tuple[Any, str, Any], relation: str, allowed: set[str], refused: set[str]
 ) -> None:
     people, warehouse, give = asking
     user = f"w-{relation}"
     give(user, relation, f"warehouse/{warehouse}")
     path, params = f"{V1}/warehouse/{warehouse}/actions", {"principalUser": f"oidc~{user}"}
-    found = {one["action"] for one in people("root").get(path, params=params).json()["allowed-actions"]}
-    assert allowed <= found
-    assert not refused & found
+    actions = {entry["action"] for entry in people("root").get(path, params=params).json()["allowed-actions"]}
+    assert allowed <= actions
+    assert not refused & actions
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_what_a_relation_to_a_warehouse_allows(
         ("modify", {"rename", "delete", "get_metadata"}, {"create_warehouse", "create_role"}),
     ],
 )
-def test_what_a_relation_to_a_project_allows(
+def test_actions_of_a_relation_to_a_project(
     people: Any, give: Any, relation: str, allowed: set[str], refused: set[str]
 ) -> None:
     user = f"p-{relation}"
     give(user, relation, "project")
     params = {"principalUser": f"oidc~{user}"}
-    answer = people("root").get(f"{V1}/project/actions", params=params)
-    found = {one["action"] for one in answer.json()["allowed-actions"]}
-    assert allowed <= found
-    assert not refused & found
+    response = people("root").get(f"{V1}/project/actions", params=params)
+    actions = {entry["action"] for entry in response.json()["allowed-actions"]}
+    assert allowed <= actions
+    assert not refused & actions
 
 
 def test_rights_are_inherited_down_to_the_table(people: Any, warehouse: str, give: Any) -> None:
@@ -133,20 +133,20 @@ def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, ware
     assert user.get(f"{path}/a%1Fb/tables").json()["identifiers"] == [{"namespace": ["a", "b"], "name": "t"}]
     assert user.get(f"{path}/a/tables").json()["identifiers"] == []
     assert get_refusal(user.get(f"{path}/a/tables/t")) == (404, "NoSuchTableException")
-    listed = user.get(f"{V1}/warehouse").json()["warehouses"]
-    assert [one["id"] for one in listed] == [warehouse]
+    warehouses = user.get(f"{V1}/warehouse").json()["warehouses"]
+    assert [one["id"] for one in warehouses] == [warehouse]
 
 
 def test_an_invisible_warehouse_is_missing(people: Any, warehouse: str) -> None:
     stranger = people("stranger")
-    for answer in (
+    for response in (
         stranger.get(f"{V1}/warehouse/{warehouse}"),
         stranger.post(f"{V1}/warehouse/{warehouse}/rename", json={"new-name": "mine"}),
         stranger.delete(f"{V1}/warehouse/{warehouse}"),
         stranger.get(f"/catalog/v1/{warehouse}/namespaces"),
         stranger.get("/catalog/v1/config", params={"warehouse": "rights"}),
     ):
-        assert get_refusal(answer) == (404, "NoSuchWarehouseException")
+        assert get_refusal(response) == (404, "NoSuchWarehouseException")
 
 
 def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehouse: str, give: Any) -> None:
@@ -155,7 +155,7 @@ def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehou
     path, table = f"/catalog/v1/{warehouse}/namespaces", table_id(people, warehouse, "a")
     above = f"{V1}/warehouse/{warehouse}"
     inner = namespace_id(people, warehouse, "a")
-    for answer, kind in (
+    for response, kind in (
         (user.post(f"{above}/rename", json={"new-name": "mine"}), "Warehouse"),
         (user.post(path, json={"namespace": ["new"]}), "Warehouse"),
         (user.post(path, json={"namespace": ["a", "new"]}), "Namespace"),
@@ -166,7 +166,7 @@ def test_an_action_on_a_visible_object_is_forbidden_by_kind(people: Any, warehou
         (user.post(f"{above}/table/{table}/protection", json={"protected": True}), "Table"),
         (user.delete(f"{path}/a/views/v"), "View"),
     ):
-        assert get_refusal(answer) == (403, f"{kind}ActionForbidden")
+        assert get_refusal(response) == (403, f"{kind}ActionForbidden")
 
 
 def test_moving_a_namespace_needs_rights_on_both_ends(people: Any, warehouse: str, give: Any) -> None:
@@ -193,8 +193,8 @@ def test_listing_and_restoring_deleted_tables_needs_rights(
     root.post(path, json={"namespace": ["n"]})
     ids = {}
     for name in ("seen", "hidden"):
-        made = root.post(f"{path}/n/tables", json={"name": name, "schema": SCHEMA})
-        ids[name] = made.json()["metadata"]["table-uuid"]
+        response = root.post(f"{path}/n/tables", json={"name": name, "schema": SCHEMA})
+        ids[name] = response.json()["metadata"]["table-uuid"]
         root.delete(f"{path}/n/tables/{name}")
     give("undropper", "describe", f"warehouse/{warehouse}/table/{ids['seen']}")
     undropper = people("undropper")
@@ -209,12 +209,12 @@ def test_projects_server_and_users_are_refused_before_missing(people: Any) -> No
     stranger = people("outsider")
     for project in (None, "never-made"):
         headers = {"x-project-id": project} if project else {}
-        for answer in (
+        for response in (
             stranger.get(f"{V1}/project", headers=headers),
             stranger.get(f"{V1}/warehouse", headers=headers),
             stranger.post(f"{V1}/role", json={"name": "r"}, headers=headers),
         ):
-            assert get_refusal(answer) == (403, "ProjectActionForbidden")
+            assert get_refusal(response) == (403, "ProjectActionForbidden")
     missing = people("root").get(f"{V1}/project", headers={"x-project-id": "never-made"})
     assert get_refusal(missing) == (403, "ProjectActionForbidden")
     assert get_refusal(stranger.post(f"{V1}/project", json={"project-name": "p"})) == (403, "ServerActionForbidden")

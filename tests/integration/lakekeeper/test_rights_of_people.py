@@ -17,8 +17,8 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "r
 
 
 @pytest.fixture
-def warehouse(shared_warehouse: str) -> str:
-    return shared_warehouse
+def warehouse(session_warehouse: str) -> str:
+    return session_warehouse
 
 
 def table_id(people: Any, warehouse: str, namespace: str) -> str:
@@ -76,7 +76,7 @@ def test_members_of_roles_are_the_assignee_tuples(people: Any) -> None:
     root = people("root")
     role = root.post(f"{V1}/role", json={"name": "tuples"}).json()["id"]
     added = root.post(f"{V1}/role/{role}/members", json={"members": [{"type": "user", "id": "oidc~unknown"}]})
-    assert added.status_code == 200  # OpenFGA takes users that nobody has provisioned
+    assert added.status_code == 200  # OpenFGA accepts users that are not provisioned
     response = root.get(f"{V1}/permissions/role/{role}/assignments", params={"relations": "assignee"})
     assert response.json()["assignments"] == [{"type": "assignee", "user": "oidc~unknown"}]
     nobody = {"type": "user", "id": "oidc~unknown", "name": None, "email": None, "user-type": None}
@@ -119,11 +119,11 @@ def test_vended_credentials_match_the_callers_rights(people: Any, warehouse: str
     table, headers = table_id(people, warehouse, "a"), {"x-iceberg-access-delegation": "vended-credentials"}
     path = f"/catalog/v1/{warehouse}/namespaces/a/tables/t"
 
-    def vended(user: str) -> dict[str, str]:
+    def vend(user: str) -> dict[str, str]:
         return people(user).get(path, headers=headers).json()["config"]
 
-    def put(user: str) -> None:
-        config, location = vended(user), people("root").get(path).json()["metadata"]["location"]
+    def write(user: str) -> None:
+        config, location = vend(user), people("root").get(path).json()["metadata"]["location"]
         keys = {
             "aws_access_key_id": config["s3.access-key-id"],
             "aws_secret_access_key": config["s3.secret-access-key"],
@@ -134,13 +134,13 @@ def test_vended_credentials_match_the_callers_rights(people: Any, warehouse: str
 
     for user, relation in (("describes", "describe"), ("selects", "select"), ("modifies", "modify")):
         give(user, relation, f"warehouse/{warehouse}/table/{table}")
-    assert "s3.access-key-id" not in vended("describes")
-    put("modifies")
+    assert "s3.access-key-id" not in vend("describes")
+    write("modifies")
     with pytest.raises(Exception, match="AccessDenied"):
-        put("selects")
+        write("selects")
 
 
-def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, give: Any) -> None:
+def test_results_of_a_batch_of_checks_are_in_order(people: Any, warehouse: str, give: Any) -> None:
     give("batched", "select", f"warehouse/{warehouse}")
     table = {"warehouse-id": warehouse, "namespace": ["a"], "table": "t"}
     identity = {"user": "oidc~batched"}
@@ -151,8 +151,8 @@ def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, giv
         {"operation": {"warehouse": {"warehouse-id": str(uuid.uuid4()), "action": {"action": "use"}}}},
     ]
     root = people("root")
-    found = root.post(f"{V1}/action/batch-check", json={"checks": checks}).json()["results"]
-    assert found == [{"allowed": True, "id": "read"}, {"allowed": False}, {"allowed": True}, {"allowed": False}]
+    results = root.post(f"{V1}/action/batch-check", json={"checks": checks}).json()["results"]
+    assert results == [{"allowed": True, "id": "read"}, {"allowed": False}, {"allowed": True}, {"allowed": False}]
     strict = root.post(f"{V1}/action/batch-check", json={"checks": checks, "error-on-not-found": True})
     assert get_refusal(strict) == (404, "NoSuchWarehouseException")
     plain = {"checks": [{"operation": {"server": {"action": "create_project"}}}]}
@@ -164,8 +164,8 @@ def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, giv
 
 
 def test_allow_all_allows_all_actions(lakekeeper: httpx.Client) -> None:
-    found = lakekeeper.get(f"{V1}/server/actions").json()["allowed-actions"]
-    assert {one["action"] for one in found} == set(ACTIONS["server"])
+    actions = lakekeeper.get(f"{V1}/server/actions").json()["allowed-actions"]
+    assert {one["action"] for one in actions} == set(ACTIONS["server"])
     both = {"principalUser": "oidc~a", "principalRole": str(uuid.uuid4())}
     assert get_refusal(lakekeeper.get(f"{V1}/server/actions", params=both)) == (400, "InvalidGetAccessQuery")
     check = {"checks": [{"operation": {"project": {"action": {"action": "delete"}}}}]}
@@ -178,5 +178,5 @@ def test_nobody_bootstraps_without_a_token(start_openfga: Any) -> None:
         401,
         "AnonymousBootstrap",
     )
-    again = server("root").post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})
-    assert get_refusal(again) == (400, "CatalogAlreadyBootstrapped")
+    response = server("root").post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})
+    assert get_refusal(response) == (400, "CatalogAlreadyBootstrapped")

@@ -1,4 +1,4 @@
-"""Differences between server versions: one test for each row of the table of differences, on every version."""
+"""Differences between server versions: a test for each row of the table of differences, on every version."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Old:
         return {"type": "s3", "credential-type": "access-key"} | {f"{prefix}{key}": keys[key] for key in keys}
 
     def profile(self, **changes: Any) -> dict[str, Any]:
-        where = {"type": "s3", "bucket": "tenants", "region": "us-east-1", "endpoint": self.aws.endpoint}
-        how = {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": True}
-        return where | how | {"key-prefix": uuid.uuid4().hex} | changes
+        location = {"type": "s3", "bucket": "tenants", "region": "us-east-1", "endpoint": self.aws.endpoint}
+        access = {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": True}
+        return location | access | {"key-prefix": uuid.uuid4().hex} | changes
 
     def create(self, **changes: Any) -> httpx.Response:
         body = {"warehouse-name": uuid.uuid4().hex, "storage-profile": self.profile()}
@@ -52,7 +52,7 @@ class Old:
         return response.json()
 
     def unknown(self, method: str, path: str, **request: Any) -> bool:
-        """Return whether the server has no such call: 404 with nothing in it."""
+        """Return whether the server has no such call: 404 with an empty body."""
         response = self.http.request(method, path, **request)
         return (response.status_code, response.content) == (404, b"")
 
@@ -82,23 +82,23 @@ def old(request: Any, servers: dict[str, Old]) -> Old:
     return servers[request.param]
 
 
-def test_row_default_project_calls_are_gone(old: Old) -> None:
+def test_row_default_project_calls_are_removed(old: Old) -> None:
     assert old.unknown("GET", f"{V1}/default-project")
     assert old.unknown("POST", f"{V1}/default-project/rename", json={"new-name": "x"})
     assert old.http.get(f"{V1}/project").json()["project-name"] == "Default Project"
 
 
-def test_row_create_warehouse_answers_all_of_it(old: Old) -> None:
-    made = old.warehouse()
-    assert made == old.http.get(f"{V1}/warehouse/{made['id']}").json()
+def test_row_create_warehouse_returns_the_whole_warehouse(old: Old) -> None:
+    warehouse = old.warehouse()
+    assert warehouse == old.http.get(f"{V1}/warehouse/{warehouse['id']}").json()
 
 
-def test_row_changes_answer_the_warehouse(old: Old) -> None:
-    made = old.warehouse()
-    path = f"{V1}/warehouse/{made['id']}"
+def test_row_changes_return_the_warehouse(old: Old) -> None:
+    warehouse = old.warehouse()
+    path = f"{V1}/warehouse/{warehouse['id']}"
     changes = {
         "rename": {"new-name": uuid.uuid4().hex},
-        "storage": {"storage-profile": made["storage-profile"], "storage-credential": old.keys()},
+        "storage": {"storage-profile": warehouse["storage-profile"], "storage-credential": old.keys()},
         "storage-credential": {"new-storage-credential": old.keys()},
         "delete-profile": {"delete-profile": {"type": "soft", "expiration-seconds": 60}},
     }
@@ -107,12 +107,12 @@ def test_row_changes_answer_the_warehouse(old: Old) -> None:
 
 
 def test_row_warehouse_id_key_and_its_neighbours(old: Old) -> None:
-    made = old.warehouse(**{"default-format-version": 2, "allowed-format-versions": [1, 2]})
-    assert made["id"] == made["warehouse-id"]
-    assert "updated-at" in made
-    assert ("storage-credential-type" in made) == old.is_at_least("0.12")
+    warehouse = old.warehouse(**{"default-format-version": 2, "allowed-format-versions": [1, 2]})
+    assert warehouse["id"] == warehouse["warehouse-id"]
+    assert "updated-at" in warehouse
+    assert ("storage-credential-type" in warehouse) == old.is_at_least("0.12")
     for key in ("managed-by", "allowed-format-versions", "default-format-version"):
-        assert (key in made) == old.is_at_least("0.13")
+        assert (key in warehouse) == old.is_at_least("0.13")
 
 
 def test_row_undrop_path_has_a_dash(old: Old) -> None:
@@ -136,22 +136,25 @@ def test_row_s3_key_names_of_cloudflare_have_never_had_a_prefix(old: Old) -> Non
 
 
 def test_row_s3_fields(old: Old) -> None:
-    """What a version does not know is dropped without a word, and not answered."""
+    """A version silently drops the fields that it does not know, and does not return them."""
     layout = {"type": "tabular-only", "tabular": "{uuid}"}
-    found = old.warehouse(
+    profile = old.warehouse(
         **{"storage-profile": old.profile(**{"sts-endpoint": "http://sts.test", "storage-layout": layout})}
     )["storage-profile"]
-    assert found.get("sts-endpoint") == ("http://sts.test/" if old.is_at_least("0.12") else None)
-    assert found.get("storage-layout") == (layout if old.is_at_least("0.12") else None)
-    assert ("sts-endpoint" in found, "storage-layout" in found) == (old.is_at_least("0.12"),) * 2
-    assert found["remote-signing-enabled"] is True
-    assert "legacy-md5-behavior" in found
+    assert profile.get("sts-endpoint") == ("http://sts.test/" if old.is_at_least("0.12") else None)
+    assert profile.get("storage-layout") == (layout if old.is_at_least("0.12") else None)
+    assert ("sts-endpoint" in profile, "storage-layout" in profile) == (old.is_at_least("0.12"),) * 2
+    assert profile["remote-signing-enabled"] is True
+    assert "legacy-md5-behavior" in profile
 
 
 def test_row_region_update(old: Old) -> None:
-    made = old.warehouse()
-    moved = {"storage-profile": made["storage-profile"] | {"region": "eu-west-1"}, "storage-credential": old.keys()}
-    response = old.http.post(f"{V1}/warehouse/{made['id']}/storage", json=moved)
+    warehouse = old.warehouse()
+    moved = {
+        "storage-profile": warehouse["storage-profile"] | {"region": "eu-west-1"},
+        "storage-credential": old.keys(),
+    }
+    response = old.http.post(f"{V1}/warehouse/{warehouse['id']}/storage", json=moved)
     if old.is_at_least("0.12"):
         assert response.json()["storage-profile"]["region"] == "eu-west-1"
     else:
@@ -162,10 +165,10 @@ def new_table(old: Old, **profile: Any) -> dict[str, Any]:
     warehouse = old.warehouse(**{"storage-profile": old.profile(**profile)})
     root = f"/catalog/v1/{warehouse['id']}/namespaces"
     old.http.post(root, json={"namespace": ["n"]}).raise_for_status()
-    made = old.http.post(f"{root}/n/tables", json={"name": "t", "schema": SCHEMA}).raise_for_status().json()
+    table = old.http.post(f"{root}/n/tables", json={"name": "t", "schema": SCHEMA}).raise_for_status().json()
     namespace = old.http.get(f"{root}/n").json()["properties"]
     profile = warehouse["storage-profile"]
-    return {"loaded": made, "namespace": namespace, "base": f"s3://{profile['bucket']}/{profile['key-prefix']}"}
+    return {"loaded": table, "namespace": namespace, "base": f"s3://{profile['bucket']}/{profile['key-prefix']}"}
 
 
 def test_row_default_delegation_is_vending(old: Old) -> None:
@@ -223,10 +226,10 @@ def test_row_idempotency(old: Old) -> None:
 def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlalchemy.exc import OperationalError
 
-    def broken() -> None:
+    def raise_error() -> None:
         raise OperationalError("SELECT 1", {}, Exception("gone"))
 
-    monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
+    monkeypatch.setattr(old.app.state.lakekeeper.database, "read", raise_error)
     response = old.http.get("/health")
     assert (response.status_code, response.json()["health"]) == (503 if old.is_at_least("0.12") else 200, "error")
     assert not services.reports_ok(response)
@@ -240,11 +243,13 @@ def test_row_info_keys(old: Old) -> None:
 
 
 def test_row_default_layout(old: Old) -> None:
-    made = new_table(old)
-    table = f"/{made['loaded']['metadata']['table-uuid']}"
-    namespace = made["base"] if old.is_at_least("0.13") else f"{made['base']}/{made['namespace']['namespace_id']}"
-    assert made["namespace"]["location"] == namespace
-    assert made["loaded"]["metadata"]["location"] == namespace + table
+    created = new_table(old)
+    table = f"/{created['loaded']['metadata']['table-uuid']}"
+    namespace = (
+        created["base"] if old.is_at_least("0.13") else f"{created['base']}/{created['namespace']['namespace_id']}"
+    )
+    assert created["namespace"]["location"] == namespace
+    assert created["loaded"]["metadata"]["location"] == namespace + table
 
 
 def test_row_dry_runs_and_namespace_move(old: Old) -> None:
@@ -301,7 +306,7 @@ def test_a_deleted_user_keeps_the_id(old: Old) -> None:
     assert old.http.get(path).json()["name"] == "Ann"
 
 
-def test_format_version_policy_and_managed_by_came_with_0_13(old: Old) -> None:
+def test_format_version_policy_and_managed_by_exist_since_0_13(old: Old) -> None:
     path = f"{V1}/warehouse/{old.warehouse()['id']}"
     assert old.unknown("POST", f"{path}/format-version-policy", json={"allowed-format-versions": [2]}) == (
         not old.is_at_least("0.13")

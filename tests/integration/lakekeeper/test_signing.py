@@ -42,7 +42,7 @@ class Signer:
         return httpx.request(method, signed["uri"], headers=headers, content=body)
 
 
-def made_signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
+def create_signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
     warehouse = make_warehouse(lakekeeper, "signing")
     lakekeeper.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
     for name in ("t", "other"):
@@ -53,7 +53,7 @@ def made_signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Sign
 
 @pytest.fixture(scope="module")
 def signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
-    return made_signer(lakekeeper, make_warehouse, aws)
+    return create_signer(lakekeeper, make_warehouse, aws)
 
 
 def test_put_get_list_and_delete(signer: Signer) -> None:
@@ -61,8 +61,8 @@ def test_put_get_list_and_delete(signer: Signer) -> None:
     assert signer.send("PUT", key, "content").status_code == 200
     assert signer.send("GET", key).text == "content"
     folder = signer.location.partition("/")[2]
-    listed = signer.send("GET", f"{signer.bucket}?list-type=2&prefix={folder}/data/")
-    assert "a b.parquet" in listed.text
+    response = signer.send("GET", f"{signer.bucket}?list-type=2&prefix={folder}/data/")
+    assert "a b.parquet" in response.text
     assert signer.send("DELETE", key).status_code == 204
 
 
@@ -73,8 +73,8 @@ def test_delete_of_many_objects(signer: Signer) -> None:
         signer.send("PUT", f"{signer.bucket}/{key}", "x")
     body = DELETE.format("".join(f"<Object><Key>{key}</Key></Object>" for key in keys))
     assert signer.send("POST", f"{signer.bucket}?delete", body).status_code == 200
-    listed = signer.send("GET", f"{signer.bucket}?list-type=2&prefix={folder}/data/")
-    assert keys[0] not in listed.text
+    response = signer.send("GET", f"{signer.bucket}?list-type=2&prefix={folder}/data/")
+    assert keys[0] not in response.text
 
 
 NO_TABLE, NO_KEY = "NoSuchTableLocationException", "UriNotS3"
@@ -112,7 +112,7 @@ def test_another_tables_file_is_signed_by_its_location(signer: Signer) -> None:
 def test_releases_refuse_objects_outside_of_tables(
     version: str, kind: str, start_lakekeeper: Any, make_warehouse: Any, aws: Any
 ) -> None:
-    signer = made_signer(start_lakekeeper("--version", version), make_warehouse, aws)
+    signer = create_signer(start_lakekeeper("--version", version), make_warehouse, aws)
     refused = signer.sign("GET", f"{signer.bucket}/elsewhere")
     assert (refused.status_code, refused.json()["error"]["type"]) == (400, kind)
     listing = signer.sign("GET", f"{signer.bucket}?list-type=2&prefix={signer.location.partition('/')[2]}/")
@@ -140,16 +140,16 @@ def test_a_copy_within_the_table_is_signed(signer: Signer) -> None:
     ["{bucket}/elsewhere", "/{location}-not/data", "{location}%2F..%2Fx", "other-bucket/{location}/x", "{location}?/x"],
 )
 def test_a_copy_from_outside_of_the_table_is_not_signed(signer: Signer, source: str) -> None:
-    named = source.format(bucket=signer.bucket, location=signer.location)
+    copy_source = source.format(bucket=signer.bucket, location=signer.location)
     for header in ("x_amz_copy_source", "X_Amz_Copy_Source"):
-        response = signer.sign("PUT", f"{signer.location}/data/copy", **{header: named})
+        response = signer.sign("PUT", f"{signer.location}/data/copy", **{header: copy_source})
         assert response.status_code == 403
         assert response.json()["error"]["type"] == "SignRequestOutsideLocation"
 
 
 @pytest.mark.parametrize("claimed", ["UNSIGNED-PAYLOAD", hashlib.sha256(b"another body").hexdigest()])
 def test_only_the_checked_body_of_a_delete_is_signed(signer: Signer, claimed: str) -> None:
-    """With a hash of its own, a client could send the signature with a body that names other objects."""
+    """With a custom hash, a client could send the signature with a body that names other objects."""
     body = DELETE.format(f"<Object><Key>{signer.location.partition('/')[2]}/data/x</Key></Object>")
     response = signer.sign("POST", f"{signer.bucket}?delete", body, x_amz_content_sha256=claimed)
     signed = {name.lower(): values for name, values in response.json()["headers"].items()}
@@ -157,7 +157,7 @@ def test_only_the_checked_body_of_a_delete_is_signed(signer: Signer, claimed: st
 
 
 def test_only_responses_independent_of_a_body_are_cacheable(signer: Signer) -> None:
-    """Iceberg's Java client keeps what is `private`, by method and URI."""
+    """Iceberg's Java client caches `private` responses by method and URI."""
     key = f"{signer.location}/data/x"
     assert signer.sign("GET", key).headers["cache-control"] == "private"
     assert signer.sign("PUT", key).headers["cache-control"] == "no-store"

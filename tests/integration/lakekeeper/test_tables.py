@@ -18,7 +18,7 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "
 
 
 class Namespace:
-    """A namespace of its own on a warehouse, and requests in it."""
+    """A separate namespace of a warehouse, and requests in it."""
 
     def __init__(self, client: httpx.Client, warehouse: str) -> None:
         self.client, self.warehouse = client, warehouse
@@ -81,12 +81,12 @@ def test_old_metadata_files_are_deleted_if_the_table_says_so(namespace: Namespac
     for number in range(5):
         namespace.commit("t", set_property("k", str(number)))
     bucket, _, key = location.removeprefix("s3://").partition("/")
-    listed = aws.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"{key}/metadata/")
-    assert listed["KeyCount"] == 3
+    response = aws.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"{key}/metadata/")
+    assert response["KeyCount"] == 3
     assert len(namespace.load("t").json()["metadata"]["metadata-log"]) == 2
 
 
-def test_a_transaction_takes_effect_whole_or_not_at_all(namespace: Namespace) -> None:
+def test_a_transaction_is_atomic(namespace: Namespace) -> None:
     for name in ("a", "b"):
         namespace.create(name)
 
@@ -99,8 +99,8 @@ def test_a_transaction_takes_effect_whole_or_not_at_all(namespace: Namespace) ->
     failed = namespace.client.post(url, json={"table-changes": [change("a"), change("b", never)]})
     assert get_refusal(failed) == (409, "CatalogCommitConflicts")
     assert "properties" not in namespace.load("a").json()["metadata"]
-    done = namespace.client.post(url, json={"table-changes": [change("a"), change("b")]})
-    assert (done.status_code, done.content) == (200, b"")
+    committed = namespace.client.post(url, json={"table-changes": [change("a"), change("b")]})
+    assert (committed.status_code, committed.content) == (200, b"")
     assert [namespace.load(name).json()["metadata"]["properties"] for name in ("a", "b")] == [{"k": "v"}] * 2
 
 
@@ -125,7 +125,7 @@ def test_a_failed_request_may_be_retried_with_its_key(namespace: Namespace) -> N
     assert namespace.create("good", headers=key).status_code == 200
 
 
-def test_an_unchanged_table_is_not_sent_again(namespace: Namespace) -> None:
+def test_an_unchanged_table_is_sent_once(namespace: Namespace) -> None:
     namespace.create("t")
     tag = namespace.load("t").headers["etag"]
     assert namespace.load("t", headers={"If-None-Match": tag}).status_code == 304
@@ -148,14 +148,16 @@ def test_an_unchanged_table_is_not_sent_again(namespace: Namespace) -> None:
 def test_locations_are_kept_apart(namespace: Namespace, location: str, expected: tuple[int, str]) -> None:
     taken = namespace.create("first").json()["metadata"]["location"]
     base = taken.rpartition("/")[0]
-    wanted = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
-    assert get_refusal(namespace.create("second", location=wanted)) == expected
+    location_to_take = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
+    assert get_refusal(namespace.create("second", location=location_to_take)) == expected
 
 
 def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
     base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
-    wanted = f"{base}/by-hand/{namespace.name}"
-    assert namespace.create("second", location=wanted + "/").json()["metadata"]["location"] == wanted
+    expected_location = f"{base}/by-hand/{namespace.name}"
+    assert (
+        namespace.create("second", location=expected_location + "/").json()["metadata"]["location"] == expected_location
+    )
 
 
 @pytest.mark.parametrize(
@@ -284,12 +286,12 @@ def test_views_change_by_versions(namespace: Namespace) -> None:
         }
 
     url = f"{namespace.path}/views"
-    made = namespace.client.post(
+    view = namespace.client.post(
         url, json={"name": "v", "schema": SCHEMA, "view-version": version(1, "select 1")}
     ).json()
     changed = SCHEMA | {"fields": [*SCHEMA["fields"], {"id": 2, "name": "b", "required": False, "type": "int"}]}
     body = {
-        "requirements": [{"type": "assert-view-uuid", "uuid": made["metadata"]["view-uuid"]}],
+        "requirements": [{"type": "assert-view-uuid", "uuid": view["metadata"]["view-uuid"]}],
         "updates": [
             {"action": "add-schema", "schema": changed},
             {"action": "add-view-version", "view-version": version(2, "select 1, 2")},

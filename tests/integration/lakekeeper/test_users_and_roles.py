@@ -42,9 +42,9 @@ def new_user(http: httpx.Client, name: str) -> str:
     return body["id"]
 
 
-def add(http: httpx.Client, role: str, *members: str) -> httpx.Response:
-    named = [{"type": "user" if "~" in member else "role", "id": member} for member in members]
-    return http.post(f"{V1}/role/{role}/members", json={"members": named})
+def add_members(http: httpx.Client, role: str, *members: str) -> httpx.Response:
+    member_entries = [{"type": "user" if "~" in member else "role", "id": member} for member in members]
+    return http.post(f"{V1}/role/{role}/members", json={"members": member_entries})
 
 
 @pytest.mark.parametrize(
@@ -81,25 +81,25 @@ def test_a_user_type_that_is_missing_for_another_user(http: httpx.Client) -> Non
 def test_users_are_listed_in_pages_and_by_name(http: httpx.Client) -> None:
     for index in range(3):
         new_user(http, f"paged-{index}")
-    found: list[str] = []
+    names: list[str] = []
     params: dict[str, Any] = {"name": "PAGED", "pageSize": 2}
     while True:
         page = http.get(f"{V1}/user", params=params).json()
-        found += [user["name"] for user in page["users"]]
+        names += [user["name"] for user in page["users"]]
         if page["next-page-token"] is None:
             break
         params["pageToken"] = page["next-page-token"]
-    assert found == ["paged-0", "paged-1", "paged-2"]
+    assert names == ["paged-0", "paged-1", "paged-2"]
 
 
 def test_a_restored_user_has_no_roles(http: httpx.Client) -> None:
     user, role = new_user(http, "gone"), new_role(http, "of-gone")
-    assert add(http, role, user).status_code == 200
+    assert add_members(http, role, user).status_code == 200
     assert http.delete(f"{V1}/user/{user}").status_code == 204
     assert get_refusal(http.delete(f"{V1}/user/{user}")) == (404, "UserNotFound")
-    again = {"id": user, "name": "gone", "user-type": "human"}
-    assert get_refusal(http.post(f"{V1}/user", json=again)) == (409, "UserAlreadyExists")
-    assert http.post(f"{V1}/user", json=again | {"update-if-exists": True}).status_code == 200
+    user_body = {"id": user, "name": "gone", "user-type": "human"}
+    assert get_refusal(http.post(f"{V1}/user", json=user_body)) == (409, "UserAlreadyExists")
+    assert http.post(f"{V1}/user", json=user_body | {"update-if-exists": True}).status_code == 200
     assert http.get(f"{V1}/user/{user}/roles").json()["roles"] == []
 
 
@@ -130,12 +130,12 @@ def test_roles_are_listed_by_their_identifiers(http: httpx.Client) -> None:
     one = new_role(http, "filtered-1", **{"provider-id": "filter", "source-id": "1"})
     two = new_role(http, "filtered-2", **{"provider-id": "filter", "source-id": "2"})
 
-    def listed(**params: Any) -> list[str]:
+    def list_role_ids(**params: Any) -> list[str]:
         return [role["id"] for role in http.get(f"{V1}/role", params=params).json()["roles"]]
 
-    assert listed(providerIds=["filter"]) == [one, two]
-    assert listed(providerIds=["filter"], sourceIds=["2"]) == [two]
-    assert listed(roleIds=[one, two]) == [one, two]
+    assert list_role_ids(providerIds=["filter"]) == [one, two]
+    assert list_role_ids(providerIds=["filter"], sourceIds=["2"]) == [two]
+    assert list_role_ids(roleIds=[one, two]) == [one, two]
 
 
 def test_a_role_of_another_project_has_visible_metadata_only(http: httpx.Client) -> None:
@@ -155,7 +155,7 @@ def test_a_project_with_a_role_is_not_empty(http: httpx.Client) -> None:
 
 def test_members_are_listed_with_their_details(http: httpx.Client) -> None:
     role, inner, user = new_role(http, "outer"), new_role(http, "inner"), new_user(http, "member")
-    assert add(http, role, user, inner, user).json()["members"] == [
+    assert add_members(http, role, user, inner, user).json()["members"] == [
         {"type": "user", "id": user},
         {"type": "role", "id": inner},
     ]
@@ -170,8 +170,8 @@ def test_members_are_listed_with_their_details(http: httpx.Client) -> None:
 
 def test_membership_reaches_through_roles(http: httpx.Client) -> None:
     top, middle, user = new_role(http, "top"), new_role(http, "middle"), new_user(http, "deep")
-    add(http, top, middle)
-    add(http, middle, user)
+    add_members(http, top, middle)
+    add_members(http, middle, user)
     assert {one["id"] for one in http.get(f"{V1}/role/{top}/members/transitive").json()["members"]} == {middle, user}
     assert {one["id"] for one in http.get(f"{V1}/user/{user}/roles/transitive").json()["roles"]} == {middle, top}
     assert [one["id"] for one in http.get(f"{V1}/role/{middle}/member-of/transitive").json()["roles"]] == [top]
@@ -179,25 +179,25 @@ def test_membership_reaches_through_roles(http: httpx.Client) -> None:
 
 def test_an_unknown_user_refuses_the_whole_batch_of_members(http: httpx.Client) -> None:
     role, user = new_role(http, "strict"), new_user(http, "known")
-    assert get_refusal(add(http, role, user, "oidc~unknown")) == (404, "RoleAssignmentUserNotFound")
+    assert get_refusal(add_members(http, role, user, "oidc~unknown")) == (404, "RoleAssignmentUserNotFound")
     assert http.get(f"{V1}/role/{role}/members").json()["members"] == []
 
 
 def test_roles_make_no_cycle(http: httpx.Client) -> None:
     one, two = new_role(http, "cycle-1"), new_role(http, "cycle-2")
-    assert get_refusal(add(http, one, one)) == (409, "RoleMembershipCycle")
-    assert add(http, one, two).status_code == 200
-    assert get_refusal(add(http, two, one)) == (409, "RoleMembershipCycle")
+    assert get_refusal(add_members(http, one, one)) == (409, "RoleMembershipCycle")
+    assert add_members(http, one, two).status_code == 200
+    assert get_refusal(add_members(http, two, one)) == (409, "RoleMembershipCycle")
 
 
 def test_roles_nest_ten_deep(http: httpx.Client) -> None:
     roles = [new_role(http, f"depth-{index}") for index in range(12)]
     for above, below in pairwise(roles[:11]):
-        assert add(http, above, below).status_code == 200
-    assert get_refusal(add(http, roles[10], roles[11])) == (409, "RoleMembershipDepthExceeded")
+        assert add_members(http, above, below).status_code == 200
+    assert get_refusal(add_members(http, roles[10], roles[11])) == (409, "RoleMembershipDepthExceeded")
 
 
 def test_a_role_of_another_project_is_no_member(http: httpx.Client) -> None:
     http.post(f"{V1}/project", json={"project-name": "abroad", "project-id": "abroad"})
     foreign, role = new_role(http, "abroad", "abroad"), new_role(http, "home")
-    assert get_refusal(add(http, role, foreign)) == (404, "RoleNotFoundInProject")
+    assert get_refusal(add_members(http, role, foreign)) == (404, "RoleNotFoundInProject")

@@ -1,4 +1,4 @@
-"""Rules of warehouses: fields that change in place, fixed fields, and the order of what blocks a deletion."""
+"""Rules of warehouses: fields that change in place, fixed fields, and the order of the obstacles of a deletion."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tests.integration.lakekeeper.rules import (
     app,
     client,
     clock,
+    create_table,
     get_refusal,
     get_warehouse,
     keys_under,
     light,
+    module_light,
     run_all,
-    shared_light,
-    table_in,
     warehouse,
 )
 
-__all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
+__all__ = ["app", "client", "clock", "light", "module_light", "warehouse"]
 
 ROLE = "arn:aws:iam::123456789012:role/r"
 
@@ -45,7 +45,7 @@ def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "beside"),
+    ("field", "value", "other_changes"),
     [
         ("bucket", "other", {}),
         ("key-prefix", "other", {}),
@@ -54,8 +54,8 @@ def test_a_null_or_missing_credential_removes_the_old_one(light: Any, warehouse:
         ("region", "eu-west-1", {}),
     ],
 )
-def test_fields_that_never_change(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
-    body = {"storage-profile": PROFILE | beside | {field: value}, "storage-credential": KEY}
+def test_fields_that_never_change(light: Any, warehouse: str, field: str, value: Any, other_changes: Any) -> None:
+    body = {"storage-profile": PROFILE | other_changes | {field: value}, "storage-credential": KEY}
     response = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
     assert get_refusal(response) == (400, "UpdateError")
     assert f"`{field.replace('-', '_')}` cannot be updated" in response.json()["error"]["message"]
@@ -102,13 +102,13 @@ def test_storage_is_validated_before_fixed_fields_are_compared(
 
 def test_another_layout_is_for_new_tables_alone(client: Any, make_warehouse: Any, aws: Any) -> None:
     warehouse = make_warehouse(client, "layout")
-    first = table_in(client, warehouse, "first")
+    first = create_table(client, warehouse, "first")
     profile = get_warehouse(client, warehouse)["storage-profile"]
     layout = {"type": "tabular-only", "tabular": "{name}-{uuid}"}
     key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
     body = {"storage-profile": profile | {"storage-layout": layout}, "storage-credential": key}
     client.post(f"{MANAGEMENT}/{warehouse}/storage", json=body).raise_for_status()
-    assert "/second-" in table_in(client, warehouse, "second")
+    assert "/second-" in create_table(client, warehouse, "second")
     loaded = client.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/first").json()["metadata"]
     assert loaded["location"] == first
 
@@ -118,19 +118,19 @@ def test_deletion_blockers_in_order_and_force_for_protection(
 ) -> None:
     warehouse = make_warehouse(client, "in-order", soft_delete_seconds=60)
     path = f"{MANAGEMENT}/{warehouse}"
-    table_in(client, warehouse)
+    create_table(client, warehouse)
     client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").raise_for_status()
     client.post(f"{path}/protection", json={"protected": True}).raise_for_status()
     lakekeeper = app.state.lakekeeper
 
-    def managed_by(who: str) -> None:
+    def set_manager(manager: str) -> None:
         with monkeypatch.context() as admin:
             admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
-            client.post(f"{path}/managed-by", json={"managed-by": who}).raise_for_status()
+            client.post(f"{path}/managed-by", json={"managed-by": manager}).raise_for_status()
 
-    managed_by("instance-admin")
+    set_manager("instance-admin")
     assert get_refusal(client.delete(path, params={"force": "true"})) == (403, "WarehouseManaged")
-    managed_by("self-managed")
+    set_manager("self-managed")
     assert get_refusal(client.delete(path, params={"force": "true"})) == (409, "WarehouseHasUnfinishedTasks")
     clock.advance(61)
     run_all(app)
@@ -142,11 +142,11 @@ def test_deletion_blockers_in_order_and_force_for_protection(
     assert get_refusal(client.delete(path)) == (404, "NoSuchWarehouseException")
 
 
-def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, make_warehouse: Any) -> None:
+def test_an_unfinished_purge_keeps_a_warehouse(client: Any, app: FastAPI, make_warehouse: Any) -> None:
     warehouse = make_warehouse(client, "to-be-purged")
-    table_in(client, warehouse)
-    purged = {"recursive": "true", "force": "true", "purge": "true"}
-    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    create_table(client, warehouse)
+    drop_options = {"recursive": "true", "force": "true", "purge": "true"}
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=drop_options).raise_for_status()
     response = client.delete(f"{MANAGEMENT}/{warehouse}", params={"force": "true"})
     assert get_refusal(response) == (409, "WarehouseHasUnfinishedTasks")
     run_all(app)
@@ -157,8 +157,8 @@ def test_a_warehouse_with_contents_is_never_deleted(light: Any, warehouse: str) 
     light.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
     everything = {"force": "true", "recursive": "true", "purge": "true"}
     assert get_refusal(light.delete(f"{MANAGEMENT}/{warehouse}", params=everything)) == (409, "WarehouseNotEmpty")
-    purged = {"recursive": "true", "force": "true", "purge": "true"}
-    light.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    drop_options = {"recursive": "true", "force": "true", "purge": "true"}
+    light.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=drop_options).raise_for_status()
     assert light.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
 
 
@@ -167,9 +167,9 @@ def test_a_purge_keeps_objects_outside_of_the_table(client: Any, app: FastAPI, m
     profile = get_warehouse(client, warehouse)["storage-profile"]
     key = f"{profile['key-prefix']}/of-others"
     aws.client("s3").put_object(Bucket=profile["bucket"], Key=key, Body=b"x")
-    table = table_in(client, warehouse)
-    purged = {"recursive": "true", "force": "true", "purge": "true"}
-    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    table = create_table(client, warehouse)
+    drop_options = {"recursive": "true", "force": "true", "purge": "true"}
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=drop_options).raise_for_status()
     run_all(app)
     client.delete(f"{MANAGEMENT}/{warehouse}").raise_for_status()
     assert keys_under(aws, table) == []

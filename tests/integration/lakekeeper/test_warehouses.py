@@ -1,4 +1,4 @@
-"""Warehouses: refusals, identities, secrets, and what blocks a deletion."""
+"""Warehouses: refusals, identities, secrets, and obstacles of a deletion."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def role(aws: Any) -> tuple[str, str]:
     return arn, external_id
 
 
-def by_role(name: str, role_arn: str, external_id: str | None, **profile: Any) -> dict[str, Any]:
+def build_role_warehouse(name: str, role_arn: str, external_id: str | None, **profile: Any) -> dict[str, Any]:
     credential = {"type": "s3", "credential-type": "aws-system-identity"}
     return {
         "warehouse-name": name,
@@ -62,7 +62,7 @@ def by_role(name: str, role_arn: str, external_id: str | None, **profile: Any) -
 
 
 def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role: tuple[str, str], aws: Any) -> None:
-    created = lakekeeper.post(MANAGEMENT, json=by_role("by-role", *role))
+    created = lakekeeper.post(MANAGEMENT, json=build_role_warehouse("by-role", *role))
     assert created.status_code == 201, created.text
     warehouse = created.json()["warehouse-id"]
     assert created.json()["storage-credential-type"] == {"type": "s3", "credential-type": "aws-system-identity"}
@@ -88,7 +88,7 @@ def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role
 @pytest.mark.parametrize(
     ("external_id", "profile", "expected"),
     [
-        # Without an external id the role refuses the server's own write, which comes before the checks of vending.
+        # Without an external id the role refuses the server's write, which precedes the checks of vending.
         (None, {}, (400, "Unexpected")),
         ("wrong", {}, (400, "Unexpected")),
         ("right", {"assume-role-arn": "arn:aws:iam::123456789012:role/missing"}, (400, "Unexpected")),
@@ -107,14 +107,14 @@ def test_a_warehouse_without_working_storage_is_refused(
     profile: dict[str, Any],
     expected: tuple[int, str],
 ) -> None:
-    given = role[1] if external_id == "right" else external_id
-    body = by_role("refused", role[0], given) | {}
+    role_external_id = role[1] if external_id == "right" else external_id
+    body = build_role_warehouse("refused", role[0], role_external_id) | {}
     body["storage-profile"] |= {"key-prefix": "by-role/refused"} | profile
     assert get_refusal(lakekeeper.post(MANAGEMENT, json=body)) == expected
 
 
 def test_an_unreachable_endpoint_is_an_unknown_s3_error(lakekeeper: httpx.Client, aws: Any) -> None:
-    body = by_role("unreachable", "arn:aws:iam::123456789012:role/x", None)
+    body = build_role_warehouse("unreachable", "arn:aws:iam::123456789012:role/x", None)
     body["storage-profile"] |= {"endpoint": "http://127.0.0.1:9", "flavor": "s3-compat", "assume-role-arn": None}
     body["storage-credential"] = {
         "type": "s3",
@@ -127,7 +127,7 @@ def test_an_unreachable_endpoint_is_an_unknown_s3_error(lakekeeper: httpx.Client
     assert "Unknown S3 error during write: unhandled error" in response.json()["error"]["message"]
 
 
-def test_no_answer_and_no_profile_holds_a_secret(
+def test_no_response_and_no_profile_contains_a_secret(
     lakekeeper: httpx.Client, make_warehouse: Any, aws: Any, role: tuple[str, str]
 ) -> None:
     warehouse = make_warehouse(lakekeeper, "secret")
@@ -145,7 +145,7 @@ def test_no_answer_and_no_profile_holds_a_secret(
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("profile_fields", "stored_fields"),
     [
         ({"key-prefix": " /a/b/ "}, {"key-prefix": "a/b"}),
         ({"key-prefix": ""}, {"key-prefix": None}),
@@ -156,16 +156,16 @@ def test_no_answer_and_no_profile_holds_a_secret(
         ({"s3-url-detection-mode": "path"}, {"remote-signing-url-style": "path"}),
     ],
 )
-def test_a_profile_is_kept_in_normal_form(given: dict[str, Any], kept: dict[str, Any]) -> None:
+def test_a_profile_is_kept_in_normal_form(profile_fields: dict[str, Any], stored_fields: dict[str, Any]) -> None:
     from lakewright_sandbox.lakekeeper.storage.s3_profile import S3ProfileBody
 
     base = {"type": "s3", "bucket": "tenants", "region": "r", "sts-enabled": False}
-    profile = S3ProfileBody.model_validate_json(json.dumps(base | given)).normalize().to_stored()
-    assert {key: profile[key] for key in kept} == kept
+    profile = S3ProfileBody.model_validate_json(json.dumps(base | profile_fields)).normalize().to_stored()
+    assert {key: profile[key] for key in stored_fields} == stored_fields
 
 
 def test_storage_without_a_credential_removes_it_if_it_works(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
-    """An anonymous client cannot write here, so the update fails and the old credential stays."""
+    """An anonymous client cannot write here, so the update fails and the old credential is kept."""
     warehouse = make_warehouse(lakekeeper, "anonymous")
     profile = lakekeeper.get(f"{MANAGEMENT}/{warehouse}").json()["storage-profile"]
     response = lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": profile})
@@ -203,7 +203,8 @@ def test_inactive_warehouses_are_listed_on_request(lakekeeper: httpx.Client, mak
     lakekeeper.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
     names = {
         states: {
-            one["name"] for one in lakekeeper.get(MANAGEMENT, params={"warehouseStatus": states}).json()["warehouses"]
+            warehouse_entry["name"]
+            for warehouse_entry in lakekeeper.get(MANAGEMENT, params={"warehouseStatus": states}).json()["warehouses"]
         }
         for states in (("active",), ("inactive",), ("active", "inactive"))
     }
