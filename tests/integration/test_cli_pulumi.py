@@ -56,7 +56,7 @@ import threading
 from filestore import File
 def wait(_):
     with open("{gate}", "w") as gate:
-        gate.write("a is there")
+        gate.write("a exists")
     threading.Event().wait()
 a = File("a", "a.json", "one")
 File("b", "b.json", a.etag.apply(wait))
@@ -105,12 +105,12 @@ class Folder:
         }
 
     def lakewright(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
-        done = run_command(self._words(arguments), self.path, self.environment, stdin=stdin)
-        return self._check_output(done, code)
+        completed = run_command(self._build_arguments(arguments), self.path, self.environment, stdin=stdin)
+        return self._check_output(completed, code)
 
     def pulumi(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
-        done = subprocess.run(
-            ["pulumi", "--non-interactive", *self._words(arguments)],
+        completed = subprocess.run(
+            ["pulumi", "--non-interactive", *self._build_arguments(arguments)],
             cwd=self.path,
             env=self.environment,
             input=stdin,
@@ -118,17 +118,17 @@ class Folder:
             text=True,
             check=False,
         )
-        return self._check_output(done, code)
+        return self._check_output(completed, code)
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         return json.loads(self.lakewright(*arguments, "--json", code=code).partition("Engine: ")[0])
 
-    def _words(self, arguments: tuple[str, ...]) -> list[str]:
+    def _build_arguments(self, arguments: tuple[str, ...]) -> list[str]:
         return [*arguments] if "ls" in arguments else [*arguments, "--stack", "dev"]
 
-    def _check_output(self, done: subprocess.CompletedProcess[str], code: int) -> str:
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + (done.stderr if code else "")
+    def _check_output(self, completed: subprocess.CompletedProcess[str], code: int) -> str:
+        assert completed.returncode == code, completed.stdout + completed.stderr
+        return completed.stdout + (completed.stderr if code else "")
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_engines_continue_each_others_state(folder: Folder, first: str, second: 
     assert list(folder.store.glob("*.json")) == []
 
 
-def test_both_engines_report_the_same(folder: Folder) -> None:
+def test_both_engines_report_equal_results(folder: Folder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     (folder.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted"}))
     for command, code in (
@@ -164,9 +164,9 @@ def test_both_engines_report_the_same(folder: Folder) -> None:
         (["destroy", "--preview-only"], 0),
     ):
         embedded, pulumi = (folder.json(*command, "--engine", engine, code=code) for engine in ENGINES)
-        for found in (embedded, pulumi):
-            found["steps"].sort(key=lambda step: (step["op"], step["urn"]))
-            found.pop("messages")
+        for result in (embedded, pulumi):
+            result["steps"].sort(key=lambda step: (step["op"], step["urn"]))
+            result.pop("messages")
         assert embedded == pulumi
 
 
@@ -185,9 +185,9 @@ def test_both_engines_update_targets(folder: Folder) -> None:
         "destroy --preview-only --exclude **::a",
     ):
         embedded, pulumi = (folder.json(*command.split(), "--engine", engine) for engine in ENGINES)
-        for found in (embedded, pulumi):
-            found["steps"].sort(key=lambda step: (step["op"], step["urn"]))
-            found.pop("messages")
+        for result in (embedded, pulumi):
+            result["steps"].sort(key=lambda step: (step["op"], step["urn"]))
+            result.pop("messages")
         assert embedded == pulumi, command
     folder.lakewright("destroy", "--yes", "--exclude", "**::a", "--engine", "pulumi")
     assert [path.name for path in folder.store.glob("*.json")] == ["a.json"]
@@ -196,19 +196,19 @@ def test_both_engines_update_targets(folder: Folder) -> None:
 def test_failed_program_exits_with_one(folder: Folder) -> None:
     (folder.path / "__main__.py").write_text("raise ValueError('no such luck')\n")
     for engine in ENGINES:
-        found = folder.json("up", "--yes", "--engine", engine, code=1)
-        assert found["exit"] == 1
-        assert "no such luck" in "\n".join(found["messages"])
+        result = folder.json("up", "--yes", "--engine", engine, code=1)
+        assert result["exit"] == 1
+        assert "no such luck" in "\n".join(result["messages"])
 
 
 def test_failed_run_has_no_launcher_traceback(folder: Folder) -> None:
     (folder.path / "__main__.py").write_text(f"{FAILING}{PROGRAM}")
 
-    done = folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
+    output = folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
 
-    assert "the disk is full" in done
-    assert "pulumi-language-python-exec" not in done
-    assert "KeyboardInterrupt" not in done
+    assert "the disk is full" in output
+    assert "pulumi-language-python-exec" not in output
+    assert "KeyboardInterrupt" not in output
 
 
 def test_export_and_import_both_ways(folder: Folder) -> None:
@@ -276,14 +276,14 @@ with open_backend(sys.argv[1]).lock("conf", "dev"):
     assert holder.stdout.readline() == "held\n"
     assert f"pid {holder.pid}" in folder.pulumi("up", "--yes", "--skip-preview", code=1)
     [ours] = locks.glob("*.json")
-    kept = ours.read_text()
+    lock_text = ours.read_text()
     holder.communicate("")
     assert not list(locks.glob("*.json"))
-    ours.write_text(kept)
+    ours.write_text(lock_text)
     assert f"pid {holder.pid}" in folder.pulumi("up", "--yes", "--skip-preview", code=1)
     # `lakewright` removes the lock of a dead process before it calls the CLI.
     folder.lakewright("up", "--yes", "--engine", "pulumi")
-    ours.write_text(kept)
+    ours.write_text(lock_text)
     folder.lakewright("stack", "cancel")
     folder.pulumi("up", "--yes", "--skip-preview")
 
@@ -304,7 +304,7 @@ def test_interrupt_lets_running_steps_finish(folder: Folder, engine: str, number
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert gate.read_text() == "a is there"
+    assert gate.read_text() == "a exists"
 
     running.send_signal(number)
     output, _ = running.communicate()

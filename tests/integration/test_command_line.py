@@ -70,29 +70,29 @@ def _walk(command: Any, path: list[str]) -> Iterator[tuple[str, Any]]:
 def _all_commands() -> dict[str, Any]:
     group = typer.main.get_command(app)
     names = LazyGroup.list_commands(group, None)  # pyright: ignore[reportArgumentType]
-    found = {path: command for name in names for path, command in _walk(load_command(name), ["lakewright", name])}
-    return found | dict(_walk(typer.main.get_command(spark_app), ["lakewright-spark"]))
+    commands = {path: command for name in names for path, command in _walk(load_command(name), ["lakewright", name])}
+    return commands | dict(_walk(typer.main.get_command(spark_app), ["lakewright-spark"]))
 
 
 COMMANDS = _all_commands()
 
 
 def _call(
-    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, str, str]:
     """Call a program in this process. Return exit code, standard output and standard error."""
-    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as end:
-        lakewright(words[1:]) if words[0] == "lakewright" else lakewright_spark()
+        lakewright(arguments[1:]) if arguments[0] == "lakewright" else lakewright_spark()
     captured = capsys.readouterr()
     return int(end.value.code or 0), captured.out, captured.err
 
 
 def _run(
-    *words: str | Path, folder: Path | None = None, environ: dict[str, str] | None = None
+    *arguments: str | Path, folder: Path | None = None, environ: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words,
+        arguments,
         cwd=folder,
         env={**os.environ, **(environ or {})},
         stdin=subprocess.DEVNULL,
@@ -127,8 +127,8 @@ def test_help_has_an_example_that_the_command_takes(path: str) -> None:
 
     assert example, f"{path}: end the docstring with `Example: {path} ...`"
     segments = [shlex.split(part) for part in re.split(r" [|<>] ", example[1])]
-    words = next(segment for segment in segments if segment[: len(path.split())] == path.split())
-    command.make_context(path, words[len(path.split()) :]).close()
+    example_arguments = next(segment for segment in segments if segment[: len(path.split())] == path.split())
+    command.make_context(path, example_arguments[len(path.split()) :]).close()
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -143,7 +143,7 @@ def test_help_and_errors_need_no_terminal(
 
     assert (help_code, help_errors) == (0, "")
     assert ANSI not in help_text + errors
-    # A command that runs another one passes on what it does not know.
+    # A command that runs another command passes unknown options on.
     assert (code, output) == (1 if COMMANDS[path].context_settings.get("ignore_unknown_options") else 2, "")
     assert "no-such-option" in errors.replace("\n", "")
     assert "Traceback" not in errors
@@ -162,7 +162,7 @@ def test_usage_errors_have_one_form(
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("command_line", "expected"),
     [
         (
             "lakewright fleet listing",
@@ -191,18 +191,20 @@ def test_usage_errors_have_one_form(
         ),
     ],
 )
-def test_usage_errors_suggest_what_was_meant(
-    words: str, expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_usage_errors_suggest_the_closest_name(
+    command_line: str, expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, output, errors = _call(words.split(), capsys, monkeypatch)
+    code, output, errors = _call(command_line.split(), capsys, monkeypatch)
 
     assert (code, output, errors) == (2, "", f"{expected}\n")
 
 
 def test_commands_that_report_have_json() -> None:
-    have = {path for path, command in COMMANDS.items() if any("--json" in found.opts for found in command.params)}
+    reporting_commands = {
+        path for path, command in COMMANDS.items() if any("--json" in parameter.opts for parameter in command.params)
+    }
 
-    assert COMMANDS.keys() - have == WITHOUT_JSON.keys()
+    assert COMMANDS.keys() - reporting_commands == WITHOUT_JSON.keys()
 
 
 @pytest.mark.parametrize(
@@ -219,22 +221,22 @@ def test_commands_that_report_have_json() -> None:
     ],
 )
 def test_shells_complete(project: Path, typed: str, expected: list[str]) -> None:
-    words = typed.split(" ")
-    program = LAKEWRIGHT.with_name(words[0])
-    variable = f"_{words[0].replace('-', '_').upper()}_COMPLETE"
-    environ = {variable: "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    typed_words = typed.split(" ")
+    program = LAKEWRIGHT.with_name(typed_words[0])
+    variable = f"_{typed_words[0].replace('-', '_').upper()}_COMPLETE"
+    environ = {variable: "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed_words) - 1)}
 
-    done = _run(program, folder=project, environ=environ)
+    completed = _run(program, folder=project, environ=environ)
 
-    assert (done.stdout.split(), done.stderr) == (expected, "")
+    assert (completed.stdout.split(), completed.stderr) == (expected, "")
 
 
 def test_stack_names_complete_nowhere_else(tmp_path: Path) -> None:
     environ = {"_LAKEWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": "lakewright up --stack ", "COMP_CWORD": "3"}
 
-    done = _run(LAKEWRIGHT, folder=tmp_path, environ=environ)
+    completed = _run(LAKEWRIGHT, folder=tmp_path, environ=environ)
 
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
+    assert (completed.returncode, completed.stdout.strip(), completed.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -251,7 +253,7 @@ def test_completion_prints_a_script_of_each_shell(
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("command_line", "code"),
     [
         ("stack ls", 0),
         ("stack history --stack acme", 0),
@@ -265,24 +267,24 @@ def test_completion_prints_a_script_of_each_shell(
 )
 def test_json_is_all_of_standard_output(
     project: Path,
-    words: str,
+    command_line: str,
     code: int | None,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _call(["lakewright", "stack", "init", "acme"], capsys, monkeypatch)
 
-    found, output, _ = _call(["lakewright", *words.split(), "--json"], capsys, monkeypatch)
+    exit_code, output, _ = _call(["lakewright", *command_line.split(), "--json"], capsys, monkeypatch)
 
     json.loads(output)
-    assert code in (None, found)
+    assert code in (None, exit_code)
 
 
 def test_a_closed_pipe_is_quiet(project: Path) -> None:
-    for words in ("spec schema", "--help", "stack ls"):
-        done = _run("bash", "-c", f"{LAKEWRIGHT} {words} | head -c 1 >/dev/null", folder=project)
+    for command_line in ("spec schema", "--help", "stack ls"):
+        completed = _run("bash", "-c", f"{LAKEWRIGHT} {command_line} | head -c 1 >/dev/null", folder=project)
 
-        assert done.stderr == ""
+        assert completed.stderr == ""
 
 
 def test_each_exit_code_is_documented() -> None:

@@ -21,8 +21,8 @@ pytestmark = [
 def commands(section: str) -> list[str]:
     """Return the commands of the console blocks in a section of the README, without their comments."""
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    _, _, rest = text.partition(f"## {section}\n")
-    blocks = re.findall(r"```console\n(.*?)```", rest.partition("\n## ")[0], re.DOTALL)
+    _, _, following_text = text.partition(f"## {section}\n")
+    blocks = re.findall(r"```console\n(.*?)```", following_text.partition("\n## ")[0], re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     return [re.sub(r"\s+#.*", "", line[2:]) for line in lines]
 
@@ -35,10 +35,10 @@ def test_commands_of_a_tenant_work_on_a_fresh_clone(tmp_path: Path) -> None:
     environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ} | {"HOME": str(tmp_path)}
     script = "set -euxo pipefail\n" + "\n".join(commands("A tenant in one file"))
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", script], cwd=clone, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert completed.returncode == 0, completed.stdout + completed.stderr
     finally:
         subprocess.run(
             [Path(sys.prefix) / "bin" / "lakewright", "sandbox", "down"],

@@ -2,8 +2,8 @@
 
 `python -m tests.integration.ownership.command_server [ADDRESS]` reads a JSON object per line: `words`, `folder`,
 `environment`, `output` (a file), and `kill_after`: the number of changing provider calls after which the command is
-killed, or null. It answers each with the exit code; a negative one is a signal. At the socket ADDRESS it serves the
-Python processes of the Pulumi CLI.
+killed, or null. It responds to each with the exit code; a negative code is a signal. At the socket ADDRESS it serves
+the Python processes of the Pulumi CLI.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CHANGING = ("create", "update", "delete")
 
 
 def kill_at_call(number: int) -> None:
-    """Have this process killed right after a changing call of a provider took effect. Nothing else is replaced."""
+    """Have this process killed right after a changing call of a provider took effect."""
     from lakewright_engine.providers.provider import Provider
 
     lock, calls = threading.Lock(), 0
 
     def watch(call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*values: Any, **options: Any) -> Any:
+        def count_and_call(*values: Any, **options: Any) -> Any:
             nonlocal calls
             response = call(*values, **options)
             if not options.get("preview"):
@@ -40,7 +40,7 @@ def kill_at_call(number: int) -> None:
                         os.kill(os.getpid(), signal.SIGKILL)
             return response
 
-        return watched
+        return count_and_call
 
     for name in CHANGING:
         setattr(Provider, name, watch(getattr(Provider, name)))

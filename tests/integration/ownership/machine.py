@@ -55,7 +55,7 @@ class RandomOwners(RuleBasedStateMachine):
         """The name of the stack that may adopt an object."""
         self.lineages = count(1)
         self.lineage = [0 for _ in self.slots]
-        """Lineage of each stack's state. A stack that begins without resources gets a new one."""
+        """Lineage of each stack's state. A stack that begins without resources gets a new lineage."""
         self.keeps: dict[tuple[str, str], bool] = {}
         """Whether the owner's last deployment keeps the data of a warehouse, by tenant and warehouse."""
         self.tables: list[DataTable] = []
@@ -75,7 +75,7 @@ class RandomOwners(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def act(self, data: st.DataObject) -> None:
-        """Do one thing that is possible now. Separate rules would each be left out of many lives."""
+        """Do one thing that is possible now. Separate rules would be missing in many lives."""
         actions = [self.up, self.up, self.write_data, self.declare]
         if self.idle and self.live:
             actions += [self.copy, self.copy, self.rename, self.claim, self.claim, self.claim]
@@ -85,7 +85,7 @@ class RandomOwners(RuleBasedStateMachine):
             actions += [self.forget]
         data.draw(st.sampled_from(actions))(data)
 
-    # What the users of the stacks write.
+    # Specs that users of the stacks write.
 
     def declare(self, data: st.DataObject) -> None:
         """Write the spec of a tenant, which another stack may have, into the file of a stack without resources."""
@@ -139,7 +139,7 @@ class RandomOwners(RuleBasedStateMachine):
         self.slots[slot].write(spec)
 
     def copy(self, data: st.DataObject) -> None:
-        """Copy the spec of a stack, and perhaps its state, to one without resources."""
+        """Copy the spec of a stack, and perhaps its state, to a stack without resources."""
         source, copied = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
         spec = deepcopy(self.slots[source].spec)
         assert spec is not None
@@ -147,14 +147,14 @@ class RandomOwners(RuleBasedStateMachine):
             warehouse["deletion"] = data.draw(DELETIONS)
         self.slots[copied].write(spec)
         if data.draw(st.booleans()):
-            self.slots[copied].import_from(self.slots[source])
+            self.slots[copied].copy_state(self.slots[source])
             self.lineage[copied] = self.lineage[source]
 
     def rename(self, data: st.DataObject) -> None:
         """Move spec and state of a stack to another name. The objects keep the mark of the earlier name."""
         source, renamed = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
         self.slots[renamed].write(self.slots[source].spec)
-        self.slots[renamed].import_from(self.slots[source])
+        self.slots[renamed].copy_state(self.slots[source])
         self.lineage[renamed] = self.lineage[source]
         self.slots[source].empty()
         self.slots[source].write(None)
@@ -166,7 +166,7 @@ class RandomOwners(RuleBasedStateMachine):
             table = self.observer.write_table(self.name(tenant), warehouse, f"t{next(self.names)}")
             self.tables += [table] if table else []
 
-    # What the users of the stacks run.
+    # Commands that users of the stacks run.
 
     def up(self, data: st.DataObject) -> None:
         """Deploy any stack with a spec."""
@@ -178,25 +178,25 @@ class RandomOwners(RuleBasedStateMachine):
         """Deploy a stack, perhaps with the operator's consent to adopt all or one of its objects."""
         spec = self.slots[slot].spec
         assert spec is not None
-        keys = {(kind, self.tenant_of(spec)) for kind in self.kinds}
+        keys = {(kind, self.read_tenant(spec)) for kind in self.kinds}
         permitted = data.draw(st.sampled_from([set[Object](), keys, *({key} for key in sorted(keys))]))
         options = [f"--adopt={self.format_consent(key)}" for key in sorted(permitted)]
         self.run(slot, ["up", "--yes", *options], permitted, data.draw(KILLS))
 
     def up_again(self, data: st.DataObject) -> None:
-        """Deploy a stack with resources, without a consent of the operator: most runs are such."""
+        """Deploy a stack with resources, without a consent of the operator, as in most runs."""
         self.run(data.draw(st.sampled_from(self.live)), ["up", "--yes"], set())
 
     def destroy(self, data: st.DataObject) -> None:
         self.run(data.draw(st.sampled_from(self.live)), ["destroy", "--yes"], set(), data.draw(KILLS))
 
     def consent(self, data: st.DataObject) -> None:
-        """Permit a stack on the objects themselves to adopt what its spec declares."""
+        """Permit a stack, by marks on the objects, to adopt the objects of its spec."""
         slot = data.draw(SLOTS)
         spec = self.slots[slot].spec
         if spec is None:
             return
-        tenant = self.tenant_of(spec)
+        tenant = self.read_tenant(spec)
         keys = [(kind, tenant) for kind in self.kinds if self.read((kind, tenant)) is not None]
         if keys:
             consents = [self.format_consent(key) for key in keys]
@@ -209,26 +209,26 @@ class RandomOwners(RuleBasedStateMachine):
 
     # Invariants.
 
-    def run(self, slot: int, words: list[str], permitted: set[Object], kill_after: int | None = None) -> None:
+    def run(self, slot: int, arguments: list[str], permitted: set[Object], kill_after: int | None = None) -> None:
         """Run a command, and compare everything that its stack must not change."""
         before = {key: self.read(key) for key in self.objects}
         if not self.slots[slot].has_resources():
             self.lineage[slot] = next(self.lineages)
-        engine = [] if words[0] == "stack" else ["--engine", self.engine, "--parallel", "1" if kill_after else "16"]
-        code = self.server.run(self.slots[slot], *words, *engine, kill_after=kill_after)
-        self.codes.append((words[0], code))
+        engine = [] if arguments[0] == "stack" else ["--engine", self.engine, "--parallel", "1" if kill_after else "16"]
+        code = self.server.run(self.slots[slot], *arguments, *engine, kill_after=kill_after)
+        self.codes.append((arguments[0], code))
         if code < 0 and self.engine == "pulumi":
             self.server.unlock(self.slots[slot])
         after = {key: self.read(key) for key in self.objects}
-        spec, is_up = self.slots[slot].spec, words[0] == "up"
+        spec, is_up = self.slots[slot].spec, arguments[0] == "up"
         for key in self.objects:
             owners = self.owners.get(key, set())
             consented = key in permitted or self.consents.get(key) == self.slots[slot].name
             if owners and self.identity(slot) not in owners and not consented:
                 assert after[key] == before[key], f"{self.describe(slot)} changed {key}:\n{self.server.text()}"
             self.note_owner(key, slot, after[key], took_over=consented and is_up, is_whole=code == 0)
-            if words[0] == "destroy" and key in self.owners and self.identity(slot) in owners:
-                # What a stack keeps may be adopted by a later stack of its name.
+            if arguments[0] == "destroy" and key in self.owners and self.identity(slot) in owners:
+                # A later stack of its name may adopt the objects that a stack keeps.
                 self.consents[key] = self.slots[slot].name
         self.check_data(slot)
         if is_up and spec is not None:
@@ -243,7 +243,7 @@ class RandomOwners(RuleBasedStateMachine):
             self.owners[key] = {self.identity(slot)}
         elif took_over:
             spec, owner = self.slots[slot].spec, self.identity(slot)
-            declares = spec is not None and self.tenant_of(spec) == key[1]
+            declares = spec is not None and self.read_tenant(spec) == key[1]
             self.owners[key] = {owner} if is_whole and declares else owners | {owner}
             if is_whole:
                 self.consents.pop(key, None)
@@ -259,8 +259,8 @@ class RandomOwners(RuleBasedStateMachine):
                 self.tables.remove(table)
 
     def note_deployment(self, slot: int, spec: Spec, *, is_whole: bool) -> None:
-        """Note what the deployment of an owner keeps. An interrupted one may have changed a part."""
-        tenant = self.tenant_of(spec)
+        """Note the data that an owner's deployment keeps. An interrupted deployment may have changed a part."""
+        tenant = self.read_tenant(spec)
         if self.identity(slot) not in self.owners.get(("project", tenant), set()):
             return
         for warehouse in spec["warehouses"]:
@@ -317,11 +317,11 @@ class RandomOwners(RuleBasedStateMachine):
     def identity(self, slot: int) -> Identity:
         return self.slots[slot].name, self.lineage[slot]
 
-    def tenant_of(self, spec: Spec) -> str:
+    def read_tenant(self, spec: Spec) -> str:
         return spec["name"][-1]
 
     def describe(self, slot: int) -> str:
-        return f"`{' '.join(self.server.words)}` of stack {slot} in {self.slots[slot].folder.name}"
+        return f"`{' '.join(self.server.arguments)}` of stack {slot} in {self.slots[slot].folder.name}"
 
     def spec(self, tenant: str) -> Spec:
         keys = {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"}

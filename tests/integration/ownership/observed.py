@@ -17,7 +17,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "n", "type": "long", "r
 
 @dataclass(frozen=True)
 class DataTable:
-    """A table that a job made, which no stack declares."""
+    """A table that a job created, which no stack declares."""
 
     tenant: str
     warehouse: str
@@ -27,7 +27,7 @@ class DataTable:
 
 
 class Observer:
-    """Reads what stacks may own, and writes data as a job does."""
+    """Reads objects that stacks may own, and writes data as a job does."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.http = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
@@ -40,8 +40,8 @@ class Observer:
         response = self.http.get("/management/v1/project", headers=headers)
         if response.status_code == 404:
             return None
-        listed = self._list("/management/v1/warehouse", "warehouses", headers)
-        warehouses = {warehouse["name"]: self._read_warehouse(warehouse) for warehouse in listed}
+        live_warehouses = self._list("/management/v1/warehouse", "warehouses", headers)
+        warehouses = {warehouse["name"]: self._read_warehouse(warehouse) for warehouse in live_warehouses}
         roles = self._list("/management/v1/role", "roles", headers)
         return {
             "name": response.raise_for_status().json()["project-name"],
@@ -87,8 +87,8 @@ class Observer:
 
     def write_table(self, tenant: str, warehouse: str, name: str) -> DataTable | None:
         """Create a table in namespace `results` of a warehouse; None if there is no such namespace."""
-        listed = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
-        ids = [entry["warehouse-id"] for entry in listed if entry["name"] == warehouse]
+        warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
+        ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == warehouse]
         if not ids:
             return None
         body = {"name": name, "schema": SCHEMA}
@@ -100,8 +100,8 @@ class Observer:
 
     def has(self, table: DataTable, bucket: str) -> bool:
         """Return whether the catalog has a table, and the bucket its metadata file."""
-        listed = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": table.tenant})
-        ids = [entry["warehouse-id"] for entry in listed if entry["name"] == table.warehouse]
+        warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": table.tenant})
+        ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == table.warehouse]
         in_catalog = ids and self.http.get(f"/catalog/v1/{ids[0]}/namespaces/results/tables/{table.name}").is_success
         try:
             self.s3.head_object(Bucket=bucket, Key=table.key)

@@ -1,7 +1,7 @@
 """Run the Python processes of the Pulumi CLI as forks of one process, so that hundreds of its runs are fast.
 
-The CLI starts an interpreter for the program, one for the dynamic providers, and four that list packages: two seconds
-of processor time per run. Here `bin/python` of a project's virtual environment is a small client. It passes its
+The CLI starts an interpreter for the program, another for the dynamic providers, and four that list packages: two
+seconds of processor time per run. Here `bin/python` of a project's virtual environment is a small client. It passes its
 arguments, folder, environment and open files to the server, which forks. Program and providers still get a process of
 their own in each run.
 """
@@ -52,7 +52,7 @@ def serve_python(listener: socket.socket, parent: int, path: list[str]) -> NoRet
 
     Args:
         listener: The socket that clients connect to.
-        parent: The process that forked this one.
+        parent: The process that forked this process.
         path: `sys.path` of an interpreter without a script.
     """
     responses: dict[tuple[str, ...], tuple[int, bytes]] = {}
@@ -70,7 +70,7 @@ def serve_python(listener: socket.socket, parent: int, path: list[str]) -> NoRet
         request, descriptors = _receive(connection)
         run = _find_run(request["arguments"])
         if run is None:
-            _answer(connection, tuple(request["arguments"]), descriptors, responses)
+            _respond(connection, tuple(request["arguments"]), descriptors, responses)
         elif os.fork() == 0:
             listener.close()
             _become(run, request, connection, descriptors, path)
@@ -97,35 +97,35 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _find_run(arguments: list[str]) -> Callable[[], object] | None:
-    """Return what runs the program or the providers; None for questions about packages."""
+    """Return a function that runs the program or the providers; None for questions about packages."""
     import runpy
 
-    words = [word for word in arguments if word != "-u"]
-    if words[:2] == ["-m", "pulumi.dynamic"]:
-        sys.argv = words[1:]
+    script_arguments = [word for word in arguments if word != "-u"]
+    if script_arguments[:2] == ["-m", "pulumi.dynamic"]:
+        sys.argv = script_arguments[1:]
         return lambda: runpy.run_module("pulumi.dynamic", run_name="__main__", alter_sys=True)
-    if words[0].endswith("pulumi-language-python-exec"):
-        return lambda: _run_script(words)
+    if script_arguments[0].endswith("pulumi-language-python-exec"):
+        return lambda: _run_script(script_arguments)
     return None
 
 
-def _run_script(words: list[str]) -> None:
+def _run_script(script_arguments: list[str]) -> None:
     import runpy
 
-    sys.argv = words
-    runpy.run_path(words[0], run_name="__main__")
+    sys.argv = script_arguments
+    runpy.run_path(script_arguments[0], run_name="__main__")
 
 
-def _answer(
+def _respond(
     connection: socket.socket,
     arguments: tuple[str, ...],
     descriptors: list[int],
     responses: dict[tuple[str, ...], tuple[int, bytes]],
 ) -> None:
-    """Answer a question about installed packages, which do not change during a test."""
+    """Respond to a question about installed packages, which do not change during a test."""
     if arguments not in responses:
-        done = subprocess.run([sys.executable, *arguments], check=False, stdout=subprocess.PIPE)
-        responses[arguments] = (done.returncode, done.stdout)
+        completed = subprocess.run([sys.executable, *arguments], check=False, stdout=subprocess.PIPE)
+        responses[arguments] = (completed.returncode, completed.stdout)
     code, output = responses[arguments]
     with os.fdopen(os.dup(descriptors[1]), "wb") as stream:
         stream.write(output)
@@ -183,7 +183,7 @@ def _kill_at_call(number: int, session: int) -> None:
     register, lock, calls = provider_pb2_grpc.add_ResourceProviderServicer_to_server, threading.Lock(), 0
 
     def watch(call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(request: Any, context: Any) -> Any:
+        def count_and_call(request: Any, context: Any) -> Any:
             nonlocal calls
             response = call(request, context)
             if not getattr(request, "preview", False):
@@ -193,14 +193,14 @@ def _kill_at_call(number: int, session: int) -> None:
                         _kill_session(session)
             return response
 
-        return watched
+        return count_and_call
 
-    def register_watched(servicer: Any, server: Any) -> None:
+    def register_counting(servicer: Any, server: Any) -> None:
         for name in CHANGING:
             setattr(servicer, name, watch(getattr(servicer, name)))
         register(servicer, server)
 
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server = register_watched
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server = register_counting
 
 
 def _kill_session(session: int) -> None:

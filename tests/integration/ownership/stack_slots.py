@@ -62,7 +62,7 @@ class Slot:
     def has_resources(self) -> bool:
         return bool(self.export()["deployment"].get("resources"))
 
-    def import_from(self, other: Slot) -> None:
+    def copy_state(self, other: Slot) -> None:
         """Replace the stack's state by that of another stack, with this stack's name in it."""
         text = json.dumps(other.export()).replace(f"urn:pulumi:{other.name}::", f"urn:pulumi:{self.name}::")
         with use_backend(self):
@@ -88,7 +88,7 @@ class CommandServer:
     output: Path
     address: str
     """Socket of the server of the Pulumi CLI's Python processes."""
-    words: list[str] = field(default_factory=list[str])
+    arguments: list[str] = field(default_factory=list[str])
     """The last command."""
 
     @classmethod
@@ -110,11 +110,11 @@ class CommandServer:
         environment = {**os.environ, **keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
         return cls(process, environment, folder / "output", address)
 
-    def run(self, slot: Slot, *words: str, kill_after: int | None = None) -> int:
+    def run(self, slot: Slot, *arguments: str, kill_after: int | None = None) -> int:
         """Run a command on a stack and return its exit code."""
-        self.words = [*words, "--stack", slot.name]
+        self.arguments = [*arguments, "--stack", slot.name]
         request = {
-            "words": self.words,
+            "words": self.arguments,
             "folder": str(slot.folder),
             "environment": self.environment
             | {"PULUMI_BACKEND_URL": (slot.folder / "state").as_uri()}
@@ -157,7 +157,7 @@ def use_backend(slot: Slot) -> Generator[None]:
 
 
 def make_slots(folder: Path, sandbox: Sandbox, address: str | None = None) -> list[Slot]:
-    """Make three stacks: two in one backend, and one of the first one's name in another backend.
+    """Create three stacks: two in one backend, and one with the first stack's name in another backend.
 
     Args:
         folder: Folder of the backends.

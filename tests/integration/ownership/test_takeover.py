@@ -1,4 +1,4 @@
-"""A stack in another backend takes a tenant over: by a consent on the objects, and by one of its operator."""
+"""A stack in another backend takes a tenant over: by a consent on the objects, and by a consent of its operator."""
 
 from __future__ import annotations
 
@@ -44,21 +44,23 @@ def test_takeover_needs_a_consent(stacks: RandomOwners, *, by_option: bool) -> N
     assert f"--adopt {consents[0]} --adopt {consents[1]}`" in stacks.server.text()
     assert [stacks.read(key) for key in stacks.objects] == before
     if by_option:
-        assert up(stacks, *(word for consent in consents for word in ("--adopt", consent))) == 0, stacks.server.text()
+        assert up(stacks, *(option for consent in consents for option in ("--adopt", consent))) == 0, (
+            stacks.server.text()
+        )
     else:
         assert stacks.server.run(stacks.slots[2], "adopt", "consent", *consents) == 0
         assert up(stacks) == 0, stacks.server.text()
 
-    owned = [stacks.read(key) for key in stacks.objects]
+    objects_after_takeover = [stacks.read(key) for key in stacks.objects]
     assert stacks.server.run(stacks.slots[0], "destroy", "--yes", "--engine", "embedded") != 0
     assert "lakewright stack forget" in stacks.server.text()
-    assert [stacks.read(key) for key in stacks.objects] == owned
+    assert [stacks.read(key) for key in stacks.objects] == objects_after_takeover
     assert stacks.server.run(stacks.slots[0], "stack", "forget", "--yes") == 0
     assert not stacks.slots[0].has_resources()
     assert stacks.server.run(stacks.slots[2], "destroy", "--yes", "--engine", "embedded") == 0, stacks.server.text()
 
 
-def test_consent_names_what_does_not_exist(stacks: RandomOwners) -> None:
+def test_consent_names_a_missing_object(stacks: RandomOwners) -> None:
     assert stacks.server.run(stacks.slots[2], "adopt", "consent", "project=missing") != 0
     assert "expected a project `missing`" in stacks.server.text()
     assert stacks.server.run(stacks.slots[2], "adopt", "consent", "warehouse=first") != 0
@@ -115,11 +117,11 @@ def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners)
     former = stacks.slots[0]
     destroy = ("destroy", "--yes", "--engine", "embedded", "--parallel", "1")
     assert stacks.server.run(former, *destroy, kill_after=2) < 0
-    owned = take_over(stacks)
+    objects_after_takeover = take_over(stacks)
 
     assert stacks.server.run(former, *destroy) != 0
 
-    assert [stacks.read(key) for key in stacks.objects] == owned
+    assert [stacks.read(key) for key in stacks.objects] == objects_after_takeover
     assert f"bucket `{stacks.bucket('a')}`" in stacks.server.text()
     assert "in another backend" in stacks.server.text()
     assert stacks.server.run(stacks.slots[2], *destroy) == 0, stacks.server.text()
@@ -128,16 +130,16 @@ def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners)
 def test_targets_do_not_evade_the_comparison(stacks: RandomOwners) -> None:
     """A run with targets does not check the tenant's record."""
     former = stacks.slots[0]
-    owned = take_over(stacks)
+    objects_after_takeover = take_over(stacks)
     resources = former.export()["deployment"]["resources"]
     urns = [resource["urn"] for resource in resources if ":Namespace" in resource["urn"]]
-    targets = [word for urn in urns for word in ("--target", urn)]
+    targets = [option for urn in urns for option in ("--target", urn)]
 
-    for words in (("destroy", "--yes", "--target-dependents"), ("up", "--yes", "--target-dependents")):
-        assert stacks.server.run(former, *words, *targets, "--engine", "embedded") != 0
+    for command in (("destroy", "--yes", "--target-dependents"), ("up", "--yes", "--target-dependents")):
+        assert stacks.server.run(former, *command, *targets, "--engine", "embedded") != 0
 
         assert "lakewright stack forget" in stacks.server.text()
-        assert [stacks.read(key) for key in stacks.objects] == owned
+        assert [stacks.read(key) for key in stacks.objects] == objects_after_takeover
 
 
 def test_state_with_names_of_another_stack_deletes_nothing(stacks: RandomOwners) -> None:
@@ -147,9 +149,9 @@ def test_state_with_names_of_another_stack_deletes_nothing(stacks: RandomOwners)
     state.write_text(json.dumps(stacks.slots[0].export()))
     assert stacks.server.run(copied, "stack", "import", "--force", "--file", str(state)) == 0, stacks.server.text()
     copied.write(stacks.spec("a"))
-    owned = [stacks.read(key) for key in stacks.objects]
+    objects_after_takeover = [stacks.read(key) for key in stacks.objects]
 
     assert stacks.server.run(copied, "destroy", "--yes", "--engine", "embedded") != 0
 
     assert "belongs to stack `lakewright/one`; this is stack `lakewright/two`" in stacks.server.text()
-    assert [stacks.read(key) for key in stacks.objects] == owned
+    assert [stacks.read(key) for key in stacks.objects] == objects_after_takeover

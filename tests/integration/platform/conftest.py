@@ -12,13 +12,13 @@ from tests.platform_project import PlatformStack, create_platform
 
 @pytest.fixture
 def platform(tmp_path: Path) -> PlatformStack:
-    """Return a trial's stack that is not deployed yet."""
+    """A trial's stack that is not deployed yet."""
     return create_platform(tmp_path, trial())
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> PlatformStack:
-    """Return a trial's stack that is deployed. Tests leave it unchanged."""
+def session_platform(tmp_path_factory: pytest.TempPathFactory) -> PlatformStack:
+    """A trial's stack that is deployed. Tests leave it unchanged."""
     stack = create_platform(tmp_path_factory.mktemp("platform"), trial())
     stack.up()
     return stack

@@ -19,25 +19,25 @@ from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
 
 
-def changed_names(result: dict[str, Any]) -> set[str]:
+def list_changed_names(result: dict[str, Any]) -> set[str]:
     return {step["name"] for step in result["steps"] if step["op"] not in {"same", "read"}}
 
 
-def test_secrets_are_in_secret_objects_and_encrypted_state_only(deployed: PlatformStack) -> None:
-    manifests = deployed.manifests()
+def test_secrets_are_in_secret_objects_and_encrypted_state_only(session_platform: PlatformStack) -> None:
+    manifests = session_platform.manifests()
     secrets = [document for (kind, _), document in manifests.items() if kind == "Secret"]
     values = {base64.b64decode(value).decode() for secret in secrets for value in secret["data"].values()}
     assert len(values) == 2  # the encryption key, and one password of server and database
-    others = [json.dumps(document) for (kind, _), document in manifests.items() if kind != "Secret"]
-    state = "".join(file.read_text() for file in deployed.state.rglob("*") if file.is_file())
+    other_documents = [json.dumps(document) for (kind, _), document in manifests.items() if kind != "Secret"]
+    state = "".join(file.read_text() for file in session_platform.state.rglob("*") if file.is_file())
     for value in values:
-        assert not any(value in text for text in others)
+        assert not any(value in text for text in other_documents)
         assert value not in state
         assert base64.b64encode(value.encode()).decode() not in state
 
 
-def test_a_second_update_changes_nothing(deployed: PlatformStack) -> None:
-    assert deployed.up("--expect-no-changes")["changes"].keys() == {"same"}
+def test_a_second_update_changes_nothing(session_platform: PlatformStack) -> None:
+    assert session_platform.up("--expect-no-changes")["changes"].keys() == {"same"}
 
 
 def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
@@ -46,7 +46,7 @@ def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
     jobs = {name for kind, name in platform.manifests() if kind == "Job"}
     platform.spec = changed(platform.spec, "server.logs", {"level": "debug"})
     platform.write()
-    changes = changed_names(platform.up())
+    changes = list_changed_names(platform.up())
     platform.spec = changed(platform.spec, "server.image", "quay.io/lakekeeper/catalog:v0.13.3-1")
     platform.write()
 
@@ -73,8 +73,8 @@ def test_changed_files_of_the_server_restart_it(platform: PlatformStack) -> None
     authorities = platform.up(NATS_CREDENTIALS="first")
     credentials = platform.up(NATS_CREDENTIALS="second")
 
-    assert changed_names(authorities) == {"lakekeeper-ca", "lakekeeper-server"}
-    assert changed_names(credentials) == {"lakekeeper-secret-lakekeeper-files", "lakekeeper-server"}
+    assert list_changed_names(authorities) == {"lakekeeper-ca", "lakekeeper-server"}
+    assert list_changed_names(credentials) == {"lakekeeper-secret-lakekeeper-files", "lakekeeper-server"}
 
 
 def test_bootstrap_comes_after_server_and_gateway(platform: PlatformStack, sandbox: Sandbox) -> None:
@@ -90,7 +90,7 @@ def test_bootstrap_comes_after_server_and_gateway(platform: PlatformStack, sandb
     assert httpx.get(f"{endpoint}/management/v1/info").json()["bootstrapped"] is True
 
 
-def test_mistakes_are_reported_before_anything_is_made(platform: PlatformStack) -> None:
+def test_mistakes_are_reported_before_any_creation(platform: PlatformStack) -> None:
     platform.spec = changed(platform.spec, "server.extra_env", {"ICEBERG_REST__BASE_URI": "x"})
     platform.write()
 
@@ -116,7 +116,7 @@ def test_a_missing_or_weak_secret_is_reported_by_its_setting(platform: PlatformS
 def test_a_tenant_takes_its_addresses_from_the_platform(
     platform: PlatformStack, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """The platform's addresses are those of the sandbox, so the tenant really uses what it reads."""
+    """The platform has the sandbox's addresses, so the tenant uses the addresses that it reads."""
     platform.spec |= {
         "management": {"url": sandbox.lakekeeper.endpoint},
         "gateway": {**platform.spec["gateway"], "url": sandbox.lakekeeper.endpoint},

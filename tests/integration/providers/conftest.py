@@ -69,7 +69,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxAws]:
             [*command, "--credentials-file", str(sandbox.credentials_file)], stdout=log, stderr=log
         )
     try:
-        _answers(f"{sandbox.endpoint}/moto-api/")
+        _wait_until_ready(f"{sandbox.endpoint}/moto-api/")
         yield sandbox
     finally:
         process.terminate()
@@ -77,7 +77,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxAws]:
 
 
 @retry(retry=retry_if_exception_type(httpx.HTTPError), wait=wait_fixed(0.1), stop=stop_after_delay(30), reraise=True)
-def _answers(url: str) -> None:
+def _wait_until_ready(url: str) -> None:
     httpx.get(url, trust_env=False).raise_for_status()
 
 
@@ -124,7 +124,7 @@ class Provider:
         )
         return self.stub.Diff(request, timeout=30)
 
-    def changed(self, kind: str, resource_id: str, outputs: Properties, news: Properties) -> list[str]:
+    def list_changes(self, kind: str, resource_id: str, outputs: Properties, news: Properties) -> list[str]:
         return sorted(self.diff(kind, resource_id, outputs, news).detailedDiff)
 
     def update(
@@ -152,7 +152,7 @@ Servers = Callable[[str], int]
 
 
 @contextlib.contextmanager
-def serving(package: str, log: Path) -> Iterator[int]:
+def run_provider_server(package: str, log: Path) -> Iterator[int]:
     with log.open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "lakewright_sandbox.providers", package],
@@ -171,13 +171,13 @@ def serving(package: str, log: Path) -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def aws_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with serving("aws", tmp_path_factory.mktemp("aws-provider") / "log") as port:
+    with run_provider_server("aws", tmp_path_factory.mktemp("aws-provider") / "log") as port:
         yield port
 
 
 @pytest.fixture(scope="session")
 def kubernetes_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with serving("kubernetes", tmp_path_factory.mktemp("kubernetes-provider") / "log") as port:
+    with run_provider_server("kubernetes", tmp_path_factory.mktemp("kubernetes-provider") / "log") as port:
         yield port
 
 
@@ -185,11 +185,11 @@ def kubernetes_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def connect() -> Iterator[Callable[[int], Provider]]:
     opened: list[Provider] = []
 
-    def connect_to(port: int) -> Provider:
+    def connect_provider(port: int) -> Provider:
         opened.append(Provider(port))
         return opened[-1]
 
-    yield connect_to
+    yield connect_provider
     for provider in opened:
         provider.channels[0].close()
 
@@ -201,7 +201,7 @@ def provider(aws: SandboxAws, aws_port: int, connect: Callable[[int], Provider])
 
 @pytest.fixture
 def pulumi_cli() -> str:
-    found = shutil.which("pulumi")
-    if found is None:
+    executable = shutil.which("pulumi")
+    if executable is None:
         pytest.skip("`pulumi` is not on the PATH")
-    return found
+    return executable

@@ -26,7 +26,7 @@ HOP_BY_HOP = {"transfer-encoding", "content-encoding", "content-length", "connec
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Passes every request on to the sandbox; hangs up instead of answering those that `loses` picks."""
+    """Forwards every request to the sandbox; hangs up without a response if `loses` selects the request."""
 
     daemon_threads = True
 
@@ -49,7 +49,7 @@ class Forward(http.server.BaseHTTPRequestHandler):
         response = httpx.request(
             self.command,
             self.server.target + self.path,
-            # The signature covers the headers as they were sent, the host with them.
+            # The signature covers the original headers, including the host.
             headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
             content=body,
             trust_env=False,
@@ -71,7 +71,7 @@ class Forward(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815  http.server's names
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: what matters here is asserted."""
+        """Write no log: the tests assert the requests."""
 
 
 @pytest.fixture
@@ -86,81 +86,81 @@ def proxy(aws: Any) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def through(proxy: Proxy, aws: Any, aws_port: int, connect: Any) -> Any:
+def provider_through_proxy(proxy: Proxy, aws: Any, aws_port: int, connect: Any) -> Any:
     endpoints = f'[{{"s3": "{proxy.url}", "iam": "{proxy.url}", "sts": "{proxy.url}"}}]'
     return connect(aws_port).configure(aws.provider_args | {"endpoints": endpoints})
 
 
-def failure(call: Callable[[], Any]) -> tuple[grpc.StatusCode, str]:
-    with pytest.raises(grpc.RpcError) as failed:
+def read_error(call: Callable[[], Any]) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as error:
         call()
-    return failed.value.code(), str(failed.value.details())
+    return error.value.code(), str(error.value.details())
 
 
 def bucket_inputs() -> Properties:
     return {"bucket": f"b-{uuid4().hex[:12]}", "tags": {"owner": "data"}}
 
 
-def test_a_bucket_whose_create_was_not_answered_may_exist(through: Any, proxy: Proxy) -> None:
+def test_a_bucket_whose_create_had_no_response_may_exist(provider_through_proxy: Any, proxy: Proxy) -> None:
     inputs = bucket_inputs()
     proxy.loses = lambda line, _body: line == f"PUT /{inputs['bucket']}"
 
-    code, said = failure(lambda: through.create(BUCKET, inputs))
+    code, message = read_error(lambda: provider_through_proxy.create(BUCKET, inputs))
 
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert f"creating the bucket {inputs['bucket']}: no usable response from {proxy.url}" in said
-    assert "the next `up` looks for it" in said
+    assert f"creating the bucket {inputs['bucket']}: no usable response from {proxy.url}" in message
+    assert "the next `up` looks for it" in message
     assert proxy.lost == [f"PUT /{inputs['bucket']} 200"]
-    assert through.read(BUCKET, "", inputs=inputs)[0] == inputs["bucket"]
+    assert provider_through_proxy.read(BUCKET, "", inputs=inputs)[0] == inputs["bucket"]
 
 
-def test_a_role_whose_create_was_not_answered_may_exist(through: Any, proxy: Proxy) -> None:
+def test_a_role_whose_create_had_no_response_may_exist(provider_through_proxy: Any, proxy: Proxy) -> None:
     inputs = {"name": f"r-{uuid4().hex[:12]}", "assumeRolePolicy": TRUST}
     proxy.loses = lambda _line, body: b"Action=CreateRole" in body
 
-    code, said = failure(lambda: through.create(ROLE, inputs))
+    code, message = read_error(lambda: provider_through_proxy.create(ROLE, inputs))
 
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert f"creating the role {inputs['name']}" in said
+    assert f"creating the role {inputs['name']}" in message
     assert proxy.lost == ["POST / 200"]
-    assert through.read(ROLE, "", inputs=inputs)[0] == inputs["name"]
+    assert provider_through_proxy.read(ROLE, "", inputs=inputs)[0] == inputs["name"]
 
 
 @pytest.mark.parametrize("step", ["PUT /{}?tagging", "GET /{}?tagging"], ids=["its tags", "reading it back"])
-def test_a_bucket_made_may_exist_whatever_fails_after_that(through: Any, proxy: Proxy, step: str) -> None:
+def test_a_created_bucket_may_exist_if_a_later_step_fails(provider_through_proxy: Any, proxy: Proxy, step: str) -> None:
     inputs = bucket_inputs()
     proxy.loses = lambda line, _body: line == step.format(inputs["bucket"])
 
-    code, said = failure(lambda: through.create(BUCKET, inputs))
+    code, message = read_error(lambda: provider_through_proxy.create(BUCKET, inputs))
 
     assert code == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert "the next `up` looks for it" in said
+    assert "the next `up` looks for it" in message
     assert proxy.lost
 
 
-def test_a_bucket_that_was_only_looked_for_was_not_made(through: Any, proxy: Proxy, aws: Any) -> None:
+def test_a_bucket_that_was_only_looked_up_was_not_created(provider_through_proxy: Any, proxy: Proxy, aws: Any) -> None:
     inputs = bucket_inputs()
     proxy.loses = lambda line, _body: line.startswith("HEAD ")
 
-    code, said = failure(lambda: through.create(BUCKET, inputs))
+    code, message = read_error(lambda: provider_through_proxy.create(BUCKET, inputs))
 
     assert code == grpc.StatusCode.UNKNOWN
-    assert "looking for the bucket" in said
+    assert "looking for the bucket" in message
     assert inputs["bucket"] not in [bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]]
 
 
-def test_a_refused_connection_made_nothing(aws: Any, aws_port: int, connect: Any) -> None:
-    gone = Proxy(aws.endpoint)
-    thread = threading.Thread(target=gone.serve_forever)
+def test_a_refused_connection_created_nothing(aws: Any, aws_port: int, connect: Any) -> None:
+    stopped_proxy = Proxy(aws.endpoint)
+    thread = threading.Thread(target=stopped_proxy.serve_forever)
     thread.start()
-    endpoints = f'[{{"s3": "{gone.url}", "iam": "{gone.url}", "sts": "{gone.url}"}}]'
+    endpoints = f'[{{"s3": "{stopped_proxy.url}", "iam": "{stopped_proxy.url}", "sts": "{stopped_proxy.url}"}}]'
     provider = connect(aws_port).configure(aws.provider_args | {"endpoints": endpoints})
-    gone.shutdown()
+    stopped_proxy.shutdown()
     thread.join()
-    gone.server_close()
+    stopped_proxy.server_close()
 
-    code, said = failure(lambda: provider.create(ROLE, {"name": "never", "assumeRolePolicy": TRUST}))
+    code, message = read_error(lambda: provider.create(ROLE, {"name": "never", "assumeRolePolicy": TRUST}))
 
     assert code == grpc.StatusCode.UNKNOWN
-    assert f"creating the role never: no usable response from {gone.url}" in said
-    assert "may exist" not in said
+    assert f"creating the role never: no usable response from {stopped_proxy.url}" in message
+    assert "may exist" not in message

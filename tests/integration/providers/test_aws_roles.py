@@ -24,7 +24,7 @@ def trust(account: str = "123456789012") -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-def reading(bucket: str) -> str:
+def build_read_policy(bucket: str) -> str:
     statement = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": f"arn:aws:s3:::{bucket}/*"}
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
@@ -32,54 +32,54 @@ def reading(bucket: str) -> str:
 @pytest.fixture
 def role(provider: Any) -> Any:
     inputs = {"name": f"r-{uuid4().hex[:12]}", "assumeRolePolicy": trust(), "forceDetachPolicies": True}
-    made, outputs = provider.create(ROLE, inputs)
-    yield made, inputs, outputs
-    provider.delete(ROLE, made, outputs)
+    role_name, outputs = provider.create(ROLE, inputs)
+    yield role_name, inputs, outputs
+    provider.delete(ROLE, role_name, outputs)
 
 
 def test_a_role_has_the_real_providers_outputs(provider: Any, role: Any) -> None:
-    made, inputs, outputs = role
-    assert made == inputs["name"]
+    role_name, inputs, outputs = role
+    assert role_name == inputs["name"]
     assert outputs.pop("createDate").endswith("Z")
     assert outputs.pop("uniqueId").startswith("AROA")
     assert outputs == {
-        "arn": f"arn:aws:iam::123456789012:role/{made}",
+        "arn": f"arn:aws:iam::123456789012:role/{role_name}",
         "assumeRolePolicy": inputs["assumeRolePolicy"],
         "description": "",
         "forceDetachPolicies": True,
         "maxSessionDuration": 3600,
-        "name": made,
+        "name": role_name,
         "path": "/",
         "permissionsBoundary": "",
         "tags": {},
         "tagsAll": {},
     }
-    assert provider.changed(ROLE, made, outputs, inputs) == []
+    assert provider.list_changes(ROLE, role_name, outputs, inputs) == []
 
 
 def test_drift_of_each_property_of_a_role_is_fixed(provider: Any, aws: Any, role: Any) -> None:
-    made, inputs, outputs = role
+    role_name, inputs, outputs = role
     inputs = inputs | {"description": "reads", "maxSessionDuration": 7200, "tags": {"tenant": "a"}}
-    outputs = provider.update(ROLE, made, outputs, inputs)
+    outputs = provider.update(ROLE, role_name, outputs, inputs)
     iam = aws.client("iam")
-    iam.update_assume_role_policy(RoleName=made, PolicyDocument=trust("210987654321"))
-    iam.update_role(RoleName=made, Description="hm", MaxSessionDuration=3600)
-    iam.tag_role(RoleName=made, Tags=[{"Key": "tenant", "Value": "b"}, {"Key": "stray", "Value": "1"}])
+    iam.update_assume_role_policy(RoleName=role_name, PolicyDocument=trust("210987654321"))
+    iam.update_role(RoleName=role_name, Description="hm", MaxSessionDuration=3600)
+    iam.tag_role(RoleName=role_name, Tags=[{"Key": "tenant", "Value": "b"}, {"Key": "stray", "Value": "1"}])
 
-    _, live, _ = provider.read(ROLE, made, outputs, inputs)
+    _, live, _ = provider.read(ROLE, role_name, outputs, inputs)
     drift = ["assumeRolePolicy", "description", "maxSessionDuration", "tags.stray", "tags.tenant"]
-    assert provider.changed(ROLE, made, live, inputs) == drift
+    assert provider.list_changes(ROLE, role_name, live, inputs) == drift
 
-    healed = provider.update(ROLE, made, live, inputs)
+    healed = provider.update(ROLE, role_name, live, inputs)
     assert healed == outputs
-    assert provider.changed(ROLE, made, healed, inputs) == []
+    assert provider.list_changes(ROLE, role_name, healed, inputs) == []
 
 
-def test_removed_properties_go_back_to_their_defaults(provider: Any, role: Any) -> None:
-    made, inputs, outputs = role
-    outputs = provider.update(ROLE, made, outputs, inputs | {"description": "x", "tags": {"a": "b"}})
-    assert provider.changed(ROLE, made, outputs, inputs) == ["description", "tags"]
-    bare = provider.update(ROLE, made, outputs, inputs)
+def test_removed_properties_are_reset_to_their_defaults(provider: Any, role: Any) -> None:
+    role_name, inputs, outputs = role
+    outputs = provider.update(ROLE, role_name, outputs, inputs | {"description": "x", "tags": {"a": "b"}})
+    assert provider.list_changes(ROLE, role_name, outputs, inputs) == ["description", "tags"]
+    bare = provider.update(ROLE, role_name, outputs, inputs)
     assert (bare["description"], bare["tags"]) == ("", {})
 
 
@@ -90,37 +90,37 @@ def test_a_role_that_exists_is_refused_as_aws_does(provider: Any, role: Any) -> 
 
 
 def test_a_role_is_imported_by_its_name_alone(provider: Any, role: Any) -> None:
-    made, inputs, _ = role
-    found, outputs, read_inputs = provider.read(ROLE, made)
-    assert found == made
+    role_name, inputs, _ = role
+    imported_name, outputs, read_inputs = provider.read(ROLE, role_name)
+    assert imported_name == role_name
     assert read_inputs.keys() == {"name", "assumeRolePolicy"}
-    assert provider.changed(ROLE, made, outputs, inputs) == ["forceDetachPolicies"]
+    assert provider.list_changes(ROLE, role_name, outputs, inputs) == ["forceDetachPolicies"]
 
 
-def test_a_role_policy_lives_in_its_role(provider: Any, aws: Any, role: Any) -> None:
+def test_a_role_policy_belongs_to_its_role(provider: Any, aws: Any, role: Any) -> None:
     name, iam = role[0], aws.client("iam")
-    inputs = {"name": "read", "role": name, "policy": reading("a")}
-    made, outputs = provider.create(ROLE_POLICY, inputs)
-    assert made == f"{name}:read"
+    inputs = {"name": "read", "role": name, "policy": build_read_policy("a")}
+    policy_id, outputs = provider.create(ROLE_POLICY, inputs)
+    assert policy_id == f"{name}:read"
     assert outputs == inputs
-    iam.put_role_policy(RoleName=name, PolicyName="read", PolicyDocument=reading("b"))
-    _, live, _ = provider.read(ROLE_POLICY, made, outputs, inputs)
-    assert provider.changed(ROLE_POLICY, made, live, inputs) == ["policy"]
-    assert provider.update(ROLE_POLICY, made, live, inputs) == inputs
+    iam.put_role_policy(RoleName=name, PolicyName="read", PolicyDocument=build_read_policy("b"))
+    _, live, _ = provider.read(ROLE_POLICY, policy_id, outputs, inputs)
+    assert provider.list_changes(ROLE_POLICY, policy_id, live, inputs) == ["policy"]
+    assert provider.update(ROLE_POLICY, policy_id, live, inputs) == inputs
 
     bare = role[2] | {"forceDetachPolicies": False}
     with pytest.raises(grpc.RpcError) as refused:
         provider.delete(ROLE, name, bare)
     assert "DeleteConflict" in refused.value.details()
-    provider.delete(ROLE_POLICY, made, outputs)
-    assert provider.read(ROLE_POLICY, made, outputs)[0] == ""
+    provider.delete(ROLE_POLICY, policy_id, outputs)
+    assert provider.read(ROLE_POLICY, policy_id, outputs)[0] == ""
 
 
-def test_force_detach_takes_the_policies_along(provider: Any, aws: Any, role: Any) -> None:
-    made, _, outputs = role
-    aws.client("iam").put_role_policy(RoleName=made, PolicyName="stray", PolicyDocument=reading("a"))
-    provider.delete(ROLE, made, outputs)
-    assert provider.read(ROLE, made, outputs)[0] == ""
+def test_force_detach_deletes_the_policies_too(provider: Any, aws: Any, role: Any) -> None:
+    role_name, _, outputs = role
+    aws.client("iam").put_role_policy(RoleName=role_name, PolicyName="stray", PolicyDocument=build_read_policy("a"))
+    provider.delete(ROLE, role_name, outputs)
+    assert provider.read(ROLE, role_name, outputs)[0] == ""
 
 
 def test_the_caller_is_the_configured_identity(provider: Any) -> None:
@@ -173,12 +173,14 @@ def test_an_unknown_function_is_refused_by_name(provider: Any) -> None:
 def test_attached_policy_is_read_and_detached(provider: Any, aws: Any, role: Any) -> None:
     name, _, _ = role
     iam = aws.client("iam")
-    policy = iam.create_policy(PolicyName=f"p-{uuid4().hex[:12]}", PolicyDocument=reading("shared"))["Policy"]["Arn"]
+    policy = iam.create_policy(PolicyName=f"p-{uuid4().hex[:12]}", PolicyDocument=build_read_policy("shared"))[
+        "Policy"
+    ]["Arn"]
     inputs = {"role": name, "policyArn": policy}
 
     attachment, outputs = provider.create(ATTACHMENT, inputs)
 
     assert attachment == f"{name}/{policy}"
-    assert provider.changed(ATTACHMENT, attachment, outputs, inputs) == []
+    assert provider.list_changes(ATTACHMENT, attachment, outputs, inputs) == []
     provider.delete(ATTACHMENT, attachment, outputs)
     assert iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"] == []

@@ -42,7 +42,7 @@ def refusal(configure: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "expected"),
     [
         ({}, "no endpoint for s3"),
         ({"endpoints": endpoints("https://s3.us-east-1.amazonaws.com")}, "https://s3.us-east-1.amazonaws.com"),
@@ -51,10 +51,10 @@ def refusal(configure: Callable[[], Any]) -> str:
     ids=["none", "a real account", "one service only"],
 )
 def test_other_endpoints_are_refused_with_the_plugin_to_install(
-    aws_port: int, connect: Any, args: Properties, said: str
+    aws_port: int, connect: Any, args: Properties, expected: str
 ) -> None:
     message = refusal(lambda: connect(aws_port).configure({"region": "us-east-1"} | args))
-    assert said in message
+    assert expected in message
     assert "the sandbox's aws provider only talks to a running sandbox" in message
     assert "pulumi-resource-aws" in message
 
@@ -85,7 +85,7 @@ def test_each_connection_has_its_own_identity(aws: Any, aws_port: int, connect: 
     assert "AccessDenied" in message
 
 
-def test_cancel_ends_one_connection_and_the_server_lives_on(aws: Any, aws_port: int, connect: Any) -> None:
+def test_cancel_ends_one_connection_and_not_the_server(aws: Any, aws_port: int, connect: Any) -> None:
     ended, living = (connect(aws_port).configure(aws.provider_args) for _ in range(2))
     ended.stub.Cancel(empty_pb2.Empty())
     assert "before its configuration" in refusal(lambda: ended.read(BUCKET, "b"))

@@ -54,7 +54,9 @@ def apps(config: Path) -> Any:
 
 
 @pytest.fixture
-def connected(kubernetes_port: int, connect: Callable[[int], Provider], config: Path) -> Callable[..., Provider]:
+def connect_to_cluster(
+    kubernetes_port: int, connect: Callable[[int], Provider], config: Path
+) -> Callable[..., Provider]:
     def configure(**settings: str) -> Provider:
         provider = connect(kubernetes_port).configure({"kubeconfig": str(config), **settings})
         if not provider.read(NAMESPACE, "tenant-a", inputs=TENANT)[0]:
@@ -69,19 +71,19 @@ def scale(apps: Any, replicas: int) -> None:
 
 
 def owners(apps: Any) -> list[tuple[str, str, str | None]]:
-    """Managers of the deployment, each with its operation and subresource."""
-    found = apps.read_namespaced_deployment("cu", "tenant-a").metadata.managed_fields
-    return [(re.sub("[0-9a-f]{8}$", "#", one.manager), one.operation, one.subresource) for one in found]
+    """Return the managers of the deployment, each with its operation and subresource."""
+    entries = apps.read_namespaced_deployment("cu", "tenant-a").metadata.managed_fields
+    return [(re.sub("[0-9a-f]{8}$", "#", entry.manager), entry.operation, entry.subresource) for entry in entries]
 
 
-def applied(provider: Provider) -> tuple[str, Properties]:
-    """A deployment that was updated once, so that its own manager owns what the first create owned."""
-    made, outputs = provider.create(DEPLOYMENT, deployment(replicas=2))
-    return made, provider.update(DEPLOYMENT, made, outputs, deployment())
+def create_and_update(provider: Provider) -> tuple[str, Properties]:
+    """Create a deployment and update it once, so that its manager owns the fields of the first create."""
+    resource_id, outputs = provider.create(DEPLOYMENT, deployment(replicas=2))
+    return resource_id, provider.update(DEPLOYMENT, resource_id, outputs, deployment())
 
 
-def test_a_create_takes_over_nothing_that_exists(connected: Callable[..., Provider]) -> None:
-    provider = connected(enablePatchForce="true")
+def test_a_create_takes_over_no_existing_object(connect_to_cluster: Callable[..., Provider]) -> None:
+    provider = connect_to_cluster(enablePatchForce="true")
     provider.create(DEPLOYMENT, deployment())
 
     with pytest.raises(grpc.RpcError) as refused:
@@ -90,26 +92,26 @@ def test_a_create_takes_over_nothing_that_exists(connected: Callable[..., Provid
     assert 'deployments.apps "cu" already exists' in str(refused.value.details())
 
 
-def test_the_first_update_takes_over_the_creates_fields(connected: Callable[..., Provider], apps: Any) -> None:
-    provider = connected()
-    made, outputs = provider.create(DEPLOYMENT, deployment())
+def test_the_first_update_takes_over_the_creates_fields(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    provider = connect_to_cluster()
+    resource_id, outputs = provider.create(DEPLOYMENT, deployment())
     assert owners(apps) == [("pulumi-kubernetes", "Update", None)]
 
-    provider.update(DEPLOYMENT, made, outputs, deployment(image="spark:2"))
+    provider.update(DEPLOYMENT, resource_id, outputs, deployment(image="spark:2"))
 
     assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
 
 
 @pytest.mark.parametrize("preview", [True, False], ids=["preview", "up"])
 def test_without_force_a_scaled_deployment_conflicts(
-    connected: Callable[..., Provider], apps: Any, *, preview: bool
+    connect_to_cluster: Callable[..., Provider], apps: Any, *, preview: bool
 ) -> None:
-    provider = connected()
-    made, outputs = applied(provider)
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
     scale(apps, 3)
 
     with pytest.raises(grpc.RpcError) as refused:
-        provider.update(DEPLOYMENT, made, outputs, deployment(), preview=preview)
+        provider.update(DEPLOYMENT, resource_id, outputs, deployment(), preview=preview)
 
     assert (
         'had an apply conflict: Apply failed with 1 conflict: conflict with "kubectl" with subresource "scale" using '
@@ -118,37 +120,41 @@ def test_without_force_a_scaled_deployment_conflicts(
     assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 3
 
 
-@pytest.mark.parametrize("by", ["provider", "annotation"])
-def test_force_restores_a_scaled_deployment(connected: Callable[..., Provider], apps: Any, by: str) -> None:
-    provider = connected(**({"enablePatchForce": "true"} if by == "provider" else {}))
-    wanted = deployment()
-    if by == "annotation":
-        wanted["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
-    made, outputs = applied(provider)
-    outputs = provider.update(DEPLOYMENT, made, outputs, wanted)
+@pytest.mark.parametrize("set_by", ["provider", "annotation"])
+def test_force_restores_a_scaled_deployment(
+    connect_to_cluster: Callable[..., Provider], apps: Any, set_by: str
+) -> None:
+    provider = connect_to_cluster(**({"enablePatchForce": "true"} if set_by == "provider" else {}))
+    inputs_with_force = deployment()
+    if set_by == "annotation":
+        inputs_with_force["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+    resource_id, outputs = create_and_update(provider)
+    outputs = provider.update(DEPLOYMENT, resource_id, outputs, inputs_with_force)
     scale(apps, 3)
 
-    _, found, inputs = provider.read(DEPLOYMENT, made, outputs, wanted)
-    assert inputs["spec"]["replicas"] == found["spec"]["replicas"] == 3
-    assert provider.changed(DEPLOYMENT, made, found, wanted) == ["spec.replicas"]
-    assert provider.update(DEPLOYMENT, made, found, wanted, preview=True)["spec"]["replicas"] == 1
+    _, live_outputs, inputs = provider.read(DEPLOYMENT, resource_id, outputs, inputs_with_force)
+    assert inputs["spec"]["replicas"] == live_outputs["spec"]["replicas"] == 3
+    assert provider.list_changes(DEPLOYMENT, resource_id, live_outputs, inputs_with_force) == ["spec.replicas"]
+    assert (
+        provider.update(DEPLOYMENT, resource_id, live_outputs, inputs_with_force, preview=True)["spec"]["replicas"] == 1
+    )
     assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 3
-    healed = provider.update(DEPLOYMENT, made, found, wanted)
+    healed = provider.update(DEPLOYMENT, resource_id, live_outputs, inputs_with_force)
 
     assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 1
     assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
-    assert provider.changed(DEPLOYMENT, made, healed, wanted) == []
+    assert provider.list_changes(DEPLOYMENT, resource_id, healed, inputs_with_force) == []
 
 
-def test_every_conflict_names_its_owner(connected: Callable[..., Provider], apps: Any) -> None:
-    provider = connected()
-    made, outputs = applied(provider)
+def test_every_conflict_names_its_owner(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
     scale(apps, 3)
     change = {"spec": {"template": {"metadata": {"labels": {"app": "else"}}}}, "metadata": {"labels": {"app": "else"}}}
     apps.patch_namespaced_deployment("cu", "tenant-a", change, field_manager="kubectl-edit")
 
     with pytest.raises(grpc.RpcError) as refused:
-        provider.update(DEPLOYMENT, made, outputs, deployment())
+        provider.update(DEPLOYMENT, resource_id, outputs, deployment())
 
     assert str(refused.value.details()).endswith(
         'Apply failed with 3 conflicts: conflicts with "kubectl" with subresource "scale" using apps/v1:\n'
@@ -157,76 +163,80 @@ def test_every_conflict_names_its_owner(connected: Callable[..., Provider], apps
     )
 
 
-def test_fields_that_leave_the_manifest_go(connected: Callable[..., Provider], apps: Any) -> None:
-    """What another manager owns too stays."""
-    provider = connected()
-    made, outputs = applied(provider)
-    outputs = provider.update(DEPLOYMENT, made, outputs, deployment(mine="x", shared="y"))
+def test_fields_removed_from_the_manifest_are_deleted(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    """Fields that another manager owns as well are kept."""
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
+    outputs = provider.update(DEPLOYMENT, resource_id, outputs, deployment(mine="x", shared="y"))
     apps.patch_namespaced_deployment("cu", "tenant-a", {"metadata": {"labels": {"shared": "z"}}}, field_manager="edit")
     apps.patch_namespaced_deployment("cu", "tenant-a", {"metadata": {"labels": {"theirs": "z"}}}, field_manager="edit")
 
-    provider.update(DEPLOYMENT, made, outputs, deployment())
+    provider.update(DEPLOYMENT, resource_id, outputs, deployment())
 
     labels = apps.read_namespaced_deployment("cu", "tenant-a").metadata.labels
     assert labels == {"app": "cu", "shared": "z", "theirs": "z"}
 
 
-def test_fields_outside_the_manifest_are_not_drift(connected: Callable[..., Provider], apps: Any) -> None:
-    provider = connected(enablePatchForce="true")
-    made, outputs = applied(provider)
+def test_fields_outside_the_manifest_are_not_drift(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    provider = connect_to_cluster(enablePatchForce="true")
+    resource_id, outputs = create_and_update(provider)
     added = {"metadata": {"annotations": {"theirs": "1"}}, "spec": {"minReadySeconds": 5}}
     apps.patch_namespaced_deployment("cu", "tenant-a", added, field_manager="other")
 
-    _, found, inputs = provider.read(DEPLOYMENT, made, outputs, deployment())
+    _, live_outputs, inputs = provider.read(DEPLOYMENT, resource_id, outputs, deployment())
     assert inputs == deployment()
-    provider.update(DEPLOYMENT, made, found, deployment(image="spark:2"))
+    provider.update(DEPLOYMENT, resource_id, live_outputs, deployment(image="spark:2"))
 
     live = apps.read_namespaced_deployment("cu", "tenant-a")
     assert (live.metadata.annotations, live.spec.min_ready_seconds) == ({"theirs": "1"}, 5)
     assert live.spec.template.spec.containers[0].image == "spark:2"
 
 
-def test_an_item_of_a_list_that_leaves_the_manifest_goes(connected: Callable[..., Provider], apps: Any) -> None:
-    provider = connected()
+def test_a_list_item_removed_from_the_manifest_is_deleted(
+    connect_to_cluster: Callable[..., Provider], apps: Any
+) -> None:
+    provider = connect_to_cluster()
     both = deployment()
     both["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "x"})
-    made, outputs = provider.create(DEPLOYMENT, both)
-    outputs = provider.update(DEPLOYMENT, made, outputs, both)
+    resource_id, outputs = provider.create(DEPLOYMENT, both)
+    outputs = provider.update(DEPLOYMENT, resource_id, outputs, both)
 
-    provider.update(DEPLOYMENT, made, outputs, deployment())
+    provider.update(DEPLOYMENT, resource_id, outputs, deployment())
 
     containers = apps.read_namespaced_deployment("cu", "tenant-a").spec.template.spec.containers
-    assert [one.name for one in containers] == ["spark"]
+    assert [container.name for container in containers] == ["spark"]
 
 
-def test_a_change_of_an_immutable_field_is_refused(connected: Callable[..., Provider]) -> None:
-    provider = connected()
-    made, outputs = applied(provider)
-    wanted = deployment()
-    wanted["spec"]["selector"] = {"matchLabels": {"app": "else"}}
+def test_a_change_of_an_immutable_field_is_refused(connect_to_cluster: Callable[..., Provider]) -> None:
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
+    changed_inputs = deployment()
+    changed_inputs["spec"]["selector"] = {"matchLabels": {"app": "else"}}
 
-    assert list(provider.diff(DEPLOYMENT, made, outputs, wanted).replaces) == ["spec.selector.matchLabels.app"]
+    assert list(provider.diff(DEPLOYMENT, resource_id, outputs, changed_inputs).replaces) == [
+        "spec.selector.matchLabels.app"
+    ]
     with pytest.raises(grpc.RpcError) as refused:
-        provider.update(DEPLOYMENT, made, outputs, wanted)
+        provider.update(DEPLOYMENT, resource_id, outputs, changed_inputs)
     assert 'spec.selector: Invalid value: {"matchLabels":{"app":"else"}}: field is immutable' in str(
         refused.value.details()
     )
 
 
-def test_a_preview_before_its_namespace_shows_the_inputs(connected: Callable[..., Provider]) -> None:
+def test_a_preview_before_its_namespace_shows_the_inputs(connect_to_cluster: Callable[..., Provider]) -> None:
     elsewhere = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "later"}}
 
-    assert connected().create(CONFIG_MAP, elsewhere, preview=True) == ("", elsewhere)
+    assert connect_to_cluster().create(CONFIG_MAP, elsewhere, preview=True) == ("", elsewhere)
 
 
-def test_a_deleted_object_is_gone_and_a_namespace_takes_all(connected: Callable[..., Provider]) -> None:
-    provider = connected()
-    made, outputs = applied(provider)
-    found, state, _ = provider.read(NAMESPACE, "tenant-a", inputs=TENANT)
-    provider.delete(NAMESPACE, found, state)
+def test_a_deleted_namespace_deletes_its_objects(connect_to_cluster: Callable[..., Provider]) -> None:
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
+    namespace_id, state, _ = provider.read(NAMESPACE, "tenant-a", inputs=TENANT)
+    provider.delete(NAMESPACE, namespace_id, state)
 
-    assert provider.read(DEPLOYMENT, made, outputs, deployment())[0] == ""
-    provider.delete(DEPLOYMENT, made, outputs)
+    assert provider.read(DEPLOYMENT, resource_id, outputs, deployment())[0] == ""
+    provider.delete(DEPLOYMENT, resource_id, outputs)
 
 
 def test_a_real_cluster_is_refused_with_the_plugin(

@@ -63,39 +63,39 @@ pulumi.export("role", role.arn)
 
 @dataclass(frozen=True)
 class Stack:
-    """A Pulumi project with one stack `dev`, in a folder of its own."""
+    """A Pulumi project with one stack `dev`, in its own folder."""
 
     cli: str
     folder: Path
     env: dict[str, str]
 
-    def run(self, *words: str, fails: int = 0) -> str:
-        done = subprocess.run(
-            [self.cli, *words, "--non-interactive", "--color=never"],
+    def run(self, *arguments: str, expected_code: int = 0) -> str:
+        completed = subprocess.run(
+            [self.cli, *arguments, "--non-interactive", "--color=never"],
             check=False,
             cwd=self.folder,
             env=self.env,
             capture_output=True,
             text=True,
         )
-        assert done.returncode == fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        assert completed.returncode == expected_code, completed.stdout + completed.stderr
+        return completed.stdout + completed.stderr
 
-    def changes(self, verb: str, *flags: str, fails: int = 0) -> dict[str, list[str]]:
-        """The resources of each operation but `same`, by their short type names."""
-        text = self.run(verb, "--yes", "--skip-preview", "--suppress-progress", *flags, fails=fails)
-        found: dict[str, list[str]] = {}
+    def changes(self, verb: str, *flags: str, expected_code: int = 0) -> dict[str, list[str]]:
+        """Return the resources of each operation except `same`, by their short type names."""
+        text = self.run(verb, "--yes", "--skip-preview", "--suppress-progress", *flags, expected_code=expected_code)
+        kinds_by_operation: dict[str, list[str]] = {}
         for kind, operation in re.findall(
             r"^\s*[-+~]+\s+(aws:\S+|kubernetes:\S+)\s.*?\b(created|updated|deleted|replaced)\b", text, re.M
         ):
-            found.setdefault(operation, []).append(kind.rsplit(":", 1)[-1])
-        return {operation: sorted(kinds) for operation, kinds in found.items()}
+            kinds_by_operation.setdefault(operation, []).append(kind.rsplit(":", 1)[-1])
+        return {operation: sorted(kinds) for operation, kinds in kinds_by_operation.items()}
 
     def state(self) -> list[dict[str, Any]]:
         return json.loads(self.run("stack", "export"))["deployment"].get("resources", [])
 
 
-def stack(cli: str, folder: Path, program: str, providers: str) -> Stack:
+def create_stack(cli: str, folder: Path, program: str, providers: str) -> Stack:
     options = {"name": "conf", "main": ".", "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}}}
     (folder / "Pulumi.yaml").write_text(json.dumps(options))
     (folder / "__main__.py").write_text(program)
@@ -110,12 +110,12 @@ def stack(cli: str, folder: Path, program: str, providers: str) -> Stack:
         "KUBECONFIG": "/nonexistent",
         "PATH": f"{Path(cli).parent}:{os.environ['PATH']}",
     }
-    made = Stack(cli, folder, env)
-    made.run("stack", "init", "dev")
-    return made
+    new_stack = Stack(cli, folder, env)
+    new_stack.run("stack", "init", "dev")
+    return new_stack
 
 
-ALL = [
+ALL_KINDS = [
     "Bucket",
     "BucketLifecycleConfiguration",
     "BucketOwnershipControls",
@@ -129,7 +129,7 @@ ALL = [
 
 
 def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: Any, aws_port: int) -> None:
-    dev = stack(pulumi_cli, tmp_path, AWS_PROGRAM, f"aws:{aws_port}")
+    dev = create_stack(pulumi_cli, tmp_path, AWS_PROGRAM, f"aws:{aws_port}")
     name = f"b-{uuid4().hex[:12]}"
     for key, value in aws.provider_args.items():
         dev.run("config", "set", f"aws:{key}", value)
@@ -138,7 +138,7 @@ def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: An
 
     dev.run("preview")
     created = dev.changes("up")["created"]
-    assert created == ALL
+    assert created == ALL_KINDS
     assert dev.run("stack", "output", "arn").strip() == f"arn:aws:s3:::{name}"
     dev.run("up", "--yes", "--skip-preview", "--expect-no-changes")
     dev.run("preview", "--refresh", "--expect-no-changes")
@@ -146,7 +146,7 @@ def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: An
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Suspended"})
     s3.delete_bucket_policy(Bucket=name)
     iam.tag_role(RoleName=name, Tags=[{"Key": "owner", "Value": "nobody"}])
-    dev.run("preview", "--refresh", "--expect-no-changes", fails=7)
+    dev.run("preview", "--refresh", "--expect-no-changes", expected_code=7)
     healed = dev.changes("up", "--refresh")
     assert set(healed["updated"]) >= {"BucketVersioning", "Role"}
     assert "BucketPolicy" in healed["created"]
@@ -159,7 +159,7 @@ def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: An
     assert dev.changes("up")["updated"] == ["Bucket", "BucketLifecycleConfiguration", "Role"]
 
     dev.run("config", "set", "name", f"{name}-2")
-    assert dev.changes("up")["replaced"] == ALL
+    assert dev.changes("up")["replaced"] == ALL_KINDS
     with pytest.raises(s3.exceptions.ClientError):
         s3.head_bucket(Bucket=name)
 
@@ -170,12 +170,14 @@ def test_the_whole_life_of_an_aws_stack(pulumi_cli: str, tmp_path: Path, aws: An
 
 
 def test_a_real_account_is_refused_in_one_line(pulumi_cli: str, tmp_path: Path, aws_port: int) -> None:
-    dev = stack(pulumi_cli, tmp_path, "import pulumi_aws as aws\naws.s3.Bucket('b', bucket='b')\n", f"aws:{aws_port}")
+    dev = create_stack(
+        pulumi_cli, tmp_path, "import pulumi_aws as aws\naws.s3.Bucket('b', bucket='b')\n", f"aws:{aws_port}"
+    )
     dev.run("config", "set", "aws:region", "us-east-1")
-    said = dev.run("preview", fails=1)
-    assert "only talks to a running sandbox" in said
-    # The CLI interrupts the program and shows where it was; of the provider nothing but the sentence is seen.
-    assert "lakewright_sandbox/providers" not in said
+    output = dev.run("preview", expected_code=1)
+    assert "only talks to a running sandbox" in output
+    # The CLI shows where it interrupted the program. The provider prints only the sentence.
+    assert "lakewright_sandbox/providers" not in output
 
 
 def test_a_bucket_is_imported(pulumi_cli: str, tmp_path: Path, aws: Any, aws_port: int) -> None:
@@ -185,7 +187,7 @@ def test_a_bucket_is_imported(pulumi_cli: str, tmp_path: Path, aws: Any, aws_por
         "import pulumi, pulumi_aws as aws\n"
         f"aws.s3.Bucket('b', bucket={name!r}, opts=pulumi.ResourceOptions(import_={name!r}))\n"
     )
-    dev = stack(pulumi_cli, tmp_path, program, f"aws:{aws_port}")
+    dev = create_stack(pulumi_cli, tmp_path, program, f"aws:{aws_port}")
     for key, value in aws.provider_args.items():
         dev.run("config", "set", f"aws:{key}", value)
     assert "imported" in dev.run("up", "--yes", "--skip-preview")
@@ -193,25 +195,27 @@ def test_a_bucket_is_imported(pulumi_cli: str, tmp_path: Path, aws: Any, aws_por
     dev.run("destroy", "--yes", "--skip-preview")
 
 
-def neutral(resource: dict[str, Any]) -> dict[str, Any]:
-    """What of a recorded resource is the same in every run."""
+def replace_random_parts(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return a recorded resource without the parts that differ in every run."""
     random = re.compile(r"(auto-named|pulumi-kubernetes)-[0-9a-f]{8}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-    kept = {key: value for key, value in resource.items() if key not in ("created", "modified", "sourcePosition")}
-    return json.loads(random.sub("RANDOM", json.dumps(kept, sort_keys=True)))
+    stable_fields = {
+        key: value for key, value in resource.items() if key not in ("created", "modified", "sourcePosition")
+    }
+    return json.loads(random.sub("RANDOM", json.dumps(stable_fields, sort_keys=True)))
 
 
 def test_the_kubernetes_program_leaves_the_recorded_state(
     pulumi_cli: str, tmp_path: Path, kubernetes_port: int
 ) -> None:
     program = (CASE / "program.py").read_text().replace('"rendered"', repr(str(tmp_path / "rendered")))
-    dev = stack(pulumi_cli, tmp_path, program, f"kubernetes:{kubernetes_port}")
+    dev = create_stack(pulumi_cli, tmp_path, program, f"kubernetes:{kubernetes_port}")
     dev.run("up", "--yes", "--skip-preview")
     state = json.loads(json.dumps(dev.state()).replace(str(tmp_path / "rendered"), "rendered"))
-    recorded = json.loads((CASE / "state.json").read_text())
-    by_urn = {r["urn"]: neutral(r) for r in state}
-    for expected in recorded:
-        assert {k: by_urn[expected["urn"]].get(k) for k in expected} == neutral(expected)
-    assert len(state) == len(recorded)
+    recorded_resources = json.loads((CASE / "state.json").read_text())
+    by_urn = {r["urn"]: replace_random_parts(r) for r in state}
+    for expected in recorded_resources:
+        assert {k: by_urn[expected["urn"]].get(k) for k in expected} == replace_random_parts(expected)
+    assert len(state) == len(recorded_resources)
     written = list((tmp_path / "rendered" / "1-manifest").iterdir())
     assert len(written) == len(list((CASE / "rendered").iterdir()))
 
@@ -230,7 +234,7 @@ def test_a_secret_in_a_manifest_raises_a_warning(pulumi_cli: str, tmp_path: Path
         "k8s.core.v1.Secret('s', metadata={'name': 's'}, string_data={'a': pulumi.Output.secret('hidden')},\n"
         "    opts=pulumi.ResourceOptions(provider=provider))\n"
     )
-    dev = stack(pulumi_cli, tmp_path, program, f"kubernetes:{kubernetes_port}")
+    dev = create_stack(pulumi_cli, tmp_path, program, f"kubernetes:{kubernetes_port}")
     assert "rendered YAML will contain a secret value in plaintext" in dev.run("up", "--yes", "--skip-preview")
     exported = dev.run("stack", "export")
     assert "hidden" not in exported
