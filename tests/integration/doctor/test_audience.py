@@ -22,13 +22,13 @@ Diagnose = Callable[..., Finding]
 
 @pytest.fixture
 def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagnose]:
-    """Return the doctor's finding for a server with these audiences and an environment that requests one of them."""
+    """Return a function that returns the doctor's finding for a server with audiences, and an environment."""
     with ExitStack() as stack:
         cluster = stack.enter_context(serve(SandboxCluster().app()))
         (tmp_path / "kubeconfig").write_text(kubeconfig(cluster))
         monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
 
-        def of(audiences: tuple[str, ...], issuer: str = cluster, **environment: Any) -> Finding:
+        def run(audiences: tuple[str, ...], issuer: str = cluster, **environment: Any) -> Finding:
             settings = Settings(
                 database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
                 kubernetes_issuer=issuer,
@@ -40,7 +40,7 @@ def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagno
             (finding,) = check_pod_tokens(Environment.model_validate({"lakekeeper": server}), "tenant-acme")
             return finding
 
-        yield of
+        yield run
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_matching_audience_is_fine(diagnose: Diagnose, audiences: tuple[str, ...
     assert "system:serviceaccount:default:default" in finding.result
 
 
-def test_server_without_audiences_is_found(diagnose: Diagnose) -> None:
+def test_server_without_audiences_is_reported(diagnose: Diagnose) -> None:
     finding = diagnose(())
 
     assert finding.state == "missing"
@@ -69,7 +69,7 @@ def test_server_without_audiences_is_found(diagnose: Diagnose) -> None:
     assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.fix
 
 
-def test_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -> None:
+def test_environment_without_the_servers_audience_is_reported(diagnose: Diagnose) -> None:
     finding = diagnose(("lakekeeper",), jobs_token_audience=None)
 
     assert (finding.state, finding.fix) == (
@@ -78,7 +78,7 @@ def test_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -
     )
 
 
-def test_server_that_trusts_another_cluster_is_found(diagnose: Diagnose) -> None:
+def test_server_that_trusts_another_cluster_is_reported(diagnose: Diagnose) -> None:
     with serve(SandboxCluster().app()) as elsewhere:
         finding = diagnose(("lakekeeper",), issuer=elsewhere)
 

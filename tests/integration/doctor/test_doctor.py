@@ -46,7 +46,7 @@ def test_missing_bucket_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
     assert (bucket.subject, bucket.state) == ("bucket nobody-made-this", "missing")
 
 
-def _store(sandbox: Sandbox, bucket: str) -> BucketProbe:
+def _probe_store(sandbox: Sandbox, bucket: str) -> BucketProbe:
     keys = LakekeeperCredential(access_key_id="env:STORE_KEY", secret_access_key="env:STORE_SECRET")
     storage = S3Storage(
         backend="s3", bucket=bucket, endpoint=sandbox.aws.endpoint, region=sandbox.aws.region, credential=keys
@@ -61,26 +61,26 @@ def _set_keys(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
     monkeypatch.setenv("STORE_SECRET", sandbox.admin.secret_access_key.get_secret_value())
 
 
-def test_store_is_asked_with_the_keys_of_its_spec(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_probed_with_the_keys_of_its_spec(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     _set_keys(monkeypatch, sandbox)
-    there = f"store-{uuid4().hex}"
+    bucket = f"store-{uuid4().hex}"
     boto3.client(
         "s3",
         endpoint_url=sandbox.aws.endpoint,
         region_name=sandbox.aws.region,
         aws_access_key_id=sandbox.admin.access_key_id,
         aws_secret_access_key=sandbox.admin.secret_access_key.get_secret_value(),
-    ).create_bucket(Bucket=there)
+    ).create_bucket(Bucket=bucket)
 
-    assert services.check_bucket(_store(sandbox, there)).state == "ok"
-    assert services.check_bucket(_store(sandbox, "nobody-made-this")).state == "missing"
+    assert services.check_bucket(_probe_store(sandbox, bucket)).state == "ok"
+    assert services.check_bucket(_probe_store(sandbox, "nobody-made-this")).state == "missing"
     monkeypatch.setenv("STORE_SECRET", "another")
-    refused = services.check_bucket(_store(sandbox, there))
+    refused = services.check_bucket(_probe_store(sandbox, bucket))
     assert (refused.state, "another" in refused.result) == ("missing", False)
 
 
 def test_unreadable_store_key_is_named_by_its_reference(sandbox: Sandbox) -> None:
-    unread = services.check_bucket(_store(sandbox, "whichever"))
+    unread = services.check_bucket(_probe_store(sandbox, "whichever"))
 
     assert unread.state == "missing"
     assert "env:STORE_KEY" in unread.result
@@ -183,14 +183,14 @@ def test_json_is_one_object_and_missing_things_exit_with_1(
 def test_no_secret_goes_to_a_store_that_is_not_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A spec names a host of its choice and the deployer's own secret as a key id, which clients send unencrypted."""
+    """A spec names any host, and the deployer's secret as a key id, which clients send unencrypted."""
     monkeypatch.setenv("LAKEWRIGHT_CLIENT_SECRET", "the-deployers-secret")
     monkeypatch.chdir(tmp_path)
-    heard: list[str] = []
+    received_headers: list[str] = []
 
     class Host(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
-            heard.append(str(self.headers))
+            received_headers.append(str(self.headers))
             self.send_response(404)
             self.end_headers()
 
@@ -223,7 +223,7 @@ def test_no_secret_goes_to_a_store_that_is_not_allowed(
     host.server_close()
 
     assert ended.value.code == 1
-    assert heard == []
+    assert received_headers == []
     errors_printed = capsys.readouterr().err
-    for place in ("storage.main.endpoint", "credential.access_key_id", "credential.secret_access_key"):
-        assert place in errors_printed
+    for yaml_path in ("storage.main.endpoint", "credential.access_key_id", "credential.secret_access_key"):
+        assert yaml_path in errors_printed

@@ -31,16 +31,21 @@ class TenantObjects:
     resources: list[Props] = field(default_factory=list)
 
     def make(self, name: str, kind: str, provider: ResourceProvider, props: Props) -> str:
-        """Make an object as an update does, and record it."""
+        """Create an object as an update does, and record it."""
         checked = provider.check({}, props)
         assert not checked.failures, [(failure.property, failure.reason) for failure in checked.failures]
         inputs = checked.inputs
-        made = provider.create(inputs)
-        self.ids[name] = str(made.id)
+        created = provider.create(inputs)
+        self.ids[name] = str(created.id)
         type_ = f"pulumi-python:dynamic/lakekeeper:{kind}"
-        state = {"urn": f"urn:pulumi:{self.name}::lake::{type_}::{name}", "custom": True, "id": made.id, "type": type_}
-        self.resources.append({**state, "inputs": inputs, "outputs": made.outs})
-        return str(made.id)
+        state = {
+            "urn": f"urn:pulumi:{self.name}::lake::{type_}::{name}",
+            "custom": True,
+            "id": created.id,
+            "type": type_,
+        }
+        self.resources.append({**state, "inputs": inputs, "outputs": created.outs})
+        return str(created.id)
 
 
 class Fleet:
@@ -54,23 +59,28 @@ class Fleet:
             part.mkdir(parents=True)
 
     def add(self, name: str, *, secret: bool = False, roles: int = 1, **labels: str) -> TenantObjects:
-        """Make a tenant with a project, roles, a warehouse and a namespace, and write its state."""
+        """Create a tenant with a project, roles, a warehouse and a namespace, and write its state."""
         tenant = TenantObjects(name)
-        shared = {"server": self._server, "project_id": name}
-        tenant.make("project", "Project", ProjectProvider(), {**shared, "name": name})
-        tenant.make("readers", "Role", RoleProvider(), {**shared, "name": "readers", "description": "may read"})
+        project_props = {"server": self._server, "project_id": name}
+        tenant.make("project", "Project", ProjectProvider(), {**project_props, "name": name})
+        tenant.make("readers", "Role", RoleProvider(), {**project_props, "name": "readers", "description": "may read"})
         for number in range(1, roles):
-            tenant.make(f"role{number}", "Role", RoleProvider(), {**shared, "name": f"role{number}"})
+            tenant.make(f"role{number}", "Role", RoleProvider(), {**project_props, "name": f"role{number}"})
         storage = {"bucket": "lake", "key_prefix": name, "region": "eu-west-1"}
         credential = {"type": "aws-system-identity", "external_id": "hidden-id-of-a-role"}
         storage |= {"assume_role_arn": "arn:aws:iam::111122223333:role/x"}
-        props = {**shared, "name": "main", "storage": storage, "credential": credential, "protected": False}
+        props = {**project_props, "name": "main", "storage": storage, "credential": credential, "protected": False}
         warehouse = tenant.make("main", "Warehouse", WarehouseProvider(), props)
         if secret:
             for part in ("inputs", "outputs"):
                 tenant.resources[-1][part]["credential"]["external_id"] = SECRET
-        inside = {"server": self._server, "warehouse_id": warehouse, "name": "sales", "properties": {"owner": "x"}}
-        tenant.make("sales", "Namespace", NamespaceProvider(), inside)
+        namespace_props = {
+            "server": self._server,
+            "warehouse_id": warehouse,
+            "name": "sales",
+            "properties": {"owner": "x"},
+        }
+        tenant.make("sales", "Namespace", NamespaceProvider(), namespace_props)
         self.write(tenant.name, tenant.resources)
         spec = {"name": name, "environment": "test", "labels": labels}
         (self.folder / "tenants" / f"Pulumi.{name}.yaml").write_text(

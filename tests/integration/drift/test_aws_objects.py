@@ -1,4 +1,4 @@
-"""Drift of AWS objects, from lists for all stacks: the same that `preview --refresh` finds."""
+"""Drift of AWS objects, from lists for all stacks: equal to the drift of `preview --refresh`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("drift-of-aws")
 
 @pytest.fixture(scope="module")
 def tenant(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Iterator[Tenant]:
-    """A deployed tenant with a bucket, a key of its own, and a bucket for access logs."""
+    """A deployed tenant with a bucket, its own key, and a bucket for access logs."""
     name = new_name()
     folder = tmp_path_factory.mktemp("drift") / name
     create_project(folder, {"sandbox": str(sandbox.dir)})
@@ -68,19 +68,19 @@ def report(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Drif
     return run
 
 
-def of_aws(report: DriftReport) -> list[Difference]:
+def list_aws_differences(report: DriftReport) -> list[Difference]:
     assert [problem for stack in report.stacks for problem in stack.problems] == []
     return [difference for difference in report.differences() if difference.type.startswith("aws:")]
 
 
 @retry(retry=retry_if_result(lambda is_later: not is_later), wait=wait_fixed(0.05), stop=stop_after_delay(5))
 def wait_for_later_second(than: datetime) -> bool:
-    """Wait: records of AWS have whole seconds, and those of the update's own second prove nothing."""
+    """Wait: records of AWS have whole seconds, and records of the update's second prove nothing."""
     return datetime.now(UTC).replace(microsecond=0) > than
 
 
-def refreshed(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
-    """Return what `preview --refresh` finds: result and property keys by URN of AWS objects."""
+def run_refresh_preview(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return the drift of `preview --refresh`: result and property keys by URN of AWS objects."""
     steps = tenant.verb("preview", "--refresh")["steps"]
     return {
         step["urn"]: (step["result"], frozenset(step["keys"] if step["result"] == "update" else ()))
@@ -89,24 +89,24 @@ def refreshed(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
     }
 
 
-def found_by(differences: Sequence[Difference]) -> dict[str, tuple[str, frozenset[str]]]:
+def summarize_differences(differences: Sequence[Difference]) -> dict[str, tuple[str, frozenset[str]]]:
     """Return differences in the same form."""
     result: dict[str, tuple[str, frozenset[str]]] = {}
     for difference in differences:
-        known = result.get(difference.urn, ("", frozenset[str]()))[1]
+        known_keys = result.get(difference.urn, ("", frozenset[str]()))[1]
         key = difference.property.replace("[", ".").partition(".")[0]
         if difference.kind is DifferenceKind.GONE:
             result[difference.urn] = "delete", frozenset[str]()
         else:
-            result[difference.urn] = "update", known | {key}
+            result[difference.urn] = "update", known_keys | {key}
     return result
 
 
 @pytest.mark.usefixtures("tenant")
-def test_deployed_tenant_is_the_same_without_provider(
+def test_deployed_tenant_has_no_drift_without_a_provider(
     report: Callable[[], DriftReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lists alone show that nothing differs: no provider is started."""
+    """The lists alone show that no object differs: no provider is started."""
     read: list[str] = []
 
     def read_again(_reader: ObjectReader, resource: ResourceState, _provider: ResourceState) -> ObjectRead:
@@ -115,7 +115,7 @@ def test_deployed_tenant_is_the_same_without_provider(
 
     monkeypatch.setattr(ObjectReader, "read", read_again)
 
-    differences = of_aws(report())
+    differences = list_aws_differences(report())
 
     assert (differences, read) == ([], [])
 
@@ -123,24 +123,24 @@ def test_deployed_tenant_is_the_same_without_provider(
 def test_policies_that_others_give_a_role_are_unmanaged(
     tenant: Tenant, aws: Callable[[str], Any], report: Callable[..., DriftReport]
 ) -> None:
-    """A refresh reads the policies that a stack has; a search finds the others."""
+    """A refresh reads the policies that a stack has; a search finds all other policies."""
     iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
     statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::another/*"}
     rights = {"Version": "2012-10-17", "Statement": [statement]}
     iam.put_role_policy(RoleName=role, PolicyName="stray", PolicyDocument=json.dumps(rights))
     try:
-        refreshed_only = of_aws(report())
-        found = of_aws(report(DriftOptions(search=UnmanagedSearch.OBJECTS)))
+        refreshed_only = list_aws_differences(report())
+        differences = list_aws_differences(report(DriftOptions(search=UnmanagedSearch.OBJECTS)))
     finally:
         iam.delete_role_policy(RoleName=role, PolicyName="stray")
 
     assert refreshed_only == []
-    (unmanaged,) = found
+    (unmanaged,) = differences
     assert (unmanaged.kind, unmanaged.type) == (DifferenceKind.UNMANAGED, "aws:iam/rolePolicy:RolePolicy")
     assert (unmanaged.stack, unmanaged.found, unmanaged.resource) == (tenant.name, "stray", f"stray of role {role}")
 
 
-def test_finds_what_a_refresh_finds(
+def test_drift_equals_the_drift_of_a_refresh(
     tenant: Tenant, aws: Callable[[str], Any], report: Callable[[], DriftReport]
 ) -> None:
     """All changes are by the sandbox's administrator, whom its records name."""
@@ -159,15 +159,15 @@ def test_finds_what_a_refresh_finds(
     iam.update_role(RoleName=role, MaxSessionDuration=7200)
     iam.delete_role_policy(RoleName=role, PolicyName=iam.list_role_policies(RoleName=role)["PolicyNames"][0])
     kms.disable_key_rotation(KeyId=key)
-    expected = refreshed(tenant)
+    expected = run_refresh_preview(tenant)
 
-    differences = of_aws(report())
+    differences = list_aws_differences(report())
 
-    assert found_by(differences) == expected
-    assert {(found.actor.name, found.actor.source) for found in differences if found.actor} == {
+    assert summarize_differences(differences) == expected
+    assert {(difference.actor.name, difference.actor.source) for difference in differences if difference.actor} == {
         (f"arn:aws:iam::{tenant.sandbox.aws.account_id}:user/admin", "cloudtrail")
     }
-    assert [found.property for found in differences if found.actor is None] == []
+    assert [difference.property for difference in differences if difference.actor is None] == []
     assert {result for result, _ in expected.values()} == {"update", "delete"}
     assert len(expected) == 7
 
@@ -191,13 +191,13 @@ def test_log_files_of_a_trail_name_who_made_changes(
     audit = [{"cloudtrail": {"bucket": trail, "prefix": "audit"}}]
     environment.write_text(yaml.safe_dump({"sandbox": str(tenant.sandbox.dir), "drift": {"audit": audit}}))
 
-    differences = of_aws(report())
+    differences = list_aws_differences(report())
 
     environment.write_text(before)
     s3.delete_object(Bucket=trail, Key=key)
     s3.delete_bucket(Bucket=trail)
     assert differences
-    assert {found.actor.name if found.actor else "" for found in differences} == {
+    assert {difference.actor.name if difference.actor else "" for difference in differences} == {
         f"arn:aws:iam::{tenant.sandbox.aws.account_id}:user/admin"
     }
 
@@ -213,23 +213,25 @@ def test_lakekeeper_log_names_who_made_changes(tenant: Tenant, report: Callable[
     protected = httpx.get(f"{url.rpartition('/')[0]}", headers={"x-project-id": tenant.name}).json()["protected"]
     httpx.post(url, json={"protected": not protected}).raise_for_status()
 
-    found = next(found for found in report().differences() if found.property == "protected")
+    difference = next(difference for difference in report().differences() if difference.property == "protected")
 
-    assert found.actor is not None
-    assert (found.actor.name, found.actor.source) == ("anonymous", "lakekeeper audit log")
+    assert difference.actor is not None
+    assert (difference.actor.name, difference.actor.source) == ("anonymous", "lakekeeper audit log")
     httpx.post(url, json={"protected": protected}).raise_for_status()
 
 
-def test_account_that_is_down_is_reported_alone(tenant: Tenant, report: Callable[[], DriftReport]) -> None:
+def test_unreachable_account_is_reported_alone(tenant: Tenant, report: Callable[[], DriftReport]) -> None:
     """Objects of Lakekeeper are still compared, and each object of AWS is reported as not checked."""
     state = next((tenant.folder / "state" / ".pulumi" / "stacks").rglob(f"{tenant.name}.json"))
     text = state.read_text()
     state.write_text(text.replace(tenant.sandbox.aws.endpoint, "http://127.0.0.1:9"))
 
-    found = report()
+    drift_report = report()
 
     state.write_text(text)
-    unreachable = {item.type.partition(":")[0] for item in found.differences() if item.kind == "unreachable"}
-    assert (found.exit_code, "aws" in unreachable) == (1, True)
-    assert not [item for item in found.differences() if item.type.startswith("aws:") and item.kind != "unreachable"]
-    assert 0 < len(found.stacks[0].problems) <= 4
+    unreachable = {item.type.partition(":")[0] for item in drift_report.differences() if item.kind == "unreachable"}
+    assert (drift_report.exit_code, "aws" in unreachable) == (1, True)
+    assert not [
+        item for item in drift_report.differences() if item.type.startswith("aws:") and item.kind != "unreachable"
+    ]
+    assert 0 < len(drift_report.stacks[0].problems) <= 4

@@ -1,4 +1,4 @@
-"""The search for unmanaged objects sends requests at the same time, within limits, and finds the same as without."""
+"""The search for unmanaged objects sends requests at the same time, within limits, with equal results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROLES = 8
 
 
 class Gate:
-    """Counts the requests that run at the same time, and can hold some until enough of them came."""
+    """Counts the requests that run at the same time, and can hold requests until enough of them arrived."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -42,7 +42,7 @@ class Gate:
         self.held_path = ""
         """End of the paths of requests that are held."""
         self.hold_until = 0
-        """Requests that must be held at the same time before any of them goes on."""
+        """Number of requests to hold at the same time before any of them continues."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,13 +50,13 @@ class Gate:
             return
         token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
         scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
-        async with self._counted():
+        async with self._count():
             if self.hold_until and scope["path"].endswith(self.held_path):
                 await self._hold()
             await self._app(scope, receive, send)
 
     @asynccontextmanager
-    async def _counted(self) -> Any:
+    async def _count(self) -> Any:
         self._running += 1
         self.most = max(self.most, self._running)
         try:
@@ -77,11 +77,11 @@ class Lake:
     def __init__(self, fleet: Fleet, http: httpx.Client, gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
         self.fleet, self.http, self.gate, self._capsys = fleet, http, gate, capsys
 
-    def drift(self, *words: str) -> tuple[int, dict[str, Any]]:
+    def drift(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Return the exit code and the JSON report of `drift --all`."""
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            run(["drift", "--all", "--json", "--unmanaged-tables", *words])
+            run(["drift", "--all", "--json", "--unmanaged-tables", *arguments])
         return int(ended.value.code or 0), json.loads(self._capsys.readouterr().out)
 
     def inject(self, *faults: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Lake:
         self.http.put("/sandbox/v1/faults", json=list(faults)).raise_for_status()
 
     def add(self, name: str) -> None:
-        """Make a tenant, and one object of each kind that no stack manages."""
+        """Create a tenant, and an object of each kind that no stack manages."""
         tenant = self.fleet.add(name, roles=ROLES)
         warehouse, role, project = tenant.ids["main"], tenant.ids["readers"], {"x-project-id": name}
         change(self.http, "role", {"name": "strangers"}, name)
@@ -105,7 +105,7 @@ class Lake:
         for levels in (["jobs"], ["jobs", "nightly"]):
             self.http.post(path, json={"namespace": levels}).raise_for_status()
 
-    def found(self, report: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    def list_findings(self, report: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
         """Return type and name of the differences by stack."""
         return {
             stack["stack"]: [(entry["type"].rpartition(":")[2], entry["resource"]) for entry in stack["differences"]]
@@ -153,7 +153,7 @@ def test_concurrency_changes_no_finding(lake: Lake) -> None:
     code, one_by_one = lake.drift("--parallel", "1")
 
     assert code == 7
-    assert lake.found(one_by_one) == {"acme": EXPECTED, "globex": EXPECTED}
+    assert lake.list_findings(one_by_one) == {"acme": EXPECTED, "globex": EXPECTED}
     lake.gate.most = 0
     code, concurrent = lake.drift("--parallel", "32")
     assert code == 7
@@ -167,7 +167,7 @@ def test_requests_within_a_project_run_at_the_same_time(lake: Lake) -> None:
 
     code, report = lake.drift()
 
-    assert (code, lake.found(report)) == (7, {"acme": EXPECTED})
+    assert (code, lake.list_findings(report)) == (7, {"acme": EXPECTED})
 
 
 def test_parallel_limits_the_requests_of_the_run(lake: Lake) -> None:
@@ -179,7 +179,7 @@ def test_parallel_limits_the_requests_of_the_run(lake: Lake) -> None:
 
     code, report = lake.drift("--parallel", "3")
 
-    assert (code, lake.found(report)) == (7, {"acme": EXPECTED, "globex": EXPECTED})
+    assert (code, lake.list_findings(report)) == (7, {"acme": EXPECTED, "globex": EXPECTED})
     assert lake.gate.most == 3
 
 
@@ -190,7 +190,7 @@ def test_refused_call_hides_no_other_finding(lake: Lake) -> None:
 
     code, report = lake.drift()
 
-    assert (code, lake.found(report)) == (1, {"acme": EXPECTED})
+    assert (code, lake.list_findings(report)) == (1, {"acme": EXPECTED})
     problems = report["stacks"][0]["problems"]
     assert len(problems) == 2
     assert all(problem.startswith("unmanaged objects of project acme could not be searched") for problem in problems)
@@ -202,10 +202,10 @@ def test_refused_list_of_roles_hides_no_grant(lake: Lake) -> None:
 
     code, report = lake.drift()
 
-    found = lake.found(report)["acme"]
+    findings = lake.list_findings(report)["acme"]
     assert code == 1
-    assert [kind for kind, _ in found] == ["TaskQueueConfig", "Namespace", "Namespace", "Namespace", "Grant"]
-    assert found[-1][1].startswith("select of role ")
+    assert [kind for kind, _ in findings] == ["TaskQueueConfig", "Namespace", "Namespace", "Namespace", "Grant"]
+    assert findings[-1][1].startswith("select of role ")
 
 
 def test_many_refused_calls_are_counted(lake: Lake) -> None:
@@ -217,7 +217,7 @@ def test_many_refused_calls_are_counted(lake: Lake) -> None:
     assert code == 1
     assert len(report["stacks"][0]["problems"]) == 4
     assert report["stacks"][0]["problems"][-1] == f"{ROLES - 3} more calls for project acme failed"
-    assert ("Role", "strangers") in lake.found(report)["acme"]
+    assert ("Role", "strangers") in lake.list_findings(report)["acme"]
 
 
 def test_rate_limited_server_is_searched_completely(lake: Lake) -> None:
@@ -227,10 +227,10 @@ def test_rate_limited_server_is_searched_completely(lake: Lake) -> None:
 
     code, report = lake.drift()
 
-    assert (code, lake.found(report)) == (7, {"acme": EXPECTED})
+    assert (code, lake.list_findings(report)) == (7, {"acme": EXPECTED})
 
 
-def test_server_that_stops_answering_gets_no_more_requests(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_stops_responding_gets_no_more_requests(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.add("acme")
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_WITHIN", "0.2")
     lake.inject({"action": "delay", "path": "*/members", "seconds": 1, "count": None})

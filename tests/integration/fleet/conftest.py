@@ -48,7 +48,7 @@ while waits.exists():
     pathlib.Path(f"{pulumi.get_stack()}.is-waiting").touch()
     time.sleep(0.02)
 """
-"""Declares one object. It fails by its configuration, and goes on only when the file STACK.waits is gone."""
+"""Declares one object. It fails by its configuration, and continues only after the file STACK.waits is deleted."""
 
 
 @dataclass
@@ -66,10 +66,10 @@ class Fleet:
         document["config"] = {"lakewright:tenant": spec, "fleet:fails": str(fails).lower(), "fleet:value": value}
         file.write_text(yaml.safe_dump(document))
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command of the fleet."""
         return subprocess.Popen(
-            [LAKEWRIGHT, "fleet", *words],
+            [LAKEWRIGHT, "fleet", *arguments],
             cwd=self.folder,
             env=self.environ,
             stdin=subprocess.DEVNULL,
@@ -78,17 +78,17 @@ class Fleet:
             text=True,
         )
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the fleet."""
-        process = self.start(*words)
+        process = self.start(*arguments)
         stdout, stderr = process.communicate()
-        return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+        return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
 
-    def report(self, *words: str, exit_code: int = 0) -> dict[str, Any]:
+    def report(self, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
         """Return the JSON of an operation on the embedded engine."""
-        done = self.run(*words, "--engine", "embedded", "--json")
-        assert done.returncode == exit_code, done.stdout + done.stderr
-        return json.loads(done.stdout)
+        completed = self.run(*arguments, "--engine", "embedded", "--json")
+        assert completed.returncode == exit_code, completed.stdout + completed.stderr
+        return json.loads(completed.stdout)
 
     def state_file(self, stack: str) -> Path:
         return self.folder / "state" / ".pulumi" / "stacks" / "fleet" / f"{stack}.json"
@@ -105,7 +105,7 @@ def statuses(report: dict[str, Any]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def fleet_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Return a project with a warm process that all commands of the module share."""
+    """A project with a warm process that all commands of the module share."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "Pulumi.yaml").write_text(
         yaml.safe_dump({"name": "fleet", "runtime": {"name": "python", "options": {"virtualenv": ".venv"}}})
@@ -126,7 +126,7 @@ def fleet_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture
 def fleet(fleet_project: Fleet, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    """Return the project with the new stacks `a` to `d`."""
+    """The project with the new stacks `a` to `d`."""
     shutil.rmtree(fleet_project.folder / "state")
     shutil.rmtree(fleet_project.folder / ".lakewright", ignore_errors=True)
     for file in (*fleet_project.folder.glob("*.waits"), *fleet_project.folder.glob("*.is-waiting")):

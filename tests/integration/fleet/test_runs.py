@@ -20,11 +20,11 @@ pytestmark = pytest.mark.xdist_group("fleet")
 PATIENCE_SECONDS = 60
 
 
-def wait_for(condition: Callable[[], object]) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     """Wait until a condition holds."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
-        assert time.monotonic() < until, "the condition does not hold"
+        assert time.monotonic() < deadline, "the condition does not hold"
         time.sleep(0.02)
 
 
@@ -36,12 +36,12 @@ def is_waiting(fleet: Fleet, stack: str) -> Callable[[], bool]:
 def test_preview_and_up_report_each_stack(fleet: Fleet) -> None:
     previewed = fleet.report("preview", "--label", "tier=gold")
     updated = fleet.report("up", "--yes", "--stack", "[ab]", "--stack", "c")
-    again = fleet.report("preview", "--expect-no-changes", exit_code=7)
+    second_preview = fleet.report("preview", "--expect-no-changes", exit_code=7)
 
     assert statuses(previewed) == {"a": "changed", "b": "changed"}
     assert statuses(updated) == {"a": "changed", "b": "changed", "c": "changed"}
-    assert statuses(again) == {"a": "unchanged", "b": "unchanged", "c": "unchanged", "d": "changed"}
-    assert again["summary"] == {"unchanged": 3, "changed": 1}
+    assert statuses(second_preview) == {"a": "unchanged", "b": "unchanged", "c": "unchanged", "d": "changed"}
+    assert second_preview["summary"] == {"unchanged": 3, "changed": 1}
     entry = updated["stacks"][0]
     assert (entry["tenant"], entry["environment"], entry["labels"]) == ("tenant-a", "sandbox", {"tier": "gold"})
     assert {(step["op"], step["name"]) for step in entry["steps"]} >= {("create", "thing")}
@@ -79,7 +79,7 @@ def test_a_stack_that_cannot_be_created_stops_no_other(fleet: Fleet) -> None:
     assert created["stacks"][1]["error"].startswith("the stack could not be created: ")
 
 
-def test_an_error_stops_or_not_as_asked(fleet: Fleet) -> None:
+def test_an_error_stops_the_run_unless_it_shall_continue(fleet: Fleet) -> None:
     fleet.write("b", fails=True)
 
     stopped = fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
@@ -90,7 +90,7 @@ def test_an_error_stops_or_not_as_asked(fleet: Fleet) -> None:
     assert "the program fails" in continued["stacks"][1]["error"]
 
 
-def test_resume_runs_only_what_remains(fleet: Fleet) -> None:
+def test_resume_runs_only_remaining_stacks(fleet: Fleet) -> None:
     fleet.write("b", fails=True)
     fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
     fleet.write("b")
@@ -126,8 +126,8 @@ def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(fleet.folder)
-        words = [LAKEWRIGHT, "fleet", "up", "--stack", "a", "--engine", "embedded"]
-        os.execve(LAKEWRIGHT, words, {**fleet.environ, "TERM": "dumb"})
+        command = [LAKEWRIGHT, "fleet", "up", "--stack", "a", "--engine", "embedded"]
+        os.execve(LAKEWRIGHT, command, {**fleet.environ, "TERM": "dumb"})
     printed = b""
     while b"[y/N]" not in printed:
         printed += os.read(terminal, 4096)
@@ -143,10 +143,10 @@ def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
     assert not fleet.project.backend().export("fleet", "a")["deployment"].get("resources")
 
 
-def test_ctrl_c_once_finishes_and_names_what_remains(fleet: Fleet) -> None:
+def test_one_ctrl_c_finishes_and_names_the_remaining_stacks(fleet: Fleet) -> None:
     (fleet.folder / "a.waits").touch()
     process = fleet.start("up", "--yes", "--parallel-stacks", "1", "--engine", "embedded", "--json")
-    wait_for(is_waiting(fleet, "a"))
+    wait_until(is_waiting(fleet, "a"))
 
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate()
@@ -160,12 +160,12 @@ def test_ctrl_c_once_finishes_and_names_what_remains(fleet: Fleet) -> None:
 
 
 def test_a_killed_run_is_resumed(fleet: Fleet) -> None:
-    """Kill the fleet, and one of the stacks' processes; the other one finishes by itself."""
+    """Kill the fleet, and one of the stacks' processes; the other process finishes by itself."""
     for stack in "ab":
         (fleet.folder / f"{stack}.waits").touch()
     process = fleet.start("up", "--yes", "--parallel-stacks", "2", "--engine", "embedded", "--json")
-    wait_for(is_waiting(fleet, "a"))
-    wait_for(is_waiting(fleet, "b"))
+    wait_until(is_waiting(fleet, "a"))
+    wait_until(is_waiting(fleet, "b"))
     process.kill()
     process.communicate()
     journal = json.loads(next(fleet.folder.glob(".lakewright/fleet/up/*/run.json")).read_text())
@@ -185,14 +185,14 @@ def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
     fleet.state_file("b").write_text('{"version": 3, "checkpoint"')
     with fleet.project.backend().lock("fleet", "c"):
         report = fleet.report("up", "--yes", "--on-error", "continue", exit_code=1)
-        listed = fleet.run("list", "--json")
+        list_result = fleet.run("list", "--json")
 
     assert statuses(report) == {"a": "changed", "b": "failed", "c": "failed", "d": "changed"}
     errors = {entry["stack"]: entry["error"] for entry in report["stacks"]}
     assert "is damaged" in errors["b"]
     assert "locked" in errors["c"]
-    stacks = {entry["stack"]: entry for entry in json.loads(listed.stdout)["stacks"]}
-    assert listed.returncode == 1
+    stacks = {entry["stack"]: entry for entry in json.loads(list_result.stdout)["stacks"]}
+    assert list_result.returncode == 1
     assert "is damaged" in stacks["b"]["problem"]
     assert str(os.getpid()) in stacks["c"]["locked_by"][0]
     assert (stacks["a"]["resources"], stacks["a"]["last_result"]) == (2, "succeeded"), "as counted by up"
@@ -200,19 +200,19 @@ def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
 
 def test_changes_need_yes_without_a_terminal(fleet: Fleet) -> None:
     for verb in ("up", "refresh"):
-        done = fleet.run(verb)
+        completed = fleet.run(verb)
 
-        assert (done.returncode, done.stdout) == (2, "")
-        assert f"fleet {verb} needs --yes" in done.stderr
+        assert (completed.returncode, completed.stdout) == (2, "")
+        assert f"fleet {verb} needs --yes" in completed.stderr
 
 
-@pytest.mark.parametrize("words", [["--resume"], ["--stack", "nothing*"]])
-def test_impossible_runs_are_refused(fleet: Fleet, words: list[str]) -> None:
-    done = fleet.run("preview", *words)
+@pytest.mark.parametrize("arguments", [["--resume"], ["--stack", "nothing*"]])
+def test_impossible_runs_are_refused(fleet: Fleet, arguments: list[str]) -> None:
+    completed = fleet.run("preview", *arguments)
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 1
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert completed.stderr.startswith("error: ")
+    assert len(completed.stderr.splitlines()) == 1
 
 
 def test_plans_are_kept_and_followed(fleet: Fleet) -> None:
@@ -233,18 +233,18 @@ def test_plans_are_kept_and_followed(fleet: Fleet) -> None:
 def test_drift_takes_the_filters_of_the_fleet(fleet: Fleet) -> None:
     fleet.report("up", "--yes", "--stack", "a")
 
-    done = fleet.run("drift", "--label", "tier=gold", "--json")
+    completed = fleet.run("drift", "--label", "tier=gold", "--json")
 
-    assert [entry["stack"] for entry in json.loads(done.stdout)["stacks"]] == ["a", "b"]
+    assert [entry["stack"] for entry in json.loads(completed.stdout)["stacks"]] == ["a", "b"]
 
 
 def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
     (fleet.folder / "Pulumi.d.yaml").unlink()
     (fleet.folder / "Pulumi.e.yaml").write_text("config: {}\n")
 
-    done = fleet.run("list")
+    completed = fleet.run("list")
 
-    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    lines = {line.split()[0]: line for line in completed.stdout.splitlines()}
     assert lines["a"].split()[1:4] == ["tenant-a", "sandbox", "tier=gold"]
     assert lines["d"].endswith("no stack file")
     assert lines["e"].endswith("not deployed")
@@ -255,11 +255,11 @@ def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
 def test_the_pulumi_cli_runs_a_fleet(fleet: Fleet) -> None:
     fleet.write("b", fails=True)
 
-    done = fleet.run("up", "--yes", "--stack", "[ab]", "--engine", "pulumi", "--on-error", "continue", "--json")
+    completed = fleet.run("up", "--yes", "--stack", "[ab]", "--engine", "pulumi", "--on-error", "continue", "--json")
     fleet.write("b")
     resumed = fleet.run("up", "--yes", "--resume", "--engine", "pulumi", "--on-error", "continue", "--json")
 
-    assert statuses(json.loads(done.stdout)) == {"a": "changed", "b": "failed"}, done.stderr
-    assert done.returncode == 1
+    assert statuses(json.loads(completed.stdout)) == {"a": "changed", "b": "failed"}, completed.stderr
+    assert completed.returncode == 1
     entries = [(entry["status"], entry["resumed"]) for entry in json.loads(resumed.stdout)["stacks"]]
     assert entries == [("changed", True), ("changed", False)]

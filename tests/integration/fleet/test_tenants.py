@@ -35,17 +35,17 @@ def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandb
         "LAKEWRIGHT_WARM": "0",
     }
 
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return run_command(words, folder, environ)
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_command(arguments, folder, environ)
 
     assert call("stack", "init", names[0]).returncode == 0
     updated = call("fleet", "up", "--yes", "--stack", names[0], "--engine", "embedded", "--json")
-    listed = json.loads(call("fleet", "list", "--json").stdout)
+    report = json.loads(call("fleet", "list", "--json").stdout)
     unmanaged = json.loads(call("fleet", "list", "--unmanaged", "--json").stdout)
     used = call("fleet", "usage", "--json")
 
     assert statuses(json.loads(updated.stdout)) == {names[0]: "changed"}, updated.stdout + updated.stderr
-    states = {entry["stack"]: (entry["has_state"], entry["last_result"]) for entry in listed["stacks"]}
+    states = {entry["stack"]: (entry["has_state"], entry["last_result"]) for entry in report["stacks"]}
     assert states == {names[0]: (True, "succeeded"), names[1]: (False, "")}
     assert unmanaged["coverage"]["kinds"]["warehouse"]["managed"] == 1
     usage = json.loads(used.stdout)

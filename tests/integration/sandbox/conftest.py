@@ -27,17 +27,21 @@ CATALOG_ARN = f"arn:aws:iam::{ACCOUNT}:user/lakekeeper"
 
 @dataclass(frozen=True)
 class Aws:
-    """A running AWS and the ways to talk to it."""
+    """A running AWS, and clients of it."""
 
     endpoint: str
     keys: dict[str, IamAccessKey]
 
-    def client(self, service: str, who: str | dict[str, Any] = ADMIN, **config: Any) -> Any:
-        """A client of a profile's user, or of the credentials that STS or IAM gave out."""
-        if isinstance(who, str):
-            key, secret, token = self.keys[who].access_key_id, self.keys[who].secret_access_key.get_secret_value(), None
+    def client(self, service: str, identity: str | dict[str, Any] = ADMIN, **config: Any) -> Any:
+        """Return a client of a profile's user, or of credentials that STS or IAM issued."""
+        if isinstance(identity, str):
+            key, secret, token = (
+                self.keys[identity].access_key_id,
+                self.keys[identity].secret_access_key.get_secret_value(),
+                None,
+            )
         else:
-            key, secret, token = who["AccessKeyId"], who["SecretAccessKey"], who.get("SessionToken")
+            key, secret, token = identity["AccessKeyId"], identity["SecretAccessKey"], identity.get("SessionToken")
         return boto3.client(
             service,
             endpoint_url=self.endpoint,
@@ -49,13 +53,13 @@ class Aws:
         )
 
     def bucket(self) -> str:
-        """A new bucket."""
+        """Create a bucket; return its name."""
         name = f"bucket-{uuid.uuid4()}"
         self.client("s3").create_bucket(Bucket=name)
         return name
 
     def user(self, *statements: dict[str, Any], path: str = "/") -> tuple[str, dict[str, Any]]:
-        """A new user with these rights: ARN and access key."""
+        """Create a user with these rights; return the ARN and the access key."""
         iam, name = self.client("iam"), f"user-{uuid.uuid4()}"
         arn = iam.create_user(UserName=name, Path=path)["User"]["Arn"]
         if statements:
@@ -66,7 +70,7 @@ class Aws:
         return arn, key
 
     def role(self, trust: dict[str, Any], *statements: dict[str, Any], **more: Any) -> str:
-        """A new role with this trust and these rights: its ARN."""
+        """Create a role with this trust and these rights; return its ARN."""
         iam, name = self.client("iam"), f"role-{uuid.uuid4()}"
         placed = {"Path": "/lakewright/", **more}
         created = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust), **placed)
@@ -74,10 +78,10 @@ class Aws:
             iam.put_role_policy(RoleName=name, PolicyName="p", PolicyDocument=policy(*statements))
         return str(created["Role"]["Arn"])
 
-    def assume(self, role: str, who: str | dict[str, Any] = LAKEKEEPER, **parameters: Any) -> dict[str, Any]:
-        """Credentials of a session of the role."""
-        asked = {"RoleArn": role, "RoleSessionName": "session", **parameters}
-        return dict(self.client("sts", who).assume_role(**asked)["Credentials"])
+    def assume(self, role: str, identity: str | dict[str, Any] = LAKEKEEPER, **parameters: Any) -> dict[str, Any]:
+        """Return the credentials of a session of the role."""
+        session_request = {"RoleArn": role, "RoleSessionName": "session", **parameters}
+        return dict(self.client("sts", identity).assume_role(**session_request)["Credentials"])
 
 
 def policy(*statements: dict[str, Any]) -> str:
@@ -99,18 +103,18 @@ def trusts(principal: str, **conditions: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def refused(code: str = "AccessDenied", says: str = "") -> Iterator[None]:
-    """Expect this error from the call inside. A response to HEAD has only the status."""
+def expect_refusal(code: str = "AccessDenied", message: str = "") -> Iterator[None]:
+    """Expect this error from the call in the block. A response to HEAD has only the status."""
     with pytest.raises(ClientError) as caught:
         yield
     error = caught.value.response["Error"]
     assert error["Code"] in {code, "403"}, error
-    assert says in error["Message"] or error["Code"] == "403", error
+    assert message in error["Message"] or error["Code"] == "403", error
 
 
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
-    """One AWS process for the tests that do not stop it."""
+    """An AWS process for the tests that do not stop it."""
     directory = tmp_path_factory.mktemp("aws")
     credentials, port = directory / "credentials", processes.free_port()
     module = "lakewright_sandbox.aws"
@@ -130,7 +134,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
 
 
 class Clock:
-    """The time that an AWS goes by, as far ahead as a test wants it."""
+    """The time of an AWS, which a test may move ahead."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
@@ -140,7 +144,7 @@ class Clock:
 
 
 @pytest.fixture(scope="session")
-def clocked_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, Clock]]:
+def aws_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, Clock]]:
     """An AWS in this process, with a clock to set."""
     from lakewright_sandbox.aws.authorizing_proxy import AuthorizingProxy
     from lakewright_sandbox.aws.identities import create_initial_identities
@@ -164,7 +168,7 @@ def clocked_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws,
 
 @pytest.fixture
 def sandbox_command() -> Any:
-    """Runs `lakewright sandbox ...` in a process of its own."""
+    """Return a function that runs `lakewright sandbox ...` in its own process."""
 
     def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         code = "from lakewright_sandbox.cli import app; app()"
@@ -176,13 +180,13 @@ def sandbox_command() -> Any:
 
 @pytest.fixture
 def directory(tmp_path: Path, sandbox_command: Any) -> Iterator[Path]:
-    """A directory for a sandbox, which is stopped again."""
+    """A directory for a sandbox, which is stopped after the test."""
     yield tmp_path / "sandbox"
     sandbox_command("down", "--dir", str(tmp_path / "sandbox"))
 
 
 def kill(pid: int) -> None:
-    """Ends a process as a crash does, and returns when it is gone."""
+    """Kill a process as a crash does, and wait for its end."""
     os.kill(pid, signal.SIGKILL)
     while processes.command_line(pid):
         pass

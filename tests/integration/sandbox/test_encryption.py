@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.sandbox.conftest import Aws, allow, refused
+from tests.integration.sandbox.conftest import Aws, allow, expect_refusal
 
 
 @pytest.fixture
@@ -30,20 +30,20 @@ def user(aws: Aws, *statements: dict[str, Any]) -> Any:
 
 
 def test_writing_needs_a_data_key(aws: Aws, bucket: str, key: str) -> None:
-    with refused("AccessDenied", "kms:GenerateDataKey"):
+    with expect_refusal("AccessDenied", "kms:GenerateDataKey"):
         user(aws, allow("kms:Decrypt", key)).put_object(Bucket=bucket, Key="new", Body=b"x")
     assert user(aws, allow("kms:GenerateDataKey", key)).put_object(Bucket=bucket, Key="new", Body=b"x")
 
 
 def test_reading_needs_decryption_by_this_key(aws: Aws, bucket: str, key: str) -> None:
     other = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
-    with refused("AccessDenied", "kms:Decrypt"):
+    with expect_refusal("AccessDenied", "kms:Decrypt"):
         user(aws, allow("kms:Decrypt", other)).get_object(Bucket=bucket, Key="there")
     assert user(aws, allow("kms:Decrypt", key)).get_object(Bucket=bucket, Key="there")["Body"].read() == b"x"
 
 
 def test_an_upload_in_parts_needs_both(aws: Aws, bucket: str, key: str) -> None:
-    with refused("AccessDenied", "kms:Decrypt"):
+    with expect_refusal("AccessDenied", "kms:Decrypt"):
         user(aws, allow("kms:GenerateDataKey", key)).create_multipart_upload(Bucket=bucket, Key="parts")
     both = user(aws, allow(["kms:GenerateDataKey", "kms:Decrypt"], key))
     assert both.create_multipart_upload(Bucket=bucket, Key="parts")["UploadId"]
@@ -60,12 +60,12 @@ def test_calls_to_kms_are_decided_by_the_callers_policies(aws: Aws, key: str) ->
     _, credentials = aws.user(allow("kms:DescribeKey", key))
     kms = aws.client("kms", credentials)
     assert kms.describe_key(KeyId=key.rpartition("/")[2])["KeyMetadata"]["Arn"] == key
-    with refused("AccessDeniedException", "kms:ScheduleKeyDeletion"):
+    with expect_refusal("AccessDeniedException", "kms:ScheduleKeyDeletion"):
         kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
 
 
 def test_another_key_policy_than_the_default_is_refused_by_name(aws: Aws, key: str) -> None:
-    with refused("UnsupportedOperationException", "default policy only"):
+    with expect_refusal("UnsupportedOperationException", "default policy only"):
         aws.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy="{}")
 
 
@@ -77,10 +77,10 @@ def test_s3_passes_service_and_object_to_kms(aws: Aws, bucket: str, key: str) ->
     elsewhere = {"StringLike": {"kms:EncryptionContext:aws:s3:arn": "arn:aws:s3:::other/*"}}
 
     assert allowed.get_object(Bucket=bucket, Key="there")["Body"].read() == b"x"
-    with refused("AccessDenied", "kms:Decrypt"):
+    with expect_refusal("AccessDenied", "kms:Decrypt"):
         user(aws, allow("kms:Decrypt", key) | {"Condition": elsewhere}).get_object(Bucket=bucket, Key="there")
     _, credentials = aws.user(allow("kms:DescribeKey", key) | {"Condition": via})
-    with refused("AccessDeniedException", "kms:DescribeKey"):
+    with expect_refusal("AccessDeniedException", "kms:DescribeKey"):
         aws.client("kms", credentials).describe_key(KeyId=key)
 
 
@@ -97,5 +97,5 @@ def test_with_a_bucket_key_the_context_is_the_bucket(aws: Aws, key: str) -> None
 
     with_context(f"arn:aws:s3:::{name}").put_object(Bucket=name, Key="there", Body=b"x")
     assert with_context(f"arn:aws:s3:::{name}").get_object(Bucket=name, Key="there")["Body"].read() == b"x"
-    with refused("AccessDenied", "kms:Decrypt"):
+    with expect_refusal("AccessDenied", "kms:Decrypt"):
         with_context(f"arn:aws:s3:::{name}/there").get_object(Bucket=name, Key="there")

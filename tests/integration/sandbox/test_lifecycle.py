@@ -24,9 +24,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def up(run: Run, directory: Path, *more: str) -> dict[str, Any]:
-    done = run("up", "--dir", str(directory), "--json", *more)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    completed = run("up", "--dir", str(directory), "--json", *more)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
 def buckets(state: dict[str, Any]) -> list[str]:
@@ -48,8 +48,8 @@ def create_project(state: dict[str, Any]) -> str:
 
 
 def projects(state: dict[str, Any]) -> list[str]:
-    found = httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/project-list").raise_for_status().json()
-    return [project["project-id"] for project in found["projects"]]
+    response = httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/project-list").raise_for_status().json()
+    return [project["project-id"] for project in response["projects"]]
 
 
 def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
@@ -68,16 +68,18 @@ def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     directory.chmod(0o755)
 
-    again = sandbox_command("up", "--dir", str(directory))
-    assert "is already running" in again.stdout
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700, "one of an earlier release is closed to others, too"
+    second_up = sandbox_command("up", "--dir", str(directory))
+    assert "is already running" in second_up.stdout
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700, (
+        "a directory of an earlier release is closed to other users, too"
+    )
     status = sandbox_command("status", "--dir", str(directory))
     assert status.returncode == 0
     assert "live as long as the AWS process: since 20" in status.stdout
 
     assert "Stopped: lakekeeper, aws." in sandbox_command("down", "--dir", str(directory)).stdout
-    for half in ("aws", "lakekeeper"):
-        assert processes.command_line(state[half]["pid"]) == []
+    for process_name in ("aws", "lakekeeper"):
+        assert processes.command_line(state[process_name]["pid"]) == []
     assert sandbox_command("status", "--dir", str(directory)).returncode == 3
     assert "Nothing of the sandbox was running" in sandbox_command("down", "--dir", str(directory)).stdout
 
@@ -90,9 +92,9 @@ def test_a_restart_keeps_catalog_keys_and_ports_not_buckets(directory: Path, san
     after = up(sandbox_command, directory)
     assert project in projects(after)
     assert buckets(after) == []
-    for half in ("aws", "lakekeeper"):
-        assert after[half]["endpoint"] == before[half]["endpoint"]
-        assert after[half]["pid"] != before[half]["pid"]
+    for process_name in ("aws", "lakekeeper"):
+        assert after[process_name]["endpoint"] == before[process_name]["endpoint"]
+        assert after[process_name]["pid"] != before[process_name]["pid"]
     assert (after["id"], after["admin"]) == (before["id"], before["admin"])
 
 
@@ -121,10 +123,10 @@ def test_authz_of_a_catalog_changes_only_by_reset(directory: Path, sandbox_comma
     sandbox_command("down", "--dir", str(directory))
     assert sandbox_command("up", "--dir", str(directory), "--authz", "openfga").returncode == 2
 
-    assert sandbox_command(*remedy.split()[2:]).returncode == 2, "it asks, and nobody is there"
-    done = sandbox_command(*remedy.split()[2:], "--yes", "--json")
-    assert done.returncode == 0, done.stderr
-    after = json.loads(done.stdout)
+    assert sandbox_command(*remedy.split()[2:]).returncode == 2, "it asks, and there is no terminal"
+    completed = sandbox_command(*remedy.split()[2:], "--yes", "--json")
+    assert completed.returncode == 0, completed.stderr
+    after = json.loads(completed.stdout)
     assert after["lakekeeper"]["authz"] == "openfga"
     assert after["admin"] == before["admin"]
     assert after["aws"]["endpoint"] == before["aws"]["endpoint"]
@@ -136,29 +138,29 @@ def test_reset_empties_a_sandbox_and_keeps_its_options(directory: Path, sandbox_
     before = up(sandbox_command, directory, "--version", "0.12")
     create_project(before)
 
-    done = sandbox_command("reset", "--yes", "--json", "--dir", str(directory))
+    completed = sandbox_command("reset", "--yes", "--json", "--dir", str(directory))
 
-    after = json.loads(done.stdout)
+    after = json.loads(completed.stdout)
     assert after["lakekeeper"]["version"] == "0.12"
     info = httpx.get(f"{after['lakekeeper']['endpoint']}/management/v1/info").json()
     assert info["bootstrapped"] is False
     assert sandbox_command("reset", "--yes", "--dir", str(directory / "none")).returncode == 1
 
 
-@pytest.mark.parametrize("half", ["aws", "lakekeeper"])
-def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, half: str) -> None:
+@pytest.mark.parametrize("process_name", ["aws", "lakekeeper"])
+def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, process_name: str) -> None:
     before = up(sandbox_command, directory)
-    kill(before[half]["pid"])
+    kill(before[process_name]["pid"])
     status = sandbox_command("status", "--dir", str(directory), "--json")
     assert status.returncode == 3
-    assert json.loads(status.stdout)["running"][half] is False
+    assert json.loads(status.stdout)["running"][process_name] is False
 
-    again = sandbox_command("up", "--dir", str(directory))
-    assert f"Restarted {half} of the sandbox" in again.stdout
+    second_up = sandbox_command("up", "--dir", str(directory))
+    assert f"Restarted {process_name} of the sandbox" in second_up.stdout
     after = up(sandbox_command, directory)
-    other = {"aws": "lakekeeper", "lakekeeper": "aws"}[half]
+    other = {"aws": "lakekeeper", "lakekeeper": "aws"}[process_name]
     assert after[other] == before[other]
-    assert after[half]["endpoint"] == before[half]["endpoint"]
+    assert after[process_name]["endpoint"] == before[process_name]["endpoint"]
 
 
 def test_a_port_that_was_taken_meanwhile(directory: Path, sandbox_command: Run) -> None:
@@ -171,7 +173,7 @@ def test_a_port_that_was_taken_meanwhile(directory: Path, sandbox_command: Run) 
         assert buckets(after) == []
 
 
-def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_command: Run) -> None:
+def test_down_spares_a_foreign_process_with_an_old_pid(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
     stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -179,8 +181,8 @@ def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_
         content = json.loads((directory / "sandbox.json").read_text())
         content["aws"]["pid"] = stranger.pid
         (directory / "sandbox.json").write_text(json.dumps(content))
-        done = sandbox_command("down", "--dir", str(directory))
-        assert "Nothing of the sandbox was running" in done.stdout
+        completed = sandbox_command("down", "--dir", str(directory))
+        assert "Nothing of the sandbox was running" in completed.stdout
         assert stranger.poll() is None
     finally:
         stranger.communicate(b"\n")
@@ -189,49 +191,47 @@ def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_
 
 def test_a_failed_start_is_reported_with_the_log(directory: Path, sandbox_command: Run) -> None:
     directory.mkdir(parents=True)
-    done = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")
-    assert done.returncode == 1
-    assert "The sandbox's Lakekeeper ended with exit code" in done.stderr
-    assert "/proc/none/there.db" in done.stderr
+    completed = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")
+    assert completed.returncode == 1
+    assert "The sandbox's Lakekeeper ended with exit code" in completed.stderr
+    assert "/proc/none/there.db" in completed.stderr
     assert not (directory / "sandbox.json").exists()
-    # The half that did come up is stopped again: nothing is left running that nobody knows of.
-    left = [pid for pid in running_pids() if str(directory / "credentials") in processes.command_line(pid)]
-    assert left == []
-    # Nor is the database that did not work kept for the next time.
+    # The process that started is stopped, so that no unrecorded process remains.
+    remaining_pids = [pid for pid in list_pids() if str(directory / "credentials") in processes.command_line(pid)]
+    assert remaining_pids == []
+    # The next run does not use the database that failed.
     up(sandbox_command, directory)
 
 
-def test_a_database_url_of_the_environment_stays_out_of_ps(
-    directory: Path, tmp_path: Path, sandbox_command: Run
-) -> None:
-    """A URL of a database may have a password in it."""
+def test_a_database_url_of_the_environment_is_not_in_ps(directory: Path, tmp_path: Path, sandbox_command: Run) -> None:
+    """The URL of a database may contain a password."""
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
-    done = sandbox_command("up", "--dir", str(directory), env={**os.environ, "LAKEWRIGHT_SANDBOX_DATABASE": url})
-    assert done.returncode == 0, done.stderr
+    completed = sandbox_command("up", "--dir", str(directory), env={**os.environ, "LAKEWRIGHT_SANDBOX_DATABASE": url})
+    assert completed.returncode == 0, completed.stderr
     assert (tmp_path / "elsewhere.db").exists()
     lakekeeper = json.loads((directory / "sandbox.json").read_text())["lakekeeper"]["pid"]
     assert "elsewhere.db" not in " ".join(processes.command_line(lakekeeper))
 
 
-def running_pids() -> list[int]:
+def list_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
 
 def test_a_broken_credentials_file_is_reported_without_content(directory: Path, sandbox_command: Run) -> None:
     directory.mkdir(parents=True)
     (directory / "credentials").write_text("[admin]\naws_access_key_id = A\nsecret-without-a-name\n")
-    done = sandbox_command("up", "--dir", str(directory))
-    assert done.returncode == 1
-    assert str(directory / "credentials") in done.stderr.replace("\n", "")
-    assert "secret-without-a-name" not in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = sandbox_command("up", "--dir", str(directory))
+    assert completed.returncode == 1
+    assert str(directory / "credentials") in completed.stderr.replace("\n", "")
+    assert "secret-without-a-name" not in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
-def test_without_a_sandbox_there_is_nothing_to_stop(tmp_path: Path, sandbox_command: Run) -> None:
+def test_status_and_down_need_a_sandbox(tmp_path: Path, sandbox_command: Run) -> None:
     for command in ("status", "down"):
-        done = sandbox_command(command, "--dir", str(tmp_path / "none"))
-        assert done.returncode == 1
-        assert "There is no sandbox in" in done.stderr
+        completed = sandbox_command(command, "--dir", str(tmp_path / "none"))
+        assert completed.returncode == 1
+        assert "There is no sandbox in" in completed.stderr
         assert not (tmp_path / "none").exists()
 
 
@@ -245,8 +245,8 @@ def test_an_up_that_was_killed_is_taken_over(directory: Path, sandbox_command: R
     begun = json.loads((directory / "sandbox.json").read_text())
     up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
-    for half in ("aws", "lakekeeper"):
-        assert processes.command_line(begun[half]["pid"]) == []
+    for process_name in ("aws", "lakekeeper"):
+        assert processes.command_line(begun[process_name]["pid"]) == []
 
 
 def test_two_ups_at_once_make_one_sandbox(directory: Path, sandbox_command: Run) -> None:
@@ -271,7 +271,7 @@ def test_two_sandboxes_are_independent(tmp_path: Path, sandbox_command: Run) -> 
             sandbox_command("down", "--dir", str(directory))
 
 
-def test_purge_keeps_files_of_others_alone(directory: Path, sandbox_command: Run) -> None:
+def test_purge_keeps_files_of_other_users(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     project = create_project(state)
     (directory / "notes.txt").write_text("mine")
@@ -285,7 +285,7 @@ def test_purge_keeps_files_of_others_alone(directory: Path, sandbox_command: Run
 
 def test_the_users_own_aws_keys_do_not_reach_the_sandbox(directory: Path, sandbox_command: Run) -> None:
     os_environment = {**os.environ, "AWS_SECRET_ACCESS_KEY": "of-a-real-account", "AWS_PROFILE": "production"}
-    done = sandbox_command("up", "--dir", str(directory), "--json", env=os_environment)
-    for half in ("aws", "lakekeeper"):
-        environment = Path(f"/proc/{json.loads(done.stdout)[half]['pid']}/environ").read_bytes()
+    completed = sandbox_command("up", "--dir", str(directory), "--json", env=os_environment)
+    for process_name in ("aws", "lakekeeper"):
+        environment = Path(f"/proc/{json.loads(completed.stdout)[process_name]['pid']}/environ").read_bytes()
         assert b"AWS_" not in environment

@@ -1,4 +1,4 @@
-"""S3 through the gate: every operation asks for its own right, on its own resource, and works where it is given."""
+"""S3 through the gate: every operation requires its own right on its own resource, and works with it."""
 
 import io
 import urllib.error
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, allow, policy, refused, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, allow, expect_refusal, policy, trusts
 
 OPERATIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("s3:GetObject", "get_object", {"Key": "a/1"}),
@@ -38,21 +38,21 @@ def test_an_operation_needs_its_action_and_no_more(
     bucket = aws.bucket()
     aws.client("s3").put_object(Bucket=bucket, Key="a/1", Body=b"x")
     resources = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
-    _, allowed = aws.user(allow(action, resources))
-    _, others = aws.user(allow("s3:*", resources), {"Effect": "Deny", "Action": action, "Resource": resources})
+    _, allowed_key = aws.user(allow(action, resources))
+    _, other_key = aws.user(allow("s3:*", resources), {"Effect": "Deny", "Action": action, "Resource": resources})
 
-    getattr(aws.client("s3", allowed), operation)(Bucket=bucket, **parameters)
-    with refused():
-        getattr(aws.client("s3", others), operation)(Bucket=bucket, **parameters)
+    getattr(aws.client("s3", allowed_key), operation)(Bucket=bucket, **parameters)
+    with expect_refusal():
+        getattr(aws.client("s3", other_key), operation)(Bucket=bucket, **parameters)
 
 
-def test_the_message_names_who_what_and_why(aws: Aws) -> None:
+def test_the_message_names_user_action_and_reason(aws: Aws) -> None:
     bucket, (arn, key) = aws.bucket(), aws.user()
-    says = (
+    message = (
         f'User: {arn} is not authorized to perform: s3:GetObject on resource: "arn:aws:s3:::{bucket}/a" '
         "because no identity-based policy allows the s3:GetObject action"
     )
-    with refused("AccessDenied", says):
+    with expect_refusal("AccessDenied", message):
         aws.client("s3", key).get_object(Bucket=bucket, Key="a")
 
 
@@ -64,29 +64,29 @@ def test_listing_is_limited_by_prefix(aws: Aws) -> None:
     s3 = aws.client("s3", key)
     assert s3.list_objects_v2(Bucket=bucket, Prefix="mine/a")["KeyCount"] == 0
     for prefix in ("mine", "", "yours/"):
-        with refused():
+        with expect_refusal():
             s3.list_objects_v2(Bucket=bucket, Prefix=prefix)
-    with refused():
+    with expect_refusal():
         s3.list_objects_v2(Bucket=bucket)  # an absent key does not match
 
 
 def test_only_callers_who_may_list_see_a_missing_object(aws: Aws) -> None:
     bucket = aws.bucket()
-    with refused("NoSuchKey"):
+    with expect_refusal("NoSuchKey"):
         aws.client("s3").get_object(Bucket=bucket, Key="none")
     _, reader = aws.user(allow("s3:GetObject", f"arn:aws:s3:::{bucket}/*"))
-    with refused("AccessDenied", "s3:ListBucket"):
+    with expect_refusal("AccessDenied", "s3:ListBucket"):
         aws.client("s3", reader).get_object(Bucket=bucket, Key="none")
 
     within = allow("s3:ListBucket", f"arn:aws:s3:::{bucket}", Condition={"StringLike": {"s3:prefix": "mine/*"}})
     _, lister = aws.user(allow("s3:GetObject", f"arn:aws:s3:::{bucket}/*"), within)
-    with refused("NoSuchKey"):
+    with expect_refusal("NoSuchKey"):
         aws.client("s3", lister).get_object(Bucket=bucket, Key="mine/none")
-    with refused("AccessDenied"):
+    with expect_refusal("AccessDenied"):
         aws.client("s3", lister).get_object(Bucket=bucket, Key="yours/none")
 
 
-def test_versions_have_rights_of_their_own(aws: Aws) -> None:
+def test_versions_have_separate_rights(aws: Aws) -> None:
     bucket, admin = aws.bucket(), aws.client("s3")
     admin.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     version = admin.put_object(Bucket=bucket, Key="a", Body=b"old")["VersionId"]
@@ -94,9 +94,9 @@ def test_versions_have_rights_of_their_own(aws: Aws) -> None:
     _, key = aws.user(allow(["s3:GetObject", "s3:DeleteObject", "s3:ListBucket"], f"arn:aws:s3:::{bucket}*"))
     s3 = aws.client("s3", key)
     assert s3.get_object(Bucket=bucket, Key="a")["Body"].read() == b"new"
-    with refused():
+    with expect_refusal():
         s3.get_object(Bucket=bucket, Key="a", VersionId=version)
-    with refused():
+    with expect_refusal():
         s3.delete_object(Bucket=bucket, Key="a", VersionId=version)
     assert admin.get_object(Bucket=bucket, Key="a", VersionId=version)["Body"].read() == b"old"
 
@@ -124,7 +124,7 @@ def test_a_copy_needs_the_source_too(aws: Aws) -> None:
     _, key = aws.user(allow(["s3:GetObject", "s3:PutObject"], f"arn:aws:s3:::{bucket}/mine/*"))
     s3 = aws.client("s3", key)
     s3.copy_object(Bucket=bucket, Key="mine/2", CopySource={"Bucket": bucket, "Key": "mine/1"})
-    with refused("AccessDenied", "yours/1"):
+    with expect_refusal("AccessDenied", "yours/1"):
         s3.copy_object(Bucket=bucket, Key="mine/3", CopySource={"Bucket": bucket, "Key": "yours/1"})
 
 
@@ -140,7 +140,7 @@ def test_multipart_uploads(aws: Aws) -> None:
     upload = s3.create_multipart_upload(Bucket=bucket, Key="big")["UploadId"]
     s3.upload_part(Bucket=bucket, Key="big", UploadId=upload, PartNumber=1, Body=b"x")
     for operation in ("list_parts", "abort_multipart_upload"):
-        with refused():
+        with expect_refusal():
             getattr(s3, operation)(Bucket=bucket, Key="big", UploadId=upload)
         getattr(aws.client("s3"), operation)(Bucket=bucket, Key="big", UploadId=upload)
 
@@ -151,9 +151,9 @@ def test_keys_of_every_kind(aws: Aws, name: str) -> None:
     _, key = aws.user(allow(["s3:GetObject", "s3:PutObject"], f"arn:aws:s3:::{bucket}/{name.replace('*', '?')}"))
     s3 = aws.client("s3", key)
     s3.put_object(Bucket=bucket, Key=name, Body=name.encode(), Metadata={"some_key": "some value"})
-    found = s3.get_object(Bucket=bucket, Key=name)
-    assert found["Body"].read() == name.encode()
-    assert found["Metadata"] == {"some_key": "some value"}
+    response = s3.get_object(Bucket=bucket, Key=name)
+    assert response["Body"].read() == name.encode()
+    assert response["Metadata"] == {"some_key": "some value"}
     assert [o["Key"] for o in aws.client("s3").list_objects_v2(Bucket=bucket)["Contents"]] == [name]
 
 
@@ -170,7 +170,7 @@ def test_one_request_cannot_mean_two_things(aws: Aws) -> None:
     s3.meta.events.register(
         "before-sign.s3.GetBucketAcl", lambda request, **_: setattr(request, "url", request.url + "&policy")
     )
-    with refused("InvalidArgument", "Conflicting"):
+    with expect_refusal("InvalidArgument", "Conflicting"):
         s3.get_bucket_acl(Bucket=bucket)
 
 
@@ -193,9 +193,9 @@ def test_two_tenants_cannot_reach_each_other(aws: Aws) -> None:
             allow(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"arn:aws:s3:::{bucket}/{tenant}/*"),
             allow("s3:ListBucket", f"arn:aws:s3:::{bucket}", Condition={"StringLike": {"s3:prefix": f"{tenant}/*"}}),
         )
-        with refused():
+        with expect_refusal():
             aws.assume(role)
-        with refused():
+        with expect_refusal():
             aws.assume(role, ExternalId="secret-of-another-tenant")
         sessions[tenant] = aws.assume(role, ExternalId=f"secret-of-{tenant}")
     for tenant, other in (("a", "b"), ("b", "a")):
@@ -211,7 +211,7 @@ def test_two_tenants_cannot_reach_each_other(aws: Aws) -> None:
             lambda s3=s3: s3.list_buckets(),
             lambda s3=s3: s3.get_bucket_policy(Bucket=bucket),
         ):
-            with refused():
+            with expect_refusal():
                 call()
 
 
@@ -222,17 +222,17 @@ def test_the_catalogs_own_user_reaches_no_data(aws: Aws) -> None:
         lambda: aws.client("s3", "lakekeeper").put_object(Bucket=bucket, Key="a", Body=b""),
         lambda: aws.client("iam", "lakekeeper").list_users(),
     ):
-        with refused():
+        with expect_refusal():
             call()
 
 
-def test_iam_asks_for_rights_too(aws: Aws) -> None:
+def test_iam_requires_rights_too(aws: Aws) -> None:
     _, key = aws.user(allow("iam:GetRole", "arn:aws:iam::123456789012:role/seen-*"))
     iam = aws.client("iam", key)
     with pytest.raises(ClientError) as caught:
         iam.get_role(RoleName="seen-x")
     assert caught.value.response["Error"]["Code"] == "NoSuchEntity"
-    with refused("AccessDenied", "iam:GetRole"):
+    with expect_refusal("AccessDenied", "iam:GetRole"):
         iam.get_role(RoleName="hidden")
-    with refused("AccessDenied", "iam:CreateRole"):
+    with expect_refusal("AccessDenied", "iam:CreateRole"):
         iam.create_role(RoleName="seen-x", AssumeRolePolicyDocument=policy(trusts(CATALOG_ARN)))

@@ -1,4 +1,4 @@
-"""Signatures of requests: keys, secrets, presigned URLs, foreign signatures, and what no signature allows."""
+"""Signatures of requests: keys, secrets, presigned URLs, foreign signatures, and calls that no signature allows."""
 
 import urllib.error
 import urllib.request
@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, Clock, allow, refused, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, Clock, allow, expect_refusal, trusts
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def bucket(aws: Aws) -> str:
 
 def test_an_unknown_key(aws: Aws, bucket: str) -> None:
     stranger = {"AccessKeyId": "AKIA" + "X" * 16, "SecretAccessKey": "secret"}
-    with refused("InvalidAccessKeyId"):
+    with expect_refusal("InvalidAccessKeyId"):
         aws.client("s3", stranger).get_object(Bucket=bucket, Key="a b/ä+1")
-    with refused("InvalidClientTokenId"):
+    with expect_refusal("InvalidClientTokenId"):
         aws.client("sts", stranger).get_caller_identity()
 
 
@@ -35,7 +35,7 @@ def test_an_unknown_key(aws: Aws, bucket: str) -> None:
 def test_a_wrong_secret(aws: Aws, service: str) -> None:
     call = {"s3": "list_buckets", "iam": "list_users", "sts": "get_caller_identity"}[service]
     forged = {"AccessKeyId": aws.keys["admin"].access_key_id, "SecretAccessKey": "guessed"}
-    with refused("SignatureDoesNotMatch"):
+    with expect_refusal("SignatureDoesNotMatch"):
         getattr(aws.client(service, forged), call)()
 
 
@@ -44,19 +44,19 @@ def test_a_deactivated_key(aws: Aws, bucket: str) -> None:
     aws.client("iam").update_access_key(
         UserName=arn.rpartition("/")[2], AccessKeyId=key["AccessKeyId"], Status="Inactive"
     )
-    with refused("InvalidAccessKeyId"):
+    with expect_refusal("InvalidAccessKeyId"):
         aws.client("s3", key).get_object(Bucket=bucket, Key="a b/ä+1")
 
 
 def test_presigned_urls(aws: Aws, bucket: str) -> None:
     session = aws.assume(aws.role(trusts(CATALOG_ARN), allow(["s3:GetObject", "s3:PutObject"])))
-    for who in ("admin", session):
-        s3 = aws.client("s3", who, signature_version="s3v4")
+    for identity in ("admin", session):
+        s3 = aws.client("s3", identity, signature_version="s3v4")
         put = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "new/ö"})
         assert httpx.put(put, content=b"by url").status_code == 200
         get = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "new/ö"})
         assert httpx.get(get).content == b"by url"
-        # The URL is for one thing alone.
+        # The URL allows a single operation.
         assert httpx.put(get, content=b"no").status_code == 403
         assert httpx.get(get.replace("new/", "old/")).status_code == 403
         assert httpx.get(get + "&versionId=1").status_code == 403
@@ -65,8 +65,8 @@ def test_presigned_urls(aws: Aws, bucket: str) -> None:
     assert httpx.get(lister.generate_presigned_url("list_objects_v2", Params={"Bucket": bucket})).status_code == 403
 
 
-def test_a_presigned_url_ends(clocked_aws: tuple[Aws, Clock]) -> None:
-    aws, clock = clocked_aws
+def test_a_presigned_url_ends(aws_with_clock: tuple[Aws, Clock]) -> None:
+    aws, clock = aws_with_clock
     name = aws.bucket()
     s3 = aws.client("s3", signature_version="s3v4")
     s3.put_object(Bucket=name, Key="a", Body=b"x")
@@ -74,18 +74,18 @@ def test_a_presigned_url_ends(clocked_aws: tuple[Aws, Clock]) -> None:
     assert httpx.get(url).content == b"x"
     try:
         clock.ahead = timedelta(seconds=65)
-        answer = httpx.get(url)
-        assert answer.status_code == 403
-        assert "Request has expired" in answer.text
+        response = httpx.get(url)
+        assert response.status_code == 403
+        assert "Request has expired" in response.text
         clock.ahead = timedelta(minutes=16)
-        with refused("RequestTimeTooSkewed"):
+        with expect_refusal("RequestTimeTooSkewed"):
             s3.get_object(Bucket=name, Key="a")
     finally:
         clock.ahead = timedelta()
 
 
 def sign(aws: Aws, method: str, url: str, headers: dict[str, str]) -> dict[str, str]:
-    """Signs as a catalog does for its clients: headers in, headers out; the body is not known."""
+    """Sign as a catalog does for its clients, without the body; return the signed headers."""
     key = aws.keys["admin"]
     credentials = Credentials(key.access_key_id, key.secret_access_key.get_secret_value())
     request = AWSRequest(method, url, headers=headers)
@@ -105,13 +105,13 @@ def test_a_signature_made_elsewhere(aws: Aws, bucket: str) -> None:
     assert httpx.put(url, headers={**sign(aws, "PUT", url, {}), "x-amz-acl": "public-read"}).status_code == 403
 
 
-def test_a_body_that_is_not_the_signed_one(aws: Aws, bucket: str) -> None:
+def test_a_body_that_differs_from_the_signed_body(aws: Aws, bucket: str) -> None:
     s3 = aws.client("s3", request_checksum_calculation="when_required")
     s3.meta.events.register(
         "before-send.s3.PutObject", lambda request, **_: setattr(request, "body", b"forged") and None
     )
     s3.meta.events.register("before-sign.s3.PutObject", lambda request, **_: _sign_payload(request))
-    with refused("XAmzContentSHA256Mismatch"):
+    with expect_refusal("XAmzContentSHA256Mismatch"):
         s3.put_object(Bucket=bucket, Key="a", Body=b"signed")
 
 
@@ -128,7 +128,7 @@ def test_old_signatures_are_refused_by_name(aws: Aws, bucket: str) -> None:
         aws_secret_access_key=aws.keys["admin"].secret_access_key.get_secret_value(),
         config=Config(signature_version="s3"),
     )
-    with refused("InvalidRequest", "AWS4-HMAC-SHA256"):
+    with expect_refusal("InvalidRequest", "AWS4-HMAC-SHA256"):
         old.get_object(Bucket=bucket, Key="a")
 
 
@@ -161,9 +161,9 @@ class SignsExpect(S3SigV4Auth):
     """Signs the header Expect, as Lakekeeper does when it signs a request of a client."""
 
     def headers_to_sign(self, request: AWSRequest) -> Any:
-        found = super().headers_to_sign(request)
-        found["expect"] = "100-continue"
-        return found
+        headers = super().headers_to_sign(request)
+        headers["expect"] = "100-continue"
+        return headers
 
 
 def test_a_signed_expect_header_may_be_removed(aws: Aws, bucket: str) -> None:

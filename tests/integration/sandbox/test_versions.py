@@ -13,11 +13,12 @@ def test_a_bucket_whose_versioning_was_suspended_can_be_emptied(aws: Aws) -> Non
     s3.delete_object(Bucket="suspended", Key="a")
     s3.put_bucket_versioning(Bucket="suspended", VersioningConfiguration={"Status": "Suspended"})
 
-    there = s3.list_object_versions(Bucket="suspended")
-    every = [
-        {"Key": one["Key"], "VersionId": one["VersionId"]} for one in [*there["Versions"], *there["DeleteMarkers"]]
+    versions = s3.list_object_versions(Bucket="suspended")
+    object_versions = [
+        {"Key": version["Key"], "VersionId": version["VersionId"]}
+        for version in [*versions["Versions"], *versions["DeleteMarkers"]]
     ]
-    s3.delete_objects(Bucket="suspended", Delete={"Objects": every})
+    s3.delete_objects(Bucket="suspended", Delete={"Objects": object_versions})
 
     s3.delete_bucket(Bucket="suspended")
     assert "suspended" not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
