@@ -1,4 +1,4 @@
-"""A proxy that can delay or refuse the requests that a fault selects, and passes on the rest."""
+"""A proxy that can delay or refuse the requests that a fault selects, and forwards all other requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-# The lengths and the connection are this proxy's own.
+# This proxy sets the lengths and the connection.
 HOP_BY_HOP = {"transfer-encoding", "content-encoding", "content-length", "connection"}
 
 VENDED = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
@@ -32,7 +32,7 @@ class Fault:
 
 
 class FaultyProxy(http.server.ThreadingHTTPServer):
-    """Passes everything on to `target` unless a fault selects it."""
+    """Forwards all requests to `target` unless a fault selects them."""
 
     daemon_threads = True
 
@@ -48,9 +48,9 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def vended(self) -> set[str]:
+    def list_vended_secrets(self) -> set[str]:
         """Return the keys and tokens in the responses to table loads."""
-        return {value for response in self.responses for value in _vended(response)}
+        return {value for response in self.responses for value in _find_secrets(response)}
 
     @contextmanager
     def faulty(self, line: str, status: int = 0, body: str = "", *, applied: bool = False) -> Iterator[Fault]:
@@ -64,7 +64,7 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def proxy_to(target: str) -> Iterator[FaultyProxy]:
+def run_proxy(target: str) -> Iterator[FaultyProxy]:
     """Run a proxy in front of a server within the block."""
     with FaultyProxy(target) as proxy, proxy.http:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
@@ -85,28 +85,28 @@ class _Forward(http.server.BaseHTTPRequestHandler):
                 self._forward(content)
             fault.hits.append(line)
             if fault.status:
-                self._answer(fault.status, [("Content-Type", _type_of(fault.body))], fault.body.encode())
+                self._respond(fault.status, [("Content-Type", _guess_content_type(fault.body))], fault.body.encode())
             else:
-                fault.over.wait()  # The client has given up: close the connection.
+                fault.over.wait()  # The client has timed out: close the connection.
             return
         response = self._forward(content)
         if "json" in response.headers.get("content-type", "") and response.content:
             self.server.responses.append(response.json())
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in HOP_BY_HOP]
-        self._answer(response.status_code, headers, response.content)
+        self._respond(response.status_code, headers, response.content)
 
     def _forward(self, content: bytes) -> httpx.Response:
         return self.server.http.request(
             self.command,
             self.server.target + self.path,
-            # A signature covers the headers as they were sent, including the host.
+            # A signature covers the original headers, including the host.
             headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
             content=content,
         )
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
-    def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+    def _respond(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -119,13 +119,13 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         """Log nothing: tests read `hits`."""
 
 
-def _vended(response: Any) -> Iterator[str]:
+def _find_secrets(response: Any) -> Iterator[str]:
     if isinstance(response, dict):
         yield from (str(response[key]) for key in VENDED if response.get(key))
     inner = response.values() if isinstance(response, dict) else response if isinstance(response, list) else ()
     for item in inner:
-        yield from _vended(item)
+        yield from _find_secrets(item)
 
 
-def _type_of(body: str) -> str:
+def _guess_content_type(body: str) -> str:
     return "application/xml" if body.startswith("<") else "application/json"

@@ -40,7 +40,7 @@ def takes_tags(token: str) -> bool:
     return "tags" in inspect.signature(resource._internal_init).parameters
 
 
-def with_everything(tenant: Any, principal: str) -> None:
+def declare_all_features(tenant: Any, principal: str) -> None:
     """Give the tenant every feature of the backend."""
     tenant.spec["labels"] = {"stage": "test"}
     tenant.spec["storage"] = {
@@ -70,51 +70,53 @@ def with_everything(tenant: Any, principal: str) -> None:
     tenant.write()
 
 
-def as_earlier_version_left(tenant: Any, iam: Any, lakekeeper: Any, role: str) -> None:
-    """Move a role to the path `/`, in IAM, in Lakekeeper and in the stack's state, whose record then has no path."""
-    found = iam.get_role(RoleName=role)["Role"]
+def rewrite_role_as_earlier_version(tenant: Any, iam: Any, lakekeeper: Any, role: str) -> None:
+    """Move a role to the path `/`, in IAM, in Lakekeeper and in the state, whose record has no path afterwards."""
+    old_role = iam.get_role(RoleName=role)["Role"]
     rights = iam.get_role_policy(RoleName=role, PolicyName="warehouse-prefix")["PolicyDocument"]
     iam.delete_role_policy(RoleName=role, PolicyName="warehouse-prefix")
     iam.delete_role(RoleName=role)
-    made = iam.create_role(
+    new_role = iam.create_role(
         RoleName=role,
-        AssumeRolePolicyDocument=json.dumps(found["AssumeRolePolicyDocument"]),
-        Description=found["Description"],
-        Tags=found["Tags"],
+        AssumeRolePolicyDocument=json.dumps(old_role["AssumeRolePolicyDocument"]),
+        Description=old_role["Description"],
+        Tags=old_role["Tags"],
     )["Role"]
     iam.put_role_policy(RoleName=role, PolicyName="warehouse-prefix", PolicyDocument=json.dumps(rights))
     warehouse = tenant.catalog_config().warehouse("executions").id
     profile = lakekeeper.get(f"/management/v1/warehouse/{warehouse}").json()["storage-profile"]
     external_id = json.loads(tenant.output("external-ids", "--json"))[f"{tenant.name}-executions"]
     credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": external_id}
-    body = {"storage-profile": profile | {"assume-role-arn": made["Arn"]}, "storage-credential": credential}
+    body = {"storage-profile": profile | {"assume-role-arn": new_role["Arn"]}, "storage-credential": credential}
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/storage", json=body).raise_for_status()
     state = tenant.folder / "state" / ".pulumi" / "stacks" / "lakewright" / f"{tenant.name}.json"
-    text = state.read_text().replace(found["Arn"], made["Arn"]).replace(found["RoleId"], made["RoleId"])
+    text = state.read_text().replace(old_role["Arn"], new_role["Arn"]).replace(old_role["RoleId"], new_role["RoleId"])
     document = json.loads(text)
     for resource in document["checkpoint"]["latest"]["resources"]:
         for values in (resource.get("inputs") or {}, resource.get("outputs") or {}):
             if values.get("path") == "/lakewright/":
                 values["path"] = "/"
-            for recorded in values.get("warehouses", {}).values() if resource["type"].endswith("Record") else ():
-                recorded.pop("role_path", None)
+            for warehouse_record in (
+                values.get("warehouses", {}).values() if resource["type"].endswith("Record") else ()
+            ):
+                warehouse_record.pop("role_path", None)
     state.write_text(json.dumps(document))
 
 
 def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any) -> None:
-    """Everything that AWS can tag is tagged, and the last `destroy` leaves nothing."""
+    """All resources that AWS can tag are tagged, and the last `destroy` deletes everything."""
     tenant = make_tenant()
-    with_everything(tenant, tenant.sandbox.aws.catalog_principal_arn)
+    declare_all_features(tenant, tenant.sandbox.aws.catalog_principal_arn)
 
     outputs = tenant.up()["outputs"]
 
-    made = aws_resources(tenant)
-    tagged = [resource for resource in made if takes_tags(resource["type"])]
+    resources = aws_resources(tenant)
+    tagged = [resource for resource in resources if takes_tags(resource["type"])]
     assert {resource["type"] for resource in tagged} == {"aws:s3/bucket:Bucket", "aws:kms/key:Key", "aws:iam/role:Role"}
-    own = {"lakewright:tenant": tenant.name, "lakewright:owner": "tests", "stage": "test"}
+    tenant_tags = {"lakewright:tenant": tenant.name, "lakewright:owner": "tests", "stage": "test"}
     for resource in tagged:
         tags = {key: value for key, value in resource["outputs"]["tags"].items() if key not in MARK_TAGS}
-        assert tags == COST_TAGS | own, resource["urn"]
+        assert tags == COST_TAGS | tenant_tags, resource["urn"]
     profile = lakekeeper.get(f"/management/v1/warehouse/{outputs['warehouse_ids']['executions']}").json()
     storage = profile["storage-profile"]
     role = f"arn:aws:iam::123456789012:role/lakewright/lakewright.{tenant.name}.executions"
@@ -140,8 +142,10 @@ def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callabl
     logs = aws("s3").list_objects_v2(Bucket=f"{tenant.name}-logs", Prefix=f"{tenant.bucket}/")
     assert logs["KeyCount"] > 0
     tenant.verb("preview", "--refresh", "--expect-no-changes")
-    counted = {item["name"]: item["counts"] for item in tenant.verb("destroy", "--preview-only")["deleted_contents"]}
-    [counts] = [counts for name, counts in counted.items() if name.startswith("Bucket ")]
+    counts_by_name = {
+        item["name"]: item["counts"] for item in tenant.verb("destroy", "--preview-only")["deleted_contents"]
+    }
+    [counts] = [counts for name, counts in counts_by_name.items() if name.startswith("Bucket ")]
     assert counts["access log"] > 0
     assert counts.keys() == {"access log"}
     tenant.verb("destroy", "--yes")
@@ -151,7 +155,7 @@ def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callabl
     assert not [name for name in roles if f".{tenant.name}." in name]
 
 
-def test_missing_objects_are_refused_before_anything_is_made(
+def test_missing_objects_are_refused_before_any_creation(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
     """One report names the missing log bucket, the missing boundary and the missing principals."""
@@ -194,8 +198,10 @@ def test_missing_catalog_principal_is_refused_in_the_preview(
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
 
-def test_logs_go_to_the_bucket_of_the_platform(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
-    """The platform's policy decides; without `access_logs` the logs end, and the bucket stays."""
+def test_logs_are_written_to_the_bucket_of_the_platform(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """The platform's policy decides; without `access_logs` the logs end, and the bucket is kept."""
     tenant, s3 = make_tenant(), aws("s3")
     logs = f"{tenant.name}-platform-logs"
     s3.create_bucket(Bucket=logs)
@@ -224,7 +230,7 @@ def test_role_of_an_earlier_version_keeps_its_path(
     tenant = make_tenant()
     iam, role = aws("iam"), f"lakewright.{tenant.name}.executions"
     tenant.up()
-    as_earlier_version_left(tenant, iam, lakekeeper, role)
+    rewrite_role_as_earlier_version(tenant, iam, lakekeeper, role)
 
     preview = tenant.verb("preview", "--refresh")
     tenant.spec["warehouses"].append({"name": "scratch", "deletion": "purge"})
@@ -240,7 +246,7 @@ def test_role_of_an_earlier_version_keeps_its_path(
 
 
 def test_renamed_warehouse_keeps_all_its_roles(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
-    """The roles, their external IDs and the log bucket stay; the log bucket outlives the stack."""
+    """The roles, their external IDs and the log bucket are kept; the log bucket outlives the stack."""
     tenant, iam = make_tenant(), aws("iam")
     principal = {"principal_arn": tenant.sandbox.aws.catalog_principal_arn}
     tenant.spec["storage"]["main"]["access_logs"] = {"bucket": f"{tenant.name}-logs", "owner": "stack"}
@@ -253,7 +259,7 @@ def test_renamed_warehouse_keeps_all_its_roles(make_tenant: Callable[..., Any], 
 
     steps = tenant.up()["steps"]
 
-    assert not {step["op"] for step in steps} - {"same", "update", "read"}, "nothing is made or replaced"
+    assert not {step["op"] for step in steps} - {"same", "update", "read"}, "no resource is created or replaced"
     after = json.loads(tenant.output("stack", "output", "--json"))
     assert after["roles_of_others"]["runs"] == before["roles_of_others"]["executions"]
     renamed = json.loads(tenant.output("external-ids", "--json"))

@@ -1,4 +1,4 @@
-"""Commands around a tenant: make a new spec, validate specs, print a job's configuration."""
+"""Commands around a tenant: create a spec, validate specs, print a job's configuration."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.mark.stand_in("writes a tenant on AWS, which the sandbox plays")
 def test_new_tenant_is_valid_and_never_overwrites(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
-    words = ("new", "acme", "--owner", "data@acme.example", "--preset", "texera", "--computing-unit", "texera")
+    command = ("new", "acme", "--owner", "data@acme.example", "--preset", "texera", "--computing-unit", "texera")
 
-    assert _run(tenant, *words).returncode == 0
+    assert _run(tenant, *command).returncode == 0
     spec = read_stack_file(tenant.folder / "tenants" / "Pulumi.acme.yaml")
-    again = _run(tenant, *words)
+    second_run = _run(tenant, *command)
 
     assert spec.warehouses[0].namespace_paths[0] == "operator-port-result"
     assert spec.computing_units[0].runtime == "texera"
-    assert again.returncode == 2
-    assert "exists already" in again.stderr
+    assert second_run.returncode == 2
+    assert "exists already" in second_run.stderr
     assert _run(tenant, "spec", "validate").returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "backend"),
+    ("options", "backend"),
     [
         (["--backend", "s3", "--endpoint", "https://store.example"], "s3"),
         (
@@ -43,81 +43,81 @@ def test_new_tenant_is_valid_and_never_overwrites(make_tenant: Callable[..., Any
         ),
     ],
 )
-def test_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], words: list[str], backend: str) -> None:
+def test_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], options: list[str], backend: str) -> None:
     tenant = make_tenant()
 
-    done = _run(tenant, "new", "acme", "--owner", "acme", *words)
+    completed = _run(tenant, "new", "acme", "--owner", "acme", *options)
 
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     assert read_stack_file(tenant.folder / "tenants" / "Pulumi.acme.yaml").storage["main"].backend == backend
 
 
 def test_new_tenant_may_name_its_role_later(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
 
-    done = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "existing", "--region", "eu-west-1")
+    completed = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "existing", "--region", "eu-west-1")
 
-    assert done.returncode == 0, done.stderr
-    assert "lakewright byo reserve acme" in done.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "lakewright byo reserve acme" in completed.stdout
     assert "role_arn" not in (tenant.folder / "tenants" / "Pulumi.acme.yaml").read_text()
 
 
 def test_invalid_new_tenant_is_not_written(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
 
-    done = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "ftp", "--warehouse", "a b")
+    completed = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "ftp", "--warehouse", "a b")
 
-    assert done.returncode == 1
-    assert "storage.main.backend" in done.stderr
-    assert "warehouses.0.name" in done.stderr
+    assert completed.returncode == 1
+    assert "storage.main.backend" in completed.stderr
+    assert "warehouses.0.name" in completed.stderr
     assert not (tenant.folder / "tenants" / "Pulumi.acme.yaml").exists()
 
 
 def test_new_without_owner_and_terminal_is_an_error(make_tenant: Callable[..., Any]) -> None:
-    done = _run(make_tenant(), "new", "acme")
+    completed = _run(make_tenant(), "new", "acme")
 
-    assert done.returncode == 2
-    assert "owner" in done.stderr
+    assert completed.returncode == 2
+    assert "owner" in completed.stderr
 
 
 def test_validate_reports_every_mistake_of_every_file(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(colour="blue")
     (tenant.folder / "tenants" / "Pulumi.broken.yaml").write_text("config: [")
 
-    done = _run(tenant, "spec", "validate")
+    completed = _run(tenant, "spec", "validate")
 
-    assert done.returncode == 1
-    assert "colour: unknown key" in done.stderr
-    assert "Pulumi.broken.yaml" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert completed.returncode == 1
+    assert "colour: unknown key" in completed.stderr
+    assert "Pulumi.broken.yaml" in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_validate_refuses_an_unknown_environment(make_tenant: Callable[..., Any]) -> None:
-    done = _run(make_tenant(environment="sandbx"), "spec", "validate")
+    completed = _run(make_tenant(environment="sandbx"), "spec", "validate")
 
-    assert done.returncode == 1
-    assert "sandbx.yaml: there is no such environment" in done.stderr
-    assert "has: sandbox" in done.stderr
+    assert completed.returncode == 1
+    assert "sandbx.yaml: there is no such environment" in completed.stderr
+    assert "has: sandbox" in completed.stderr
 
 
-def test_validate_refuses_what_the_environment_forbids(make_tenant: Callable[..., Any]) -> None:
+def test_validate_refuses_settings_that_the_environment_forbids(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(identity={"client_id": "acme", "subject": "1"})
 
-    done = _run(tenant, "spec", "validate")
+    completed = _run(tenant, "spec", "validate")
 
-    assert done.returncode == 1
-    assert "identity: expected an environment with `lakekeeper.jobs_auth`" in done.stderr
+    assert completed.returncode == 1
+    assert "identity: expected an environment with `lakekeeper.jobs_auth`" in completed.stderr
 
 
 def test_validate_refuses_a_program_that_reads_nothing(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
     (tenant.folder / "__main__.py").write_text("import pulumi\n")
 
-    done = _run(tenant, "spec", "validate")
+    completed = _run(tenant, "spec", "validate")
 
-    assert done.returncode == 1
-    assert "Pulumi.yaml" in done.stderr
-    assert "`up` would make nothing" in done.stderr
+    assert completed.returncode == 1
+    assert "Pulumi.yaml" in completed.stderr
+    assert "`up` would make nothing" in completed.stderr
 
 
 def test_project_may_have_another_name(make_tenant: Callable[..., Any]) -> None:
@@ -131,13 +131,13 @@ def test_project_may_have_another_name(make_tenant: Callable[..., Any]) -> None:
 
 
 def test_spec_without_a_role_yet_is_valid(make_tenant: Callable[..., Any]) -> None:
-    own = {"backend": "existing", "bucket": "acme-own", "region": "us-west-2"}
-    tenant = make_tenant(storage={"main": own})
+    storage = {"backend": "existing", "bucket": "acme-own", "region": "us-west-2"}
+    tenant = make_tenant(storage={"main": storage})
 
-    done = _run(tenant, "spec", "validate")
+    completed = _run(tenant, "spec", "validate")
 
-    assert done.returncode == 0, done.stderr
-    assert "storage.main.role_arn: name the role before `up`; `lakewright byo reserve`" in done.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "storage.main.role_arn: name the role before `up`; `lakewright byo reserve`" in completed.stdout
     refused = tenant.run("preview", "--engine", "embedded")
     assert "storage.main.role_arn: required" in refused.stderr + refused.stdout
     assert "to create" not in refused.stdout
@@ -166,11 +166,11 @@ def test_validate_warns_of_protected_purges(make_tenant: Callable[..., Any]) -> 
         ],
     )
 
-    done = _run(tenant, "spec", "validate")
+    completed = _run(tenant, "spec", "validate")
     report = json.loads(_run(tenant, "spec", "validate", "--json").stdout)
 
-    assert done.returncode == 0
-    assert "warehouses.0.protected: `protected: true` overrides `deletion: purge`" in done.stderr
+    assert completed.returncode == 0
+    assert "warehouses.0.protected: `protected: true` overrides `deletion: purge`" in completed.stderr
     warned = [warning["path"] for warning in report["files"][0]["warnings"]]
     assert warned == ["warehouses.0.protected", "tables.0.protected"]
 
@@ -180,7 +180,7 @@ def test_schema_prints_a_json_schema(make_tenant: Callable[..., Any]) -> None:
 
 
 def test_job_configuration_in_four_forms(make_tenant: Callable[..., Any]) -> None:
-    """It comes from the stack's outputs."""
+    """The configuration comes from the stack's outputs."""
     tenant = make_tenant()
     before = tenant.run("config", "--format", "json")
     outputs = tenant.up()["outputs"]
@@ -198,6 +198,6 @@ def test_job_configuration_in_four_forms(make_tenant: Callable[..., Any]) -> Non
     assert tenant.run("config", "--format", "toml").returncode == 2
 
 
-def _run(tenant: Any, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(tenant: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command that is not about the tenant's stack."""
-    return run_command(words, tenant.folder, os.environ)
+    return run_command(arguments, tenant.folder, os.environ)

@@ -39,11 +39,11 @@ def pulumi(tmp_path: Path, sandbox: Sandbox, attached_providers: dict[str, str])
         "PULUMI_CONFIG_PASSPHRASE": "demo",
     }
 
-    def run(*words: str) -> str:
-        command = ["pulumi", *words, "--stack", STACK, "--non-interactive"]
-        done = subprocess.run(command, cwd=clone, env=env, check=False, capture_output=True, text=True)
-        output = done.stdout + done.stderr
-        assert done.returncode == 0, output
+    def run(*arguments: str) -> str:
+        command = ["pulumi", *arguments, "--stack", STACK, "--non-interactive"]
+        completed = subprocess.run(command, cwd=clone, env=env, check=False, capture_output=True, text=True)
+        output = completed.stdout + completed.stderr
+        assert completed.returncode == 0, output
         return output
 
     subprocess.run(["pulumi", "stack", "init", STACK], cwd=clone, env=env, check=True, capture_output=True)

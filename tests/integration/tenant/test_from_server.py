@@ -41,14 +41,14 @@ TYPES = (
 STORE = ("--access-key", "env:STORE_ID", "--secret-key", "env:STORE_SECRET")
 
 
-def spec_command(tenant: Tenant, *words: str) -> subprocess.CompletedProcess[str]:
+def run_from_server(tenant: Tenant, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `lakewright spec from-server` in the tenant's project."""
     env = os.environ | tenant.environ
     env |= {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-    return run_command(["spec", "from-server", *words], tenant.folder, env)
+    return run_command(["spec", "from-server", *arguments], tenant.folder, env)
 
 
-def objects_of(lakekeeper: httpx.Client, tenant: Tenant) -> dict[str, Any]:
+def read_objects(lakekeeper: httpx.Client, tenant: Tenant) -> dict[str, Any]:
     """Return the server's objects of a tenant, without times of changes and the mark of the owning stack."""
     project = {"x-project-id": tenant.name}
 
@@ -56,19 +56,19 @@ def objects_of(lakekeeper: httpx.Client, tenant: Tenant) -> dict[str, Any]:
         return lakekeeper.get(path, headers=project).raise_for_status().json()
 
     roles = get("/management/v1/role")["roles"]
-    found: dict[str, Any] = {"project": get("/management/v1/project"), "roles": exclude_record_role(roles)}
+    objects: dict[str, Any] = {"project": get("/management/v1/project"), "roles": exclude_record_role(roles)}
     for warehouse in get("/management/v1/warehouse")["warehouses"]:
         name, warehouse_id = warehouse["name"], warehouse["warehouse-id"]
-        found[name] = {key: value for key, value in warehouse.items() if key != "updated-at"}
+        objects[name] = {key: value for key, value in warehouse.items() if key != "updated-at"}
         for queue in ("tabular_expiration", "tabular_purge"):
-            found[f"{name} {queue}"] = get(f"/management/v1/warehouse/{warehouse_id}/task-queue/{queue}/config")
+            objects[f"{name} {queue}"] = get(f"/management/v1/warehouse/{warehouse_id}/task-queue/{queue}/config")
         root = f"/catalog/v1/{warehouse_id}/namespaces"
         for (namespace,) in get(root)["namespaces"]:
-            found[f"{name}.{namespace}"] = get(f"{root}/{namespace}")
+            objects[f"{name}.{namespace}"] = get(f"{root}/{namespace}")
             for table in get(f"{root}/{namespace}/tables")["identifiers"]:
                 loaded = get(f"{root}/{namespace}/tables/{table['name']}")
-                found[f"{name}.{namespace}.{table['name']}"] = loaded["metadata"]
-    return found
+                objects[f"{name}.{namespace}.{table['name']}"] = loaded["metadata"]
+    return objects
 
 
 def forget(tenant: Tenant) -> None:
@@ -80,7 +80,7 @@ def forget(tenant: Tenant) -> None:
 
 @pytest.fixture
 def tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
-    """A deployed tenant with a bucket and role of its own, and a bucket in a store."""
+    """A deployed tenant with its own bucket and role, and a bucket in a store."""
     tenant = make_tenant()
     admin = tenant.sandbox.admin
     tenant.environ |= {"STORE_ID": admin.access_key_id, "STORE_SECRET": admin.secret_access_key.get_secret_value()}
@@ -123,17 +123,17 @@ def tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
 
 
 def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.Client) -> None:
-    """The first preview changes nothing, `up` changes nothing on the server, and nothing drifts afterwards."""
-    before = objects_of(lakekeeper, tenant)
-    managed = spec_command(tenant, "--project", tenant.name)
+    """The first preview and `up` change nothing on the server, and there is no drift afterwards."""
+    before = read_objects(lakekeeper, tenant)
+    managed = run_from_server(tenant, "--project", tenant.name)
     forget(tenant)
     file = tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml"
 
-    written = spec_command(
+    written = run_from_server(
         tenant, "--project", tenant.name, "--owner", "tests", *STORE, "--output", str(file), "--json"
     )
     tenant.output("stack", "init")
-    # The new stack has another record, so the marks of the lost one do not prove that the objects are its own.
+    # The new stack has another record, so the marks of the lost stack do not prove that it owns the objects.
     tenant.environ["LAKEWRIGHT_ADOPT"] = f"project={tenant.name},bucket={tenant.name}-store"
     preview = tenant.verb("preview")
     tenant.up()
@@ -149,25 +149,25 @@ def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.C
     summary = [line for line in preview["messages"] if "adoption:" in line]
     assert len(summary) == 1
     assert summary[0].endswith("objects exist already and are taken over, none of them changes")
-    assert objects_of(lakekeeper, tenant) == before
+    assert read_objects(lakekeeper, tenant) == before
     tenant.output("preview", "--refresh", "--expect-no-changes")
 
 
-def test_what_others_add_is_unmanaged(tenant: Tenant, lakekeeper: httpx.Client) -> None:
-    """Roles, warehouses and queue settings of others are drift; tables of jobs are so only on request."""
+def test_objects_of_other_users_are_unmanaged(tenant: Tenant, lakekeeper: httpx.Client) -> None:
+    """Other users' roles, warehouses and queue settings are drift; tables of jobs are drift only on request."""
     project = {"x-project-id": tenant.name}
     (curated,) = [
-        found
-        for found in lakekeeper.get("/management/v1/warehouse", headers=project).json()["warehouses"]
-        if found["name"] == "curated"
+        entry
+        for entry in lakekeeper.get("/management/v1/warehouse", headers=project).json()["warehouses"]
+        if entry["name"] == "curated"
     ]
     warehouse = f"/management/v1/warehouse/{curated['warehouse-id']}"
     clean = tenant.run("drift", "--json")
     lakekeeper.post("/management/v1/role", headers=project, json={"name": "stray"}).raise_for_status()
     settings = {"queue-config": {}, "max-seconds-since-last-heartbeat": 60}
     lakekeeper.post(f"{warehouse}/task-queue/tabular_expiration/config", json=settings).raise_for_status()
-    found = lakekeeper.get(f"/catalog/v1/{curated['warehouse-id']}/namespaces/sales?returnUuid=true").json()
-    namespace = f"{warehouse}/namespace/{found.get('namespace-uuid') or found['properties']['namespace_id']}"
+    response = lakekeeper.get(f"/catalog/v1/{curated['warehouse-id']}/namespaces/sales?returnUuid=true").json()
+    namespace = f"{warehouse}/namespace/{response.get('namespace-uuid') or response['properties']['namespace_id']}"
     lakekeeper.post(f"{namespace}/protection", json={"protected": True}).raise_for_status()
     lakekeeper.post(
         f"/catalog/v1/{curated['warehouse-id']}/namespaces", json={"namespace": ["jobs"]}
@@ -177,16 +177,16 @@ def test_what_others_add_is_unmanaged(tenant: Tenant, lakekeeper: httpx.Client) 
     with_tables = tenant.run("drift", "--json", "--unmanaged-tables")
 
     assert (clean.returncode, drifted.returncode) == (0, 7), clean.stdout + drifted.stdout
-    assert _unmanaged(drifted) == {
+    assert _list_unmanaged(drifted) == {
         ("Role", "stray", ""),
         ("TaskQueueConfig", "soft_deletion of warehouse curated", ""),
         ("Namespace", "curated.sales", "protected"),
     }
-    assert _unmanaged(with_tables) - _unmanaged(drifted) == {("Namespace", "curated.jobs", "")}
+    assert _list_unmanaged(with_tables) - _list_unmanaged(drifted) == {("Namespace", "curated.jobs", "")}
 
 
-def _unmanaged(done: subprocess.CompletedProcess[str]) -> set[tuple[str, str, str]]:
-    (stack,) = json.loads(done.stdout)["stacks"]
+def _list_unmanaged(completed: subprocess.CompletedProcess[str]) -> set[tuple[str, str, str]]:
+    (stack,) = json.loads(completed.stdout)["stacks"]
     assert stack["problems"] == []
     return {
         (entry["type"].rpartition(":")[2], entry["resource"], entry["property"])

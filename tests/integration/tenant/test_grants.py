@@ -94,35 +94,35 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, ope
     write_environment(tenant, openfga)
     openfga.headers["x-project-id"] = tenant.name
 
-    made = tenant.up()
+    result = tenant.up()
     output = "".join(tenant.outputs).lower()
     for warning in ("could not check", "whether the credential has changed", "whether the server has the queue"):
         assert warning not in output
     roles = {role["name"]: role["id"] for role in openfga.get("/management/v1/role").json()["roles"]}
     assert set(roles) == {"analysts", "auditors", RECORD_ROLE}
     permissions = "/management/v1/permissions"
-    warehouse = f"{permissions}/warehouse/{made['outputs']['warehouse_ids']['executions']}/assignments"
+    warehouse = f"{permissions}/warehouse/{result['outputs']['warehouse_ids']['executions']}/assignments"
     assert {"type": "select", "role": roles["analysts"]} in openfga.get(warehouse).json()["assignments"]
     of_project = openfga.get(f"{permissions}/project/assignments").json()["assignments"]
     assert {"type": "describe", "role": roles["analysts"]} in of_project
 
-    jobs_know = tenant.catalog_config()
+    config = tenant.catalog_config()
     for submitter in ("user:oidc~ann", "user:oidc~ben"):
-        assert choose_run_warehouse(jobs_know, submitter, None).name == "executions"
+        assert choose_run_warehouse(config, submitter, None).name == "executions"
     for submitter in ("user:oidc~1f2e", "role:analysts", None):
         with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
-            choose_run_warehouse(jobs_know, submitter, "executions")
+            choose_run_warehouse(config, submitter, "executions")
 
     # Both the server and the jobs get the owner of snapshots.
-    queues = f"/management/v1/warehouse/{made['outputs']['warehouse_ids']['executions']}/task-queue"
+    queues = f"/management/v1/warehouse/{result['outputs']['warehouse_ids']['executions']}/task-queue"
     expiry, orphans = (openfga.get(f"{queues}/{name}/config").json() for name in QUEUES)
     assert expiry["queue-config"]["enable-expire-snapshots"] is True
     assert expiry["queue-config"]["max-snapshot-age-ms"] == 86_400_000
     assert orphans["queue-config"]["enable-remove-orphan-files"] is False
-    assert jobs_know.warehouse("executions").server_jobs == ("snapshot-expiration",)
+    assert config.warehouse("executions").server_jobs == ("snapshot-expiration",)
 
-    taken = {"deletes": [{"type": "select", "role": roles["analysts"]}]}
-    openfga.post(warehouse, json=taken).raise_for_status()
+    deletions = {"deletes": [{"type": "select", "role": roles["analysts"]}]}
+    openfga.post(warehouse, json=deletions).raise_for_status()
     drift = tenant.verb("preview", "--refresh")
     assert [step["name"] for step in drift["steps"] if step["op"] == "create"] == [
         f"{tenant.name}-role-analysts-select-warehouse-executions"
@@ -134,9 +134,9 @@ def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, ope
     assert openfga.get("/management/v1/project").status_code == 403
 
 
-@pytest.mark.stand_in("starts a server of its own")
-def test_first_up_on_an_empty_server_makes_users(make_tenant: Any, empty_server: httpx.Client) -> None:
-    """Nobody may provision users before the bootstrap ended. Subjects follow from clients in this environment."""
+@pytest.mark.stand_in("starts a separate server")
+def test_first_up_on_an_empty_server_creates_users(make_tenant: Any, empty_server: httpx.Client) -> None:
+    """No user may be provisioned before the bootstrap ended. Clients determine the subjects in this environment."""
     maintenance = {"schedule": "0 2 * * *", "identity": {"client_id": "acme-maintenance"}}
     unit = {"name": "cu", "runtime": "spark", "warehouse": "executions", "identity": {"client_id": "acme-cu"}}
     tenant = make_tenant(maintenance=maintenance, computing_units=[unit])
@@ -162,6 +162,6 @@ def test_first_up_on_an_empty_server_makes_users(make_tenant: Any, empty_server:
     )
     assert bootstrap["urn"] in project["dependencies"]
     assert [project["urn"] in user["dependencies"] for user in users] == [True, True]
-    listed = empty_server.get("/management/v1/user").json()["users"]
-    assert {"oidc~acme-maintenance", "oidc~acme-cu"} <= {user["id"] for user in listed}
+    registered_users = empty_server.get("/management/v1/user").json()["users"]
+    assert {"oidc~acme-maintenance", "oidc~acme-cu"} <= {user["id"] for user in registered_users}
     assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}

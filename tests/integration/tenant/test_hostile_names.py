@@ -124,10 +124,10 @@ JSON_OF_NAMES = {
     "lakewright external-ids": "names are those of warehouses",
     "lakewright byo check": "the tenant has no bucket of its own",
 }
-"""Commands whose JSON has no keys of its own here, and why."""
+"""Commands whose JSON keys are only names in this test, and the reason."""
 
 ONE_LINE_EACH = {"lakewright fleet usage"}
-"""Commands that print the names of what failed, without its reason."""
+"""Commands that print the names of failed stacks, without the reasons."""
 
 
 def assert_harmless(printed: str) -> None:
@@ -157,13 +157,15 @@ def find_keys(value: Any) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def proxy(sandbox: Sandbox) -> Iterator[faulty_proxy.FaultyProxy]:
-    with faulty_proxy.proxy_to(sandbox.lakekeeper.endpoint) as proxy:
+    with faulty_proxy.run_proxy(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, proxy: faulty_proxy.FaultyProxy) -> Tenant:
-    """A deployed tenant. Another user gave hostile texts to its objects, and made some with hostile names."""
+def hostile_tenant(
+    tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, proxy: faulty_proxy.FaultyProxy
+) -> Tenant:
+    """A deployed tenant. Another user gave hostile texts to its objects, and created objects with hostile names."""
     folder = tmp_path_factory.mktemp("hostile") / "project"
     environment = {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": str(folder / "rendered")}}
     create_project(folder, environment | {"lakekeeper": {"endpoint": proxy.endpoint}})
@@ -207,23 +209,25 @@ def change_table(catalog: Catalog) -> None:
 
 
 @pytest.fixture(scope="module")
-def catalog(hostile: Tenant) -> Catalog:
-    return hostile.catalog("executions")
+def catalog(hostile_tenant: Tenant) -> Catalog:
+    return hostile_tenant.catalog("executions")
 
 
 @pytest.fixture
-def call(hostile: Tenant, catalog: Catalog, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that runs a command in this process, and returns what it prints."""
+def call(
+    hostile_tenant: Tenant, catalog: Catalog, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Return a function that runs a command in this process, and returns its output."""
     change_table(catalog)
-    monkeypatch.chdir(hostile.folder)
-    monkeypatch.setenv("PULUMI_BACKEND_URL", (hostile.folder / "state").as_uri())
+    monkeypatch.chdir(hostile_tenant.folder)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (hostile_tenant.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: PTH123, SIM115
 
     def run(path: str, options: str) -> str:
-        words = [*path.split()[1:], *options.format(name=hostile.name, folder=hostile.folder).split()]
+        arguments = [*path.split()[1:], *options.format(name=hostile_tenant.name, folder=hostile_tenant.folder).split()]
         with pytest.raises(SystemExit):
-            main(words)
+            main(arguments)
         captured = capfd.readouterr()
         assert "Traceback" not in captured.err
         return captured.out + captured.err
@@ -254,12 +258,12 @@ def test_hostile_refusals_are_escaped(path: str, call: Any, proxy: faulty_proxy.
     assert not fault.hits or path in ONE_LINE_EACH or ESCAPED in printed, printed
 
 
-def test_hostile_names_stay_values_in_json(call: Any) -> None:
+def test_hostile_names_remain_values_in_json(call: Any) -> None:
     printed = call("lakewright drift", "--all --unmanaged-tables --json")
 
     document = json.loads(printed.partition("\n}")[0] + "\n}")
-    found = [entry["found"] for entry in document["stacks"][0]["differences"] if entry["property"]]
-    owners = [entry["owner"] for entry in found if isinstance(entry, dict)]
+    live_values = [entry["found"] for entry in document["stacks"][0]["differences"] if entry["property"]]
+    owners = [entry["owner"] for entry in live_values if isinstance(entry, dict)]
     assert [owner.startswith(HOSTILE) for owner in owners] == [True]
     assert_harmless(printed)
 
@@ -272,8 +276,8 @@ def test_json_keys_are_snake_case(path: str, call: Any) -> None:
     assert [key for key in find_keys(document) if not SNAKE_CASE.fullmatch(key)] == []
 
 
-def test_heal_announces_hostile_names_escaped(hostile: Tenant, catalog: Catalog, call: Any) -> None:
-    hostile.up()  # a refresh of another test may have taken a hostile value into the state
+def test_heal_announces_hostile_names_escaped(hostile_tenant: Tenant, catalog: Catalog, call: Any) -> None:
+    hostile_tenant.up()  # a refresh of another test may have taken a hostile value into the state
     change_table(catalog)
 
     printed = call("lakewright drift", "--all --heal --yes")

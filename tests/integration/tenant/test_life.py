@@ -33,8 +33,8 @@ def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], 
     table = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     table.append(pa.table({"n": [1, 2, 3]}))
     assert table.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
-    listed = aws("s3").list_objects_v2(Bucket=tenant.bucket, Prefix=tenant.name)["Contents"]
-    assert {entry["Key"].split("/")[0] for entry in listed} == {tenant.name}
+    contents = aws("s3").list_objects_v2(Bucket=tenant.bucket, Prefix=tenant.name)["Contents"]
+    assert {entry["Key"].split("/")[0] for entry in contents} == {tenant.name}
 
     assert changes_of(tenant.up()) == set()
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
@@ -84,7 +84,7 @@ def test_drift_is_reported_exactly_and_restored(make_tenant: Callable[..., Any],
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
-def test_each_unit_is_rendered_with_its_own_access(make_tenant: Callable[..., Any]) -> None:
+def test_each_unit_is_rendered_with_separate_access(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 2 * * *", "jobs": ["statistics"]})
     if tenant.real and tenant.real.kubeconfig:
         leave_out("reads manifests, which are written where there is no cluster")
@@ -111,8 +111,8 @@ def test_each_unit_is_rendered_with_its_own_access(make_tenant: Callable[..., An
         ("Secret", "notebook-connect"),
         ("ConfigMap", "workflows-catalog"),
     }
-    own = {name for _, name in rendered if not name.startswith(("notebook", "workflows"))}
-    assert own == names_of_tenant(tenant.name), "what is not a unit's own is reserved"
+    reserved_names = {name for _, name in rendered if not name.startswith(("notebook", "workflows"))}
+    assert reserved_names == names_of_tenant(tenant.name), "names that belong to no unit are reserved"
     assert rendered["ServiceAccount", "notebook"]["automountServiceAccountToken"] is False
     nightly = rendered["CronJob", "maintenance"]["spec"]
     assert (nightly["schedule"], nightly["concurrencyPolicy"]) == ("0 2 * * *", "Forbid")

@@ -33,8 +33,8 @@ def permissions() -> ModuleType:
     return module
 
 
-def user(iam: Any, name: str, *, path: str = "/") -> tuple[str, dict[str, str]]:
-    """Make a user that may do everything; return its name and keys."""
+def create_user(iam: Any, name: str, *, path: str = "/") -> tuple[str, dict[str, str]]:
+    """Create a user with all rights; return its name and keys."""
     iam.create_user(UserName=name, Path=path)
     statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
@@ -52,41 +52,44 @@ def is_allowed(call: Call) -> bool:
     return True
 
 
-def session(sts: Any, role: str, external_id: str | None = None, **more: Any) -> dict[str, str]:
+def assume_role(sts: Any, role: str, external_id: str | None = None, **more: Any) -> dict[str, str]:
     """Return the keys of a session of a role."""
-    given = {"ExternalId": external_id} if external_id else {}
-    found = sts.assume_role(RoleArn=role, RoleSessionName="test", **given, **more)["Credentials"]
+    external_id_args = {"ExternalId": external_id} if external_id else {}
+    credentials = sts.assume_role(RoleArn=role, RoleSessionName="test", **external_id_args, **more)["Credentials"]
     return {
-        "aws_access_key_id": found["AccessKeyId"],
-        "aws_secret_access_key": found["SecretAccessKey"],
-        "aws_session_token": found["SessionToken"],
+        "aws_access_key_id": credentials["AccessKeyId"],
+        "aws_secret_access_key": credentials["SecretAccessKey"],
+        "aws_session_token": credentials["SessionToken"],
     }
 
 
 def calls(clients: Mapping[str, Any], bucket: str, prefix: str, key: str, role: str) -> dict[str, Call]:
     """Return a call for each row of the table of rights."""
     s3, kms, sts, iam = (clients[name] for name in ("s3", "kms", "sts", "iam"))
-    own, beside = {"Bucket": bucket, "Key": f"{prefix}/seen"}, {"Bucket": bucket, "Key": f"{prefix}2/seen"}
+    own_object, sibling_object = (
+        {"Bucket": bucket, "Key": f"{prefix}/seen"},
+        {"Bucket": bucket, "Key": f"{prefix}2/seen"},
+    )
     new, upload = {"Bucket": bucket, "Key": f"{prefix}/new"}, {"UploadId": "none"}
     old = {"VersionId": "none"}
     tagging: Any = {"Tagging": {"TagSet": []}}
     lifecycle: Any = {"Rules": []}
-    under, alike = "under the prefix", "under a prefix that begins alike"
+    in_prefix, in_similar_prefix = "under the prefix", "under a prefix that begins alike"
     return {
-        f"`s3:GetObject` {under}": lambda: s3.head_object(**own),
-        f"`s3:GetObjectVersion` {under}": lambda: s3.head_object(**own, **old),
-        f"`s3:PutObject` {under}": lambda: s3.create_multipart_upload(**new, ServerSideEncryption="AES256"),
-        f"`s3:DeleteObject` {under}": lambda: s3.delete_object(**new),
-        f"`s3:DeleteObjectVersion` {under}": lambda: s3.delete_object(**new, **old),
-        f"`s3:AbortMultipartUpload` {under}": lambda: s3.abort_multipart_upload(**new, **upload),
-        f"`s3:ListMultipartUploadParts` {under}": lambda: s3.list_parts(**new, **upload),
-        f"`s3:GetObjectAcl` {under}": lambda: s3.get_object_acl(**own),
-        f"`s3:PutObjectAcl` {under}": lambda: s3.put_object_acl(**own, ACL="private"),
-        f"`s3:GetObjectTagging` {under}": lambda: s3.get_object_tagging(**own),
-        f"`s3:PutObjectTagging` {under}": lambda: s3.put_object_tagging(**own, **tagging),
-        f"`s3:GetObject` {alike}": lambda: s3.head_object(**beside),
-        f"`s3:PutObject` {alike}": lambda: s3.put_object(**beside),
-        f"`s3:DeleteObject` {alike}": lambda: s3.delete_object(**beside),
+        f"`s3:GetObject` {in_prefix}": lambda: s3.head_object(**own_object),
+        f"`s3:GetObjectVersion` {in_prefix}": lambda: s3.head_object(**own_object, **old),
+        f"`s3:PutObject` {in_prefix}": lambda: s3.create_multipart_upload(**new, ServerSideEncryption="AES256"),
+        f"`s3:DeleteObject` {in_prefix}": lambda: s3.delete_object(**new),
+        f"`s3:DeleteObjectVersion` {in_prefix}": lambda: s3.delete_object(**new, **old),
+        f"`s3:AbortMultipartUpload` {in_prefix}": lambda: s3.abort_multipart_upload(**new, **upload),
+        f"`s3:ListMultipartUploadParts` {in_prefix}": lambda: s3.list_parts(**new, **upload),
+        f"`s3:GetObjectAcl` {in_prefix}": lambda: s3.get_object_acl(**own_object),
+        f"`s3:PutObjectAcl` {in_prefix}": lambda: s3.put_object_acl(**own_object, ACL="private"),
+        f"`s3:GetObjectTagging` {in_prefix}": lambda: s3.get_object_tagging(**own_object),
+        f"`s3:PutObjectTagging` {in_prefix}": lambda: s3.put_object_tagging(**own_object, **tagging),
+        f"`s3:GetObject` {in_similar_prefix}": lambda: s3.head_object(**sibling_object),
+        f"`s3:PutObject` {in_similar_prefix}": lambda: s3.put_object(**sibling_object),
+        f"`s3:DeleteObject` {in_similar_prefix}": lambda: s3.delete_object(**sibling_object),
         "`s3:GetObject` of another tenant": lambda: s3.head_object(Bucket=bucket, Key="other/executions/seen"),
         "`s3:GetObject` in another bucket": lambda: s3.head_object(Bucket=f"{bucket}-other", Key=f"{prefix}/seen"),
         "`s3:ListBucket` of the prefix": lambda: s3.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/"),
@@ -107,9 +110,9 @@ def calls(clients: Mapping[str, Any], bucket: str, prefix: str, key: str, role: 
         ),
         "`s3:DeleteBucket`": lambda: s3.delete_bucket(Bucket=bucket),
         # Reading an object that the bucket's key encrypts needs the key, and so does writing one.
-        "`kms:Decrypt` through S3 for an object under the prefix": lambda: s3.get_object(**own),
+        "`kms:Decrypt` through S3 for an object under the prefix": lambda: s3.get_object(**own_object),
         "`kms:GenerateDataKey` through S3 for an object under the prefix": lambda: s3.put_object(**new),
-        "`kms:Decrypt` through S3 for another object": lambda: s3.get_object(**beside),
+        "`kms:Decrypt` through S3 for another object": lambda: s3.get_object(**sibling_object),
         "`kms:Decrypt` without S3": lambda: kms.decrypt(KeyId=key, CiphertextBlob=b"none"),
         "`kms:ScheduleKeyDeletion`": lambda: kms.schedule_key_deletion(KeyId=key),
         "`sts:AssumeRole` on another role": lambda: sts.assume_role(
@@ -121,13 +124,13 @@ def calls(clients: Mapping[str, Any], bucket: str, prefix: str, key: str, role: 
     }
 
 
-def test_roles_of_a_tenant_may_do_what_the_page_says(
+def test_roles_of_a_tenant_have_the_documented_rights(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], permissions: ModuleType
 ) -> None:
-    """Every row of the page's two tables that a call can confirm, with every kind of role."""
+    """Each row of the page's two tables that a call can confirm, with each kind of role."""
     tenant, iam, s3 = make_tenant(), aws("iam"), aws("s3")
-    consumer, consumer_keys = user(iam, f"{tenant.name}-consumer")
-    _, foreign_keys = user(iam, f"{tenant.name}-foreign", path=f"/accounts/{FOREIGN}/")
+    consumer, consumer_keys = create_user(iam, f"{tenant.name}-consumer")
+    _, foreign_keys = create_user(iam, f"{tenant.name}-foreign", path=f"/accounts/{FOREIGN}/")
     principal = {"principal_arn": f"arn:aws:iam::{ACCOUNT}:user/{consumer}"}
     tenant.spec["storage"]["main"]["encryption"] = {"kms": "own"}
     tenant.spec["warehouses"] = [
@@ -148,55 +151,55 @@ def test_roles_of_a_tenant_may_do_what_the_page_says(
     lakekeeper = aws("sts", load(tenant.sandbox.credentials_file)[LAKEKEEPER])
     key = aws("kms").describe_key(KeyId=f"alias/{tenant.bucket}")["KeyMetadata"]["Arn"]
     s3.create_bucket(Bucket=f"{tenant.bucket}-other")
-    split, others = roles["split"], outputs["roles_of_others"]["split"]
+    split, consumer_roles = roles["split"], outputs["roles_of_others"]["split"]
     as_consumer = aws("sts", consumer_keys)
     sessions = {
         "catalog": ("executions", roles["executions"], lakekeeper, ids[f"{name}-executions"]),
         "signing": ("signed", roles["signed"], lakekeeper, ids[f"{name}-signed"]),
         "own-access": ("split", split, lakekeeper, ids[f"{name}-split"]),
         "vending": ("split", f"{split}.vending", lakekeeper, ids[f"{name}-split"]),
-        "maintenance": ("split", others["maintenance"], as_consumer, ids[f"{name}-split.maintenance"]),
-        "share": ("split", others["share-bi"], as_consumer, ids[f"{name}-split.share-bi"]),
+        "maintenance": ("split", consumer_roles["maintenance"], as_consumer, ids[f"{name}-split.maintenance"]),
+        "share": ("split", consumer_roles["share-bi"], as_consumer, ids[f"{name}-split.share-bi"]),
     }
-    wanted = permissions.matrix(permissions.documents())
+    expected = permissions.matrix(permissions.documents())
 
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for purpose, (warehouse, role, sts, external_id) in sessions.items():
-        keys, prefix = session(sts, role, external_id), f"{name}/{warehouse}"
-        for place in (prefix, f"{prefix}2"):
-            s3.put_object(Bucket=tenant.bucket, Key=f"{place}/seen", Body=b"x")
+        keys, prefix = assume_role(sts, role, external_id), f"{name}/{warehouse}"
+        for directory in (prefix, f"{prefix}2"):
+            s3.put_object(Bucket=tenant.bucket, Key=f"{directory}/seen", Body=b"x")
         clients = {service: aws(service, keys) for service in ("s3", "kms", "sts", "iam")}
         for row, call in calls(clients, tenant.bucket, prefix, key, role).items():
-            found.setdefault(row, {})[purpose] = "yes" if is_allowed(call) else "no"
+            results.setdefault(row, {})[purpose] = "yes" if is_allowed(call) else "no"
 
-    assert found == wanted["What may a role do?"]
+    assert results == expected["What may a role do?"]
 
     def assumes(sts: Any, purpose: str, external_id: str | None, **more: Any) -> bool:
-        return is_allowed(lambda: session(sts, sessions[purpose][1], external_id, **more))
+        return is_allowed(lambda: assume_role(sts, sessions[purpose][1], external_id, **more))
 
-    own, share = sessions["catalog"][3], sessions["share"][3]
+    catalog_external_id, share = sessions["catalog"][3], sessions["share"][3]
     foreigner, administrator, of_tenant = aws("sts", foreign_keys), aws("sts"), aws("sts", keys)
     tags = {"Tags": [{"Key": "tenant", "Value": "acme"}]}
     trust = {
-        "catalog's identity with the external ID": (lakekeeper, own, {}),
+        "catalog's identity with the external ID": (lakekeeper, catalog_external_id, {}),
         "catalog's identity without external ID": (lakekeeper, None, {}),
         "catalog's identity with the external ID of another role": (lakekeeper, share, {}),
         "consumer with its external ID": (as_consumer, share, {}),
         "consumer without external ID": (as_consumer, None, {}),
-        "role of a warehouse with the external ID": (of_tenant, own, {}),
-        "administrator of the account with the external ID": (administrator, own, {}),
-        "administrator of another account with the external ID": (foreigner, own, {}),
+        "role of a warehouse with the external ID": (of_tenant, catalog_external_id, {}),
+        "administrator of the account with the external ID": (administrator, catalog_external_id, {}),
+        "administrator of another account with the external ID": (foreigner, catalog_external_id, {}),
     }
     for row, (sts, external_id, more) in trust.items():
         for purpose, column in (("catalog", "catalog, vending"), ("share", "maintenance, share")):
             allowed = "yes" if assumes(sts, purpose, external_id, **more) else "no"
-            assert allowed == wanted["Who may assume a role?"][row][column], (row, column)
+            assert allowed == expected["Who may assume a role?"][row][column], (row, column)
     # Without `session_tags` in the spec, no role trusts tags.
-    assert not assumes(lakekeeper, "catalog", own, **tags)
+    assert not assumes(lakekeeper, "catalog", catalog_external_id, **tags)
     foreign_s3 = aws("s3", foreign_keys)
     with pytest.raises(ClientError, match="explicit deny in a resource-based policy"):
         foreign_s3.put_object(Bucket=tenant.bucket, Key="x", Body=b"x")
-    assert wanted["Whom do the buckets' policies let write?"]["role of another account that may do everything"] == {
+    assert expected["Whom do the buckets' policies let write?"]["role of another account that may do everything"] == {
         "bucket": "denied",
         "log bucket": "denied",
     }
@@ -214,6 +217,6 @@ def test_catalog_assumes_roles_of_the_path_only(
         for index, path in enumerate(("/lakewright/", "/", "/other/", "/lakewright2/"))
     ]
 
-    assumed = [is_allowed(lambda arn=arn: session(lakekeeper, arn)) for arn in arns]
+    assumed = [is_allowed(lambda arn=arn: assume_role(lakekeeper, arn)) for arn in arns]
 
     assert assumed == [True, False, False, False]

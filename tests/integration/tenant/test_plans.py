@@ -55,20 +55,20 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
 
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
-def test_plan_refuses_to_delete_what_was_written_since(
+def test_plan_refuses_to_delete_newer_data(
     make_tenant: MakeTenant, request: pytest.FixtureRequest, engine: str
 ) -> None:
     tenant = make_tenant()
     if engine == "pulumi":
         tenant.environ = request.getfixturevalue("attached_providers")
     on_engine = ("--engine", engine)
-    purged = {"name": "staging", "namespaces": ["results"], "deletion": "purge"}
-    kept = tenant.spec["warehouses"]
-    tenant.spec["warehouses"] = [*kept, purged]
+    staging = {"name": "staging", "namespaces": ["results"], "deletion": "purge"}
+    warehouses = tenant.spec["warehouses"]
+    tenant.spec["warehouses"] = [*warehouses, staging]
     tenant.write()
     tenant.output("up", "--yes", *on_engine)
     catalog = tenant.catalog("staging")
-    tenant.spec["warehouses"] = kept
+    tenant.spec["warehouses"] = warehouses
     tenant.write()
     plan = str(tenant.folder / "plan.json")
 

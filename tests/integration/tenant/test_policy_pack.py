@@ -37,10 +37,10 @@ def test_demo_tenant_passes(
 
     config = tenant.folder / "policies.json"
     config.write_text(json.dumps({"static-credential": {"trial": True}, "unprotected-warehouse": {"trial": True}}))
-    words = ("--engine", "pulumi", "--policy-pack", policy_pack, "--policy-pack-config", str(config))
+    options = ("--engine", "pulumi", "--policy-pack", policy_pack, "--policy-pack-config", str(config))
 
-    tenant.output("preview", *words)
-    tenant.output("up", "--yes", *words)
+    tenant.output("preview", *options)
+    tenant.output("up", "--yes", *options)
 
     printed = "".join(tenant.outputs)
     assert "error: " not in printed
@@ -60,16 +60,17 @@ def test_each_rule_is_reported(
         "RENDER_TO": str(tenant.folder / "rendered"),
     }
 
-    done = tenant.run("preview", "--engine", "pulumi", "--policy-pack", policy_pack)
+    completed = tenant.run("preview", "--engine", "pulumi", "--policy-pack", policy_pack)
 
-    assert done.returncode != 0
+    assert completed.returncode != 0
     for rule in RULES:
         severity = "warning" if rule.is_warning else "error"
         assert any(
-            line.startswith(f"{severity}: ") and f"policy {rule.name}: " in line for line in done.stderr.splitlines()
+            line.startswith(f"{severity}: ") and f"policy {rule.name}: " in line
+            for line in completed.stderr.splitlines()
         ), rule.name
     for rule in STACK_RULES:
-        assert f"error: bare: policy {rule.name}: " in done.stderr
+        assert f"error: bare: policy {rule.name}: " in completed.stderr
 
 
 @pytest.mark.parametrize("variable", [True, False], ids=["variable", "option"])

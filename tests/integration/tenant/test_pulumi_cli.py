@@ -35,13 +35,15 @@ def test_heal_on_the_cli_leaves_an_edit_that_drops_a_warehouse(
     make_tenant: Callable[..., Any], attached_providers: dict[str, str]
 ) -> None:
     """A namespace is deleted outside the stack while the spec drops another warehouse."""
-    kept, dropped = ({"name": name, "namespaces": ["results"], "deletion": "purge"} for name in ("kept", "dropped"))
-    tenant = make_tenant(warehouses=[kept, dropped])
+    kept_warehouse, dropped_warehouse = (
+        {"name": name, "namespaces": ["results"], "deletion": "purge"} for name in ("kept", "dropped")
+    )
+    tenant = make_tenant(warehouses=[kept_warehouse, dropped_warehouse])
     tenant.environ = attached_providers
     tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.catalog("kept").drop_namespace("results")
     other = tenant.catalog("dropped")
-    tenant.spec["warehouses"] = [kept]
+    tenant.spec["warehouses"] = [kept_warehouse]
     tenant.write()
 
     healed = tenant.run("drift", "--heal", "--yes")
@@ -58,10 +60,10 @@ def test_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], attac
     tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
 
-    done = tenant.run("destroy", "--yes", "--engine", "pulumi")
+    completed = tenant.run("destroy", "--yes", "--engine", "pulumi")
 
-    assert done.returncode != 0
-    assert "flights" in done.stdout + done.stderr
+    assert completed.returncode != 0
+    assert "flights" in completed.stdout + completed.stderr
     tenant.output("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
 
 
@@ -93,9 +95,9 @@ def test_cli_preview_refuses_to_drop_a_full_warehouse(
 def test_cli_keeps_retained_data_and_its_key(
     make_tenant: Callable[..., Any], attached_providers: dict[str, str], aws: Callable[..., Any]
 ) -> None:
-    kept = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
-    purged = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
-    tenant = make_tenant(warehouses=[kept, purged])
+    retained_warehouse = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
+    purged_warehouse = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
+    tenant = make_tenant(warehouses=[retained_warehouse, purged_warehouse])
     tenant.environ = attached_providers
     storage = {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}
     tenant.spec["storage"] = {"main": storage}
@@ -105,7 +107,7 @@ def test_cli_keeps_retained_data_and_its_key(
     catalog = tenant.catalog("kept")
     rows = pa.table({"n": [1, 2, 3]})
     catalog.create_table("results.flights", schema=rows.schema).append(rows)
-    tenant.spec |= {"warehouses": [purged], "storage": {"main": storage | {"encryption": {"kms": "s3"}}}}
+    tenant.spec |= {"warehouses": [purged_warehouse], "storage": {"main": storage | {"encryption": {"kms": "s3"}}}}
     tenant.write()
 
     refused = tenant.run("preview", "--engine", "pulumi")
@@ -117,10 +119,10 @@ def test_cli_keeps_retained_data_and_its_key(
     removed = tenant.output("up", "--plan", str(plan))
     destroyed = tenant.output("destroy", "--yes", "--engine", "pulumi")
 
-    kept, purged = (f"Warehouse  {tenant.name}-{name}  " for name in ("kept", "purged"))
-    assert f"{kept}retain\n" in reviewed
-    assert f"{kept}retained\n" in removed
-    assert f"{purged}deleted\n" in destroyed
+    retained_line, purged_line = (f"Warehouse  {tenant.name}-{name}  " for name in ("kept", "purged"))
+    assert f"{retained_line}retain\n" in reviewed
+    assert f"{retained_line}retained\n" in removed
+    assert f"{purged_line}deleted\n" in destroyed
     for name in (f"Project  {tenant.name}", f"Bucket  {tenant.name}-main", f"TenantBucket  {tenant.name}-main"):
         assert f"{name}  retained\n" in destroyed
     assert "KeyInUseError" in refused.stdout + refused.stderr

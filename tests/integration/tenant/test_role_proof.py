@@ -1,4 +1,4 @@
-"""The limits of a tenant's role are proven through Lakekeeper, which alone may assume it."""
+"""The limits of a tenant's role are proven by Lakekeeper, which alone may assume it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def client(sandbox: Sandbox) -> Client:
 def use(
     sandbox: Sandbox, client: Client, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[RoleUse]:
-    """A warehouse of a project, on a role that is limited as it must be."""
+    """A warehouse of a project, on a role with the required limits."""
     monkeypatch.setenv("LAKEWRIGHT_ROLE_PROPAGATION", "0")
     name = f"proof-{uuid4().hex[:8]}"
     aws("s3").create_bucket(Bucket=name)
@@ -54,7 +54,9 @@ def use(
     }
     warehouses.create(client, name, body)
     yield RoleUse(client, name, "executions", storage, credential)
-    assert [found["name"] for found in warehouses.list_all(client, name)] == ["executions"], "the proof leaves nothing"
+    assert [warehouse["name"] for warehouse in warehouses.list_all(client, name)] == ["executions"], (
+        "the proof deletes its objects"
+    )
 
 
 def allow(aws: Callable[..., Any], role: str, policy: dict[str, Any]) -> None:
@@ -69,7 +71,7 @@ def statuses(use: RoleUse) -> dict[str, str]:
     return {check.name: check.status for check in role_checks(use)}
 
 
-def failed(use: RoleUse) -> set[str]:
+def list_failed_checks(use: RoleUse) -> set[str]:
     return {name for name, status in statuses(use).items() if status == "failed"}
 
 
@@ -82,28 +84,28 @@ def test_limited_role_passes(use: RoleUse, aws: Callable[..., Any]) -> None:
         "folder above": "passed",
         "neighboring prefix": "passed",
     }
-    left = aws("s3").list_objects_v2(Bucket=use.storage.bucket).get("Contents", [])
-    assert left == [], "probe objects are removed"
+    contents = aws("s3").list_objects_v2(Bucket=use.storage.bucket).get("Contents", [])
+    assert contents == [], "probe objects are removed"
 
 
 def test_limits_are_tried_without_earlier_sessions(use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any]) -> None:
     limited = trust_policy(sandbox.aws.catalog_principal_arn, EXTERNAL_ID)
     statement = {key: value for key, value in limited["Statement"][0].items() if key != "Condition"}
     trust(aws, use.storage.bucket, limited | {"Statement": [statement]})
-    assert failed(use) == {"other external ID", "no external ID"}
+    assert list_failed_checks(use) == {"other external ID", "no external ID"}
 
     trust(aws, use.storage.bucket, limited)
 
-    assert failed(use) == set()
+    assert list_failed_checks(use) == set()
 
 
-@pytest.mark.parametrize(("listed", "expected"), [(None, "passed"), ("", "failed"), ("acme/", "failed")])
+@pytest.mark.parametrize(("listed_prefix", "expected"), [(None, "passed"), ("", "failed"), ("acme/", "failed")])
 def test_listing_is_tried_with_the_catalog_identity(
-    use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any], listed: str | None, expected: str
+    use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any], listed_prefix: str | None, expected: str
 ) -> None:
-    if listed is not None:
+    if listed_prefix is not None:
         policy = access_policy(use.storage.bucket, PREFIX, region=use.storage.region)
-        condition = {"StringEquals": {"s3:prefix": listed}}
+        condition = {"StringEquals": {"s3:prefix": listed_prefix}}
         more = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{use.storage.bucket}"}
         allow(aws, use.storage.bucket, policy | {"Statement": [*policy["Statement"], more | {"Condition": condition}]})
     session = open_aws_session("lakekeeper", use.storage.region, sandbox.credentials_file)
@@ -124,7 +126,7 @@ def test_listing_with_another_identity_is_skipped(use: RoleUse, sandbox: Sandbox
 
 
 def test_role_that_may_not_delete_is_enough(use: RoleUse, aws: Callable[..., Any]) -> None:
-    """Lakekeeper deletes its own probe objects, and nothing else."""
+    """Lakekeeper deletes only its own probe objects."""
     bucket = use.storage.bucket
     allow(aws, bucket, permission_policy(bucket, [PREFIX], region=use.storage.region, may_delete=False))
 
@@ -162,7 +164,7 @@ def test_role_beyond_its_prefix_fails(
     }
     allow(aws, use.storage.bucket, policy | {"Statement": [*policy["Statement"], wide]})
 
-    assert failed(use) == open_limits
+    assert list_failed_checks(use) == open_limits
 
 
 def test_broken_role_proves_nothing(use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any]) -> None:
@@ -185,4 +187,4 @@ def test_leftover_of_a_killed_proof_is_removed(use: RoleUse, client: Client, aws
     warehouses.create(client, use.project_id, body)
     allow(aws, use.storage.bucket, access_policy(use.storage.bucket, PREFIX, region=use.storage.region))
 
-    assert failed(use) == set()
+    assert list_failed_checks(use) == set()

@@ -1,4 +1,4 @@
-"""No secret that a tenant is given, or that is made for it, is in any file or output of a stack."""
+"""No secret of a tenant, given or generated, is in any file or output of a stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.credentials import load
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
+from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, run_proxy
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,26 +28,26 @@ class TokenEndpoint(ThreadingHTTPServer):
     """An identity provider for client credentials: it knows one secret and issues one token."""
 
     def __init__(self, secret: str, token: str) -> None:
-        super().__init__(("127.0.0.1", 0), _GiveToken)
-        self.secret, self.token, self.given = secret, token, 0
+        super().__init__(("127.0.0.1", 0), _TokenHandler)
+        self.secret, self.token, self.issued = secret, token, 0
 
 
-class _GiveToken(BaseHTTPRequestHandler):
+class _TokenHandler(BaseHTTPRequestHandler):
     server: TokenEndpoint
 
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        known = form["client_secret"] == [self.server.secret]
-        self.server.given += known
-        response = {"access_token": self.server.token, "expires_in": 300} if known else {"error": "invalid_client"}
+        is_valid = form["client_secret"] == [self.server.secret]
+        self.server.issued += is_valid
+        response = {"access_token": self.server.token, "expires_in": 300} if is_valid else {"error": "invalid_client"}
         body = json.dumps(response).encode()
-        self.send_response(200 if known else 401)
+        self.send_response(200 if is_valid else 401)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: the test reads `given`."""
+        """Log nothing: the test reads `issued`."""
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def identity_provider() -> Iterator[TokenEndpoint]:
 @pytest.fixture
 def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
     """A proxy to the catalog that records the vended credentials."""
-    with proxy_to(sandbox.lakekeeper.endpoint) as proxy:
+    with run_proxy(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
 
@@ -74,7 +74,7 @@ def test_stack_leaves_no_secret_behind(
 ) -> None:
     """Secrets of a stack with client credentials and two kinds of warehouse credentials.
 
-    One warehouse has a role and an external id. One has a key by reference: to a variable, and to the stack's
+    One warehouse has a role and an external id. Another has a key by reference: to a variable, and to the stack's
     encrypted configuration.
     """
     tenant = make_tenant()
@@ -128,8 +128,8 @@ def test_stack_leaves_no_secret_behind(
         tenant.output("config", "--format", form)
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     tenant.catalog("executions").load_table("results.flights").append(pa.table({"n": [1, 2, 3]}))
-    assert identity_provider.given, "the stack asked for a token"
-    vended = catalog.vended()
+    assert identity_provider.issued, "the stack requested a token"
+    vended = catalog.list_vended_secrets()
     assert len(vended) >= len(VENDED), "the table was loaded with credentials"
     secrets = {
         **{f"{number}. vended value": value for number, value in enumerate(vended)},
@@ -142,15 +142,15 @@ def test_stack_leaves_no_secret_behind(
         "the external id": _external_id(tenant, monkeypatch),
     }
 
-    left = {str(file): file.read_text(errors="replace") for file in tenant.folder.rglob("*") if file.is_file()}
-    left |= {str(file): file.read_text() for file in (tenant.sandbox.dir / "logs").iterdir()}
-    left["what the commands printed"] = "\n".join(tenant.outputs)
+    texts = {str(file): file.read_text(errors="replace") for file in tenant.folder.rglob("*") if file.is_file()}
+    texts |= {str(file): file.read_text() for file in (tenant.sandbox.dir / "logs").iterdir()}
+    texts["the output of the commands"] = "\n".join(tenant.outputs)
 
-    assert len(left) > 10
-    assert {"aws.log", "lakekeeper.log"} <= {place.rpartition("/")[2] for place in left}
-    for what, secret in secrets.items():
+    assert len(texts) > 10
+    assert {"aws.log", "lakekeeper.log"} <= {path.rpartition("/")[2] for path in texts}
+    for description, secret in secrets.items():
         assert len(secret) > 10
-        assert [place for place, text in left.items() if secret in text] == [], what
+        assert [path for path, text in texts.items() if secret in text] == [], description
 
 
 def _external_id(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -159,6 +159,8 @@ def _external_id(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     project = PulumiProject.load(tenant.folder)
     snapshot = project.backend().load(project.name, tenant.name)
     assert snapshot is not None
-    (made,) = [one for one in snapshot.resources if one.type.endswith("lakekeeper:ExternalId")]
-    assert isinstance(made.outputs["value"], SecretValue)
-    return str(made.outputs["value"].value)
+    (external_id_resource,) = [
+        resource for resource in snapshot.resources if resource.type.endswith("lakekeeper:ExternalId")
+    ]
+    assert isinstance(external_id_resource.outputs["value"], SecretValue)
+    return str(external_id_resource.outputs["value"].value)

@@ -1,4 +1,4 @@
-"""Storage that the stack does not make: the tenant's bucket and role, and an S3-compatible store."""
+"""Storage that the stack does not create: the tenant's bucket and role, and an S3-compatible store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aws:
 
     steps = tenant.up()["steps"]
 
-    assert not [step for step in steps if step["type"].startswith("aws:")], "nothing is made in it"
+    assert not [step for step in steps if step["type"].startswith("aws:")], "no AWS resource is created"
     assert write_and_read(tenant) == [1, 2, 3]
     tenant.verb("destroy", "--yes")
     assert bucket in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
@@ -47,7 +47,7 @@ def test_external_id_from_the_stack_configuration(make_tenant: Callable[..., Any
     assert write_and_read(tenant) == [1, 2, 3]
 
 
-def test_external_id_is_made_for_the_role_to_require(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+def test_external_id_is_generated_for_the_role(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant()
     role = make_bucket_and_role(tenant, aws, "nobody-knows-yet")
     del tenant.spec["storage"]["main"]["external_id"]
@@ -55,13 +55,13 @@ def test_external_id_is_made_for_the_role_to_require(make_tenant: Callable[..., 
     tenant.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
 
     failed = tenant.run("up", "--yes", "--engine", "embedded")
-    made = json.loads(tenant.output("external-ids", "--json"))[f"{tenant.name}-executions"]
-    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, made))
+    external_id = json.loads(tenant.output("external-ids", "--json"))[f"{tenant.name}-executions"]
+    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
     aws("iam").update_assume_role_policy(RoleName=role, PolicyDocument=trust)
     tenant.up()
 
     assert failed.returncode == 1
-    assert made not in failed.stdout + failed.stderr
+    assert external_id not in failed.stdout + failed.stderr
     assert write_and_read(tenant) == [1, 2, 3]
 
 
@@ -106,9 +106,9 @@ def test_tenant_data_is_encrypted_with_its_own_key(make_tenant: Callable[..., An
     tenant.spec["storage"] = {"main": {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}}
     tenant.write()
 
-    made = [step["name"] for step in tenant.up()["steps"] if step["type"] == "aws:kms/key:Key"]
+    key_names = [step["name"] for step in tenant.up()["steps"] if step["type"] == "aws:kms/key:Key"]
 
-    assert len(made) == 1
+    assert len(key_names) == 1
     assert write_and_read(tenant) == [1, 2, 3]
     files = aws("s3").list_objects_v2(Bucket=tenant.bucket)["Contents"]
     data = next(file["Key"] for file in files if file["Key"].endswith(".parquet"))

@@ -47,6 +47,6 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
         ("update", "TenantRecord", tenant.name),
         ("update", "Table", f"{tenant.name}-executions.results.purchases"),
     }
-    there = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
-    assert there == [{"id": 1, "note": "first", "price": None}]
+    rows_after_rename = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
+    assert rows_after_rename == [{"id": 1, "note": "first", "price": None}]
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

@@ -16,7 +16,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 
-from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, proxy_to
+from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, run_proxy
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ def job(config: Path, module: str, *arguments: str) -> subprocess.CompletedProce
 @pytest.fixture(scope="module")
 def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
     """Return a proxy of the catalog that records vended credentials."""
-    with proxy_to(sandbox.lakekeeper.endpoint) as proxy:
+    with run_proxy(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
 
@@ -128,7 +128,7 @@ def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
 def test_no_secret_in_event_log_or_output(report: dict, sandbox: Sandbox, catalog: FaultyProxy) -> None:
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert any("SparkListenerApplicationEnd" in text for text in logs)
-    vended = catalog.vended()
+    vended = catalog.list_vended_secrets()
     assert len(vended) >= len(VENDED), "tables were loaded with credentials"
     for text in [*logs, report["output"]]:
         assert sandbox.admin.secret_access_key.get_secret_value() not in text

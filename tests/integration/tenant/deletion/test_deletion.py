@@ -26,10 +26,10 @@ def tenant_with_table(make_tenant: Callable[..., Any], **warehouse: Any) -> Any:
 def test_protect_refuses_first_and_names_the_tables(make_tenant: Callable[..., Any]) -> None:
     tenant = tenant_with_table(make_tenant, deletion="protect")
 
-    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+    completed = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    assert done.returncode != 0
-    message = done.stdout + done.stderr
+    assert completed.returncode != 0
+    message = completed.stdout + completed.stderr
     assert "flights" in message
     assert "Traceback" not in message
     tenant.verb("preview", "--refresh", "--expect-no-changes")
@@ -40,14 +40,14 @@ def test_protect_counts_soft_deleted_tables(make_tenant: Callable[..., Any]) -> 
     tenant = tenant_with_table(make_tenant, deletion="protect", soft_delete_days=7)
     tenant.catalog("executions").drop_table("results.flights")
 
-    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+    completed = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    assert done.returncode != 0
-    assert "flights" in done.stdout + done.stderr
+    assert completed.returncode != 0
+    assert "flights" in completed.stdout + completed.stderr
 
 
 @pytest.mark.parametrize("soft_delete_days", [None, 7])
-def test_purge_leaves_nothing_in_catalog_and_s3(
+def test_purge_deletes_everything_in_catalog_and_s3(
     make_tenant: Callable[..., Any],
     aws: Callable[..., Any],
     lakekeeper: Any,
@@ -58,7 +58,7 @@ def test_purge_leaves_nothing_in_catalog_and_s3(
     second = tenant.catalog("executions").create_table("results.second", schema=pa.schema([("n", pa.int64())]))
     tenant.catalog("executions").drop_table("results.second")
     # Dropping a table without a purge leaves files that no catalog knows.
-    kept = None if soft_delete_days else second.location().partition(f"{tenant.bucket}/")[2]
+    dropped_location = None if soft_delete_days else second.location().partition(f"{tenant.bucket}/")[2]
 
     destroyed = tenant.verb("destroy", "--yes")
 
@@ -66,10 +66,10 @@ def test_purge_leaves_nothing_in_catalog_and_s3(
     assert "retain" not in destroyed["changes"]
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name not in [project["project-id"] for project in projects]
-    if real:  # The stack did not make this bucket, so it stays.
+    if real:  # The stack did not make this bucket, so it is kept.
         objects = aws("s3").list_objects_v2(Bucket=tenant.bucket).get("Contents", [])
         mine = [entry["Key"] for entry in objects if tenant.name in entry["Key"]]
-        assert not [key for key in mine if not (kept and key.startswith(f"{kept}/"))]
+        assert not [key for key in mine if not (dropped_location and key.startswith(f"{dropped_location}/"))]
     else:
         assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
         assert not [role for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
@@ -109,10 +109,10 @@ def test_protect_without_tables_refuses_because_of_files(
     tenant.up()
     version = aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")["VersionId"]
 
-    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+    completed = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    message = done.stdout + done.stderr
-    assert done.returncode != 0
+    message = completed.stdout + completed.stderr
+    assert completed.returncode != 0
     assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object (by-hand.csv)" in message
     assert "by-hand.csv" in message
     assert "set `deletion` to `purge`" in message
@@ -162,9 +162,9 @@ def test_protected_objects_survive_a_purge(make_tenant: Callable[..., Any], lake
     reason = "warehouse `executions` holds protected objects (remove their protection first): results.orders"
 
     for command in (["destroy", "--preview-only"], ["destroy", "--yes"]):
-        said = tenant.error(*command, "--engine", "embedded")
-        assert "ProtectedError: nothing was destroyed" in said
-        assert reason in said
+        message = tenant.error(*command, "--engine", "embedded")
+        assert "ProtectedError: nothing was destroyed" in message
+        assert reason in message
 
     del tenant.spec["tables"]
     tenant.write()

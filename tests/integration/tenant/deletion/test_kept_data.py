@@ -1,4 +1,4 @@
-"""A bucket's data and its key stay as long as the spec's `deletion` says, through all changes of the spec."""
+"""A bucket's data and its key are kept as the spec's `deletion` requires, through all changes of the spec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PURGED = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
 
 
 def fill(tenant: Any, warehouse: str) -> Any:
-    """Make a table with three rows in a warehouse; return the catalog that reads it."""
+    """Create a table with three rows in a warehouse; return the catalog that reads it."""
     catalog = tenant.catalog(warehouse)
     catalog.create_table("results.flights", schema=ROWS.schema).append(ROWS)
     return catalog
@@ -103,19 +103,19 @@ def test_retained_data_outlives_a_return_without_adopt(
 def test_retained_warehouse_is_adopted_and_purged(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
-    """Its own `deletion` counts again once it was adopted: nothing is left of the tenant."""
+    """Its `deletion` applies again after the adoption: all of the tenant is deleted."""
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     tenant.up()
     fill(tenant, "kept")
     declare(tenant, PURGED)
     tenant.up()
-    again = KEPT | {"deletion": "purge"}
-    declare(tenant, again | {"adopt": True}, PURGED)
+    purged_again = KEPT | {"deletion": "purge"}
+    declare(tenant, purged_again | {"adopt": True}, PURGED)
     tenant.up()
     spent = tenant.run("preview", "--engine", "embedded")
     message = spent.stdout + spent.stderr
     assert message.count("`adopt` has nothing left to take over") == 1, message
-    declare(tenant, again, PURGED)
+    declare(tenant, purged_again, PURGED)
     tenant.up()
 
     tenant.verb("destroy", "--yes")
@@ -142,7 +142,7 @@ def test_purged_warehouse_leaves_no_old_version(make_tenant: Callable[..., Any],
 def test_destroy_refuses_data_outside_purged_warehouses(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """Such as files of a warehouse that was protected once, which the state does not have."""
+    """An example are files of a formerly protected warehouse, which the state does not have."""
     tenant = make_tenant(warehouses=[PURGED])
     tenant.up()
     catalog = fill(tenant, "purged")
@@ -175,8 +175,8 @@ def key_state(aws: Callable[..., Any], bucket: str) -> str:
     return state
 
 
-def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
-    """Old versions of the catalog's probe objects count, which remain after the table's files are gone."""
+def test_own_key_is_kept_while_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Old versions of the catalog's probe objects count, which remain after the table's files are deleted."""
     tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
     encrypt(tenant, "own")
     tenant.up()
@@ -200,7 +200,7 @@ def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aw
     assert key_state(aws, tenant.bucket) == "PendingDeletion"
 
 
-def test_key_goes_with_its_bucket_and_stays_with_its_data(
+def test_key_is_deleted_with_its_bucket_and_kept_with_its_data(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
     purged = make_tenant(warehouses=[PURGED])
@@ -226,7 +226,7 @@ def test_key_goes_with_its_bucket_and_stays_with_its_data(
 def test_another_bucket_does_not_delete_the_earlier_key(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """The storage's first bucket holds retained data, and `destroy` removes the second one."""
+    """The storage's first bucket holds retained data, and `destroy` removes the second bucket."""
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     encrypt(tenant, "own")
     tenant.up()
@@ -246,8 +246,8 @@ def test_another_bucket_does_not_delete_the_earlier_key(
     assert read(catalog) == [1, 2, 3]
 
 
-def as_earlier_version(tenant: Any, aws: Callable[..., Any]) -> None:
-    """Rewrite the state as an earlier version left it: the key under the bucket's name alone, no record, no marks."""
+def rewrite_state_as_earlier_version(tenant: Any, aws: Callable[..., Any]) -> None:
+    """Rewrite the state as that of an earlier version: the key under the bucket's name alone, no record, no marks."""
     s3 = aws("s3")
     tags = [tag for tag in s3.get_bucket_tagging(Bucket=tenant.bucket)["TagSet"] if tag["Key"] not in MARK_TAGS]
     s3.put_bucket_tagging(Bucket=tenant.bucket, Tagging={"TagSet": tags})
@@ -258,15 +258,15 @@ def as_earlier_version(tenant: Any, aws: Callable[..., Any]) -> None:
     text = json.dumps(exported["deployment"]["resources"])
     resources = json.loads(text.replace(f"::{tenant.name}-main-{tenant.bucket}", f"::{tenant.name}-main"))
     new = ("TenantRecord", "BucketRemoval", "KeyRemoval")
-    gone = {resource["urn"] for resource in resources if resource["type"].endswith(new)}
-    kept = [resource for resource in resources if resource["urn"] not in gone]
-    for item in kept:
-        item["dependencies"] = [urn for urn in item.get("dependencies") or [] if urn not in gone]
+    new_urns = {resource["urn"] for resource in resources if resource["type"].endswith(new)}
+    old_resources = [resource for resource in resources if resource["urn"] not in new_urns]
+    for item in old_resources:
+        item["dependencies"] = [urn for urn in item.get("dependencies") or [] if urn not in new_urns]
         depends = item.get("propertyDependencies") or {}
         item["propertyDependencies"] = {
-            name: [urn for urn in urns or [] if urn not in gone] for name, urns in depends.items()
+            name: [urn for urn in urns or [] if urn not in new_urns] for name, urns in depends.items()
         }
-    exported["deployment"]["resources"] = kept
+    exported["deployment"]["resources"] = old_resources
     file = tenant.folder / "earlier.json"
     file.write_text(json.dumps(exported))
     tenant.output("stack", "import", "--file", str(file))
@@ -278,7 +278,7 @@ def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any
     encrypt(tenant, "own")
     tenant.up()
     catalog = fill(tenant, "purged")
-    as_earlier_version(tenant, aws)
+    rewrite_state_as_earlier_version(tenant, aws)
     encrypt(tenant, "s3")
 
     for command in (["preview"], ["up", "--yes"]):
@@ -298,12 +298,12 @@ def test_key_of_an_earlier_version_is_renamed_in_the_state(
     encrypt(tenant, "own")
     tenant.up()
     catalog = fill(tenant, "purged")
-    as_earlier_version(tenant, aws)
+    rewrite_state_as_earlier_version(tenant, aws)
 
     steps = tenant.up()["steps"]
 
     of_key = {(step["op"], step["name"]) for step in steps if step["type"].startswith("aws:kms/")}
-    # The alias is the same; the key gets the mark of the stack.
+    # The alias is unchanged; the key gets the mark of the stack.
     assert of_key == {(op, f"{tenant.name}-main-{tenant.bucket}") for op in ("same", "update")}
     assert key_state(aws, tenant.bucket) == "Enabled"
     assert read(catalog) == [1, 2, 3]

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(600)
 TABLE = {"name": "executions.results.declared", "columns": [{"name": "id", "type": "long", "required": True}]}
 
 
-def retained(make_tenant: MakeTenant) -> Tenant:
-    """A tenant whose stack was destroyed with `deletion: retain`: its data exists, its state is empty."""
+def deploy_and_retain(make_tenant: MakeTenant) -> Tenant:
+    """Return a tenant whose stack was destroyed with `deletion: retain`: its data exists, its state is empty."""
     tenant = make_tenant(
         storage={"main": {"backend": "aws", "bucket": "PLACEHOLDER", "encryption": {"kms": "own"}}},
         warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "retain"}],
@@ -35,7 +35,7 @@ def retained(make_tenant: MakeTenant) -> Tenant:
 
 
 def assert_reported_as_retained(result: dict[str, Any]) -> None:
-    """Check that a destroy, or its preview, says which objects remain. The record and the guard have no object."""
+    """Check that a destroy, or its preview, names the remaining objects. The record and the guard have no object."""
     retained = {kind for op, kind, _ in changes_of(result) if op == "retain"}
     assert retained >= {"Project", "Warehouse", "Namespace", "Table", "Bucket", "Key", "Role", "TenantWarehouse"}
     deleted = {kind for op, kind, _ in changes_of(result) if op == "delete"}
@@ -54,7 +54,7 @@ def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
 
 
 def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    tenant = retained(make_tenant)
+    tenant = deploy_and_retain(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
 
     refusal = tenant.error("up", "--yes", "--engine", "embedded")
@@ -83,7 +83,7 @@ def test_failed_attempts_leave_no_keys(
     make_tenant: MakeTenant, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:
     """A conflict makes each `up` fail; the stack is destroyed in between."""
-    tenant = retained(make_tenant)
+    tenant = deploy_and_retain(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
     tenant.spec["adopt"] = True
     columns = tenant.spec["tables"][0]["columns"]
@@ -105,7 +105,7 @@ def test_failed_attempts_leave_no_keys(
 def test_retained_tenant_is_adopted_on_the_cli(
     make_tenant: MakeTenant, aws: Callable[..., Any], attached_providers: dict[str, str]
 ) -> None:
-    tenant = retained(make_tenant)
+    tenant = deploy_and_retain(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
     tenant.environ = attached_providers
     tenant.spec["adopt"] = True

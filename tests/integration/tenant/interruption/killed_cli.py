@@ -1,8 +1,8 @@
 """Run `lakewright` and kill it at a provider call: before the call is sent, or after it took effect.
 
 `python killed_cli.py before|after LOG WORD...` writes the first changing call that is not yet in LOG to LOG, and
-kills the process there. Repeated runs with one LOG go through all calls. Nothing of the product is replaced:
-the calls go where they always go.
+kills the process there. Repeated runs with one LOG reach all calls. No part of the product is replaced:
+the calls have their usual targets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Killer:
         self._lock = threading.Lock()
 
     def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(provider: Provider, state: ResourceState, *more: Any, **options: Any) -> Any:
+        def call_and_kill(provider: Provider, state: ResourceState, *more: Any, **options: Any) -> Any:
             if options.get("preview"):  # A preview changes nothing.
                 return call(provider, state, *more, **options)
             new = self._is_new(f"{name} {state.urn}")
@@ -40,7 +40,7 @@ class Killer:
                 self._die()
             return response
 
-        return watched
+        return call_and_kill
 
     def _is_new(self, call: str) -> bool:
         with self._lock, self._log.open("a+") as log:
@@ -57,11 +57,11 @@ class Killer:
 
 def run() -> None:
     """Run the command of `sys.argv`."""
-    moment, log, *words = sys.argv[1:]
+    moment, log, *arguments = sys.argv[1:]
     killer = Killer(moment, Path(log))
     for name in CHANGING:
         setattr(Provider, name, killer.watch(name, getattr(Provider, name)))
-    sys.argv = ["lakewright", *words]
+    sys.argv = ["lakewright", *arguments]
     main()
 
 

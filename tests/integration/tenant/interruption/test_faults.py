@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 
 SLOW_ANSWER = {"LAKEWRIGHT_ANSWER_WITHIN": "5"}
 SLOW_STORAGE = {"LAKEWRIGHT_VALIDATION_WITHIN": "5"}
-"""Seconds: a short timeout that is still enough for what is not slow."""
+"""Seconds: a short timeout that is enough for calls without a delay."""
 
 COMPLETE = {"Bucket", "Role", "Project", "Warehouse", "Namespace", "DeletionGuard"}
 
@@ -31,7 +31,7 @@ ACCESS_DENIED = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message
 
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
-"""Whether all cases are tried, as `make test-all` does, or the two that differ most."""
+"""Whether to run all cases, as `make test-all` does, or the two cases that differ most."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Case:
     server: str
     line: str
     expected: str
-    made: set[str]
+    state_kinds: set[str]
     status: int = 0
     body: str = ""
     patience: dict[str, str] = field(default_factory=dict[str, str])
@@ -89,22 +89,22 @@ CASES = {
 
 
 @pytest.fixture
-def proxy_to() -> Iterator[Callable[[str], FaultyProxy]]:
+def run_proxy() -> Iterator[Callable[[str], FaultyProxy]]:
     """A function that starts a proxy in front of a server: `proxy_to(target)`."""
     with ExitStack() as stack:
-        yield lambda target: stack.enter_context(faulty_proxy.proxy_to(target))
+        yield lambda target: stack.enter_context(faulty_proxy.run_proxy(target))
 
 
-def environment(tenant: Tenant, server: str, text: str) -> None:
+def write_environment(tenant: Tenant, server: str, text: str) -> None:
     file = tenant.folder / "environments" / "sandbox.yaml"
     file.write_text(f"sandbox: {tenant.sandbox.dir}\n{server}: {{{text}}}\n")
 
 
-def failed_up(tenant: Tenant) -> str:
+def fail_up(tenant: Tenant) -> str:
     """Return the message of an `up` that fails, without the surrounding output."""
-    done = tenant.run("up", "--yes", "--engine", "embedded")
-    message = done.stdout + done.stderr
-    assert done.returncode == 1, message
+    completed = tenant.run("up", "--yes", "--engine", "embedded")
+    message = completed.stdout + completed.stderr
+    assert completed.returncode == 1, message
     assert "Traceback" not in message
     return message
 
@@ -113,12 +113,12 @@ SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
 
 
 @pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in (CASES if FULL else SHORT)])
-def test_failed_up_is_reported_and_the_next_one_continues(
-    make_tenant: MakeTenant, proxy_to: Callable[[str], FaultyProxy], case: Case
+def test_failed_up_is_reported_and_the_next_up_continues(
+    make_tenant: MakeTenant, run_proxy: Callable[[str], FaultyProxy], case: Case
 ) -> None:
     tenant = make_tenant()
-    proxy = proxy_to(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
-    environment(tenant, case.server, f"endpoint: '{proxy.endpoint}'")
+    proxy = run_proxy(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
+    write_environment(tenant, case.server, f"endpoint: '{proxy.endpoint}'")
     names = {
         "endpoint": proxy.endpoint,
         "lakekeeper": tenant.sandbox.lakekeeper.endpoint,
@@ -127,15 +127,15 @@ def test_failed_up_is_reported_and_the_next_one_continues(
 
     with proxy.faulty(case.line.format(**names), case.status, case.body) as fault:
         tenant.environ = case.patience
-        message = failed_up(tenant)
+        message = fail_up(tenant)
 
     tenant.environ = {}
     assert case.expected.format(**names) in message
     assert fault.hits
-    made = tenant.recorded_kinds()
-    assert case.made <= made
-    assert "DeletionGuard" not in made
-    assert tenant.up()["changes"].get("same"), "what was made is made no second time"
+    recorded_kinds = tenant.recorded_kinds()
+    assert case.state_kinds <= recorded_kinds
+    assert "DeletionGuard" not in recorded_kinds
+    assert tenant.up()["changes"].get("same"), "no object is created a second time"
     assert tenant.recorded_kinds() >= COMPLETE
 
 
@@ -151,9 +151,9 @@ def test_keys_without_rights_are_reported_until_they_have_them(
     keys.write_text(
         f"[poor]\naws_access_key_id = {key['AccessKeyId']}\naws_secret_access_key = {key['SecretAccessKey']}\n"
     )
-    environment(tenant, "aws", f"profile: poor, shared_credentials_file: '{keys}'")
+    write_environment(tenant, "aws", f"profile: poor, shared_credentials_file: '{keys}'")
 
-    message = failed_up(tenant)
+    message = fail_up(tenant)
 
     assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} responded with AccessDenied" in message
     assert "Project" in tenant.recorded_kinds()
@@ -164,22 +164,22 @@ def test_keys_without_rights_are_reported_until_they_have_them(
 
 
 def test_destroy_after_half_an_up_loses_no_data(
-    make_tenant: MakeTenant, aws: Callable[..., Any], proxy_to: Callable[[str], FaultyProxy]
+    make_tenant: MakeTenant, aws: Callable[..., Any], run_proxy: Callable[[str], FaultyProxy]
 ) -> None:
     """There is no guard yet. The bucket itself refuses and keeps its settings, and the next `up` completes it."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
-    proxy = proxy_to(tenant.sandbox.lakekeeper.endpoint)
-    environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
+    proxy = run_proxy(tenant.sandbox.lakekeeper.endpoint)
+    write_environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
     with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
-        message = failed_up(tenant)
+        message = fail_up(tenant)
     assert f"/namespaces at {proxy.endpoint} responded with 403 NamespaceActionForbidden: not you" in message
     assert "Warehouse" in tenant.recorded_kinds()
     aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 
-    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+    completed = tenant.run("destroy", "--yes", "--engine", "embedded")
 
-    message = done.stdout + done.stderr
-    assert done.returncode == 1
+    message = completed.stdout + completed.stderr
+    assert completed.returncode == 1
     assert f"bucket `{tenant.bucket}`" in message
     assert "is not deleted, since it holds 1 object (by-hand.csv), " in message
     assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"

@@ -1,4 +1,4 @@
-"""A killed `up` on the Pulumi CLI: `lakewright up` finds what it created by the pending operation in the state."""
+"""A killed `up` on the Pulumi CLI: `lakewright up` finds the created object by the pending operation in the state."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def tenant(make_tenant: MakeTenant, attached_providers: dict[str, str]) -> Tenan
 @pytest.fixture
 def proxy(tenant: Tenant) -> Iterator[FaultyProxy]:
     """A proxy to Lakekeeper that can hold a response."""
-    with faulty_proxy.proxy_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
+    with faulty_proxy.run_proxy(tenant.sandbox.lakekeeper.endpoint) as proxy:
         (tenant.folder / "environments" / "sandbox.yaml").write_text(
             f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{proxy.endpoint}'}}\n"
         )
         yield proxy
 
 
-def environ(tenant: Tenant) -> dict[str, str]:
+def build_environment(tenant: Tenant) -> dict[str, str]:
     state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
     return os.environ | state | tenant.environ
 
 
 def kill_during_create(tenant: Tenant, proxy: FaultyProxy) -> None:
-    """Kill `up` with all its processes after the server made the warehouse and before the engine got the response."""
+    """Kill `up` with all its processes after the server created the warehouse, before the engine got the response."""
     with proxy.faulty(CREATE, applied=True) as fault:
-        words = [LAKEWRIGHT, "up", "--yes", "--engine", "pulumi", "--stack", tenant.name]
+        command = [LAKEWRIGHT, "up", "--yes", "--engine", "pulumi", "--stack", tenant.name]
         log = (tenant.folder / "killed.log").open("w")
-        up = subprocess.Popen(words, cwd=tenant.folder, env=environ(tenant), stdout=log, stderr=log)
+        up = subprocess.Popen(command, cwd=tenant.folder, env=build_environment(tenant), stdout=log, stderr=log)
         while not fault.hits:
             assert up.poll() is None, (tenant.folder / "killed.log").read_text()
             time.sleep(0.05)
@@ -68,13 +68,13 @@ def process_tree(pid: int) -> list[int]:
         except OSError:
             continue
         parents.setdefault(int(after_name[1]), []).append(int(stat.parent.name))
-    found = [pid]
-    for item in found:
-        found += parents.get(item, [])
-    return found
+    pids = [pid]
+    for item in pids:
+        pids += parents.get(item, [])
+    return pids
 
 
-def pending(tenant: Tenant) -> list[str]:
+def list_pending_creations(tenant: Tenant) -> list[str]:
     deployment: dict[str, Any] = json.loads(tenant.output("stack", "export"))["deployment"]
     operations = deployment.get("pending_operations") or []
     return [
@@ -85,12 +85,12 @@ def pending(tenant: Tenant) -> list[str]:
 def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProxy) -> None:
     kill_during_create(tenant, proxy)
     tenant.output("stack", "cancel", "--yes")
-    assert "Warehouse" in pending(tenant)
+    assert "Warehouse" in list_pending_creations(tenant)
 
     plain = subprocess.run(
         ["pulumi", "up", "--yes", "--skip-preview", "--stack", tenant.name],
         cwd=tenant.folder,
-        env=environ(tenant),
+        env=build_environment(tenant),
         check=False,
         capture_output=True,
         text=True,
@@ -103,7 +103,7 @@ def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProx
 
     tenant.output("up", "--yes", "--engine", "pulumi")
 
-    assert pending(tenant) == [], "it must not let the stack take over what another one makes later"
+    assert list_pending_creations(tenant) == [], "it must not let the stack adopt a later object of another stack"
     tenant.output("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
     tenant.verb("preview", "--refresh", "--expect-no-changes")
     tenant.verb("destroy", "--yes")

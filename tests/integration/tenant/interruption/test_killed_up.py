@@ -17,7 +17,7 @@ from tests.integration.tenant.conftest import PASSPHRASE, MakeTenant, Tenant
 
 DRIVER = Path(__file__).with_name("killed_cli.py")
 MOST_CALLS = 60
-"""A bound for the number of runs, far above what the tenant below needs."""
+"""A limit for the number of runs, far above the number that the tenant needs."""
 
 
 def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subprocess.CompletedProcess[str]:
@@ -33,9 +33,9 @@ def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subproce
 def test_up_killed_at_every_call_finishes_in_the_end(
     make_tenant: MakeTenant, moment: str, parallel: int, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:
-    """No object is made twice.
+    """No object is created twice.
 
-    The next `up` must find what a call did before the kill, or repeat the call without making a second object. It makes
+    The next `up` must find the effect of a killed call, or repeat the call without creating a second object. It makes
     the calls that were killed before they were sent.
     """
     unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
@@ -44,16 +44,16 @@ def test_up_killed_at_every_call_finishes_in_the_end(
     killed = 0
     while (ended := _up_killed_once_more(tenant, moment, parallel)).returncode < 0:
         killed += 1
-        assert killed < MOST_CALLS, "no end was reached"
+        assert killed < MOST_CALLS, "`up` did not finish"
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert killed >= (10 if tenant.real else 20), "the walk has to go through every call of the tenant"
     assert set(tenant.up()["changes"]) == {"same"}
     project = {"x-project-id": tenant.name}
     warehouses = lakekeeper.get("/management/v1/warehouse", headers=project).raise_for_status().json()["warehouses"]
-    listed = lakekeeper.get(f"/catalog/v1/{warehouses[0]['id']}/namespaces").raise_for_status().json()["namespaces"]
+    namespaces = lakekeeper.get(f"/catalog/v1/{warehouses[0]['id']}/namespaces").raise_for_status().json()["namespaces"]
     assert [warehouse["name"] for warehouse in warehouses] == ["executions"]
-    assert listed == [["results"]]
+    assert namespaces == [["results"]]
     assert [b["Name"] for b in aws("s3").list_buckets()["Buckets"] if tenant.name in b["Name"]] == [tenant.bucket]
     roles = [role["RoleName"] for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
     assert len(roles) == 1
@@ -80,8 +80,8 @@ def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aw
 def find_keys(aws: Callable[..., Any], bucket: str) -> set[str]:
     """Return the states of the keys that were created for a bucket."""
     kms = aws("kms")
-    found = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in kms.list_keys()["Keys"]]
-    return {key["KeyState"] for key in found if bucket in key["Description"]}
+    keys = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in kms.list_keys()["Keys"]]
+    return {key["KeyState"] for key in keys if bucket in key["Description"]}
 
 
 @pytest.mark.stand_in("kills the removal of a bucket on AWS")
@@ -96,11 +96,11 @@ def test_destroy_finishes_after_a_kill_at_the_removal(
         tenant.spec["storage"]["main"]["encryption"] = {"kms": "own"}
         tenant.write()
 
-    def pending() -> str:
+    def read_pending() -> str:
         deployment = json.loads(tenant.output("stack", "export"))["deployment"]
         return json.dumps(deployment.get("pending_operations") or [])
 
-    while removal not in pending():
+    while removal not in read_pending():
         assert _up_killed_once_more(tenant, "before", 1).returncode < 0
 
     tenant.output("destroy", "--yes", "--engine", "embedded")

@@ -1,4 +1,4 @@
-"""A sandbox that requires tokens and enforces grants, for the tests of this folder that need one."""
+"""A sandbox that requires tokens and enforces grants, for the tests of this folder that need it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.integration.tenant.conftest import Tenant
 
 
 @pytest.fixture(scope="package")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def openfga_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox that requires tokens and enforces grants."""
-    directory = tmp_path_factory.mktemp("guarded")
+    directory = tmp_path_factory.mktemp("openfga_sandbox")
     yield lifecycle.up(directory, auth="oauth2", authz="openfga")
     lifecycle.down(directory, purge=True)
 
@@ -31,8 +31,8 @@ def administrator(tenant: Tenant) -> httpx.Client:
     return httpx.Client(base_url=tenant.sandbox.lakekeeper.endpoint, headers=headers, timeout=60)
 
 
-def role_id_of(tenant: Tenant, role: str) -> str:
+def find_role_id(tenant: Tenant, role: str) -> str:
     """Return the id of a role by its name."""
-    listed = administrator(tenant).get("/management/v1/role").json()["roles"]
-    (role_id,) = [found["id"] for found in listed if found["name"] == role]
+    roles = administrator(tenant).get("/management/v1/role").json()["roles"]
+    (role_id,) = [role_entry["id"] for role_entry in roles if role_entry["name"] == role]
     return role_id

@@ -1,4 +1,4 @@
-"""Two tenants on a catalog that enforces grants: the identity of one reaches nothing of the other."""
+"""Two tenants on a catalog that enforces grants: the identity of one tenant reaches no object of the other tenant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
-from tests.integration.tenant.ownership.conftest import administrator, role_id_of
+from tests.integration.tenant.ownership.conftest import administrator, find_role_id
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its identity provider has a client per tenant")]
 
@@ -30,8 +30,8 @@ DENIED = {401, 403, 404}
 
 
 @pytest.fixture
-def sandbox(guarded: Sandbox) -> Sandbox:
-    return guarded
+def sandbox(openfga_sandbox: Sandbox) -> Sandbox:
+    return openfga_sandbox
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,27 @@ class Caller:
     def _headers(self) -> dict[str, str]:
         return {"x-project-id": self.project, "x-iceberg-access-delegation": "vended-credentials"}
 
-    def outcomes(self, at: Lake, warehouse: str) -> dict[str, int]:
+    def outcomes(self, lake: Lake, warehouse: str) -> dict[str, int]:
         """Return the status of each call on the table `t` of a warehouse."""
-        prefix = at.warehouses[warehouse]
+        prefix = lake.warehouses[warehouse]
         return {
-            "config": self.config(warehouse if self.project == at.tenant else f"{at.tenant}/{warehouse}").status_code,
+            "config": self.config(
+                warehouse if self.project == lake.tenant else f"{lake.tenant}/{warehouse}"
+            ).status_code,
             "load": self.table(prefix, "/t").status_code,
             "credentials": self.table(prefix, "/t/credentials").status_code,
             "list": self.table(prefix).status_code,
             "create": self.table(prefix, method="POST", json={"name": "other", "schema": SCHEMA}).status_code,
             "drop": self.table(prefix, "/t", method="DELETE").status_code,
             "drop what it made": self.table(prefix, "/other", method="DELETE").status_code,
-            "sign": self.sign(at),
+            "sign": self.sign(lake),
         }
 
-    def sign(self, at: Lake) -> int:
+    def sign(self, lake: Lake) -> int:
         """Return the status of signing a read of the table `t` of the warehouse `signed`."""
-        table, location = at.signed_table
-        request = {"region": "us-east-1", "method": "GET", "uri": f"{at.s3}/{location}/data/x", "headers": {}}
-        url = f"/catalog/v1/signer/{at.warehouses['signed']}/tabular-id/{table}/v1/aws/s3/sign"
+        table, location = lake.signed_table
+        request = {"region": "us-east-1", "method": "GET", "uri": f"{lake.s3}/{location}/data/x", "headers": {}}
+        url = f"/catalog/v1/signer/{lake.warehouses['signed']}/tabular-id/{table}/v1/aws/s3/sign"
         return self.http.post(url, json=request, headers=self._headers).status_code
 
 
@@ -90,15 +92,15 @@ class Lake:
     """Id and location of the table `t` of the warehouse `signed`."""
 
 
-def lake_of(tenant: Tenant) -> Lake:
-    """Deploy a tenant and make its tables."""
+def deploy_lake(tenant: Tenant) -> Lake:
+    """Deploy a tenant and create its tables."""
     warehouses = tenant.up()["outputs"]["warehouse_ids"]
-    made = {name: make_table(tenant, warehouse)["metadata"] for name, warehouse in warehouses.items()}
-    signed = (made["signed"]["table-uuid"], made["signed"]["location"].removeprefix("s3://"))
+    tables = {name: make_table(tenant, warehouse)["metadata"] for name, warehouse in warehouses.items()}
+    signed = (tables["signed"]["table-uuid"], tables["signed"]["location"].removeprefix("s3://"))
     return Lake(tenant.name, tenant.sandbox.aws.endpoint, warehouses, signed)
 
 
-def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> Caller:
+def authenticate_unit(tenant: Tenant, unit: str = "cu", project: str | None = None) -> Caller:
     """Return a client with a token of a unit, requested as from outside the cluster."""
     environment = Environment.load(tenant.folder / "environments" / "sandbox.yaml")
     token = find_identity(TenantSpec.model_validate(tenant.spec), environment, unit).token
@@ -113,32 +115,34 @@ def caller_of(tenant: Tenant, unit: str = "cu", project: str | None = None) -> C
 
 
 def make_table(tenant: Tenant, warehouse_id: str) -> dict[str, Any]:
-    """Make the table `t` with the rights of the stack, so that the unit owns nothing."""
+    """Create the table `t` with the rights of the stack, so that the unit owns no object."""
     caller, body = Caller(administrator(tenant), tenant.name), {"name": "t", "schema": SCHEMA}
     return caller.table(warehouse_id, method="POST", json=body).raise_for_status().json()
 
 
-def not_denied(outcomes: dict[str, int]) -> dict[str, int]:
+def list_accepted_calls(outcomes: dict[str, int]) -> dict[str, int]:
     return {call: status for call, status in outcomes.items() if status not in DENIED}
 
 
 def take_from_role(tenant: Tenant, role: str) -> None:
     """Remove the unit of a tenant from a role, outside the stack."""
-    url = f"/management/v1/role/{role_id_of(tenant, role)}/members/user/oidc~jobs-{tenant.name}"
+    url = f"/management/v1/role/{find_role_id(tenant, role)}/members/user/oidc~jobs-{tenant.name}"
     administrator(tenant).delete(url).raise_for_status()
 
 
 def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
     a, b = (make_tenant(warehouses=WAREHOUSES, computing_units=UNITS) for _ in range(2))
-    ours, theirs = lake_of(a), lake_of(b)
-    unit = caller_of(a)
+    ours, theirs = deploy_lake(a), deploy_lake(b)
+    unit = authenticate_unit(a)
 
-    for caller in (unit, caller_of(a, project=b.name)):
-        assert not_denied(caller.outcomes(theirs, "one")) == {}
+    for caller in (unit, authenticate_unit(a, project=b.name)):
+        assert list_accepted_calls(caller.outcomes(theirs, "one")) == {}
     unseen = unit.outcomes(ours, "two")
-    assert not_denied(unseen) == {"sign": 200}, "the unit sees the warehouse `signed`"
+    assert list_accepted_calls(unseen) == {"sign": 200}, "the unit sees the warehouse `signed`"
     assert unit.outcomes(ours, "one") == ALLOWED
-    assert caller_of(b).outcomes(theirs, "one") == ALLOWED, "the other tenant's table was there to be denied"
+    assert authenticate_unit(b).outcomes(theirs, "one") == ALLOWED, (
+        "the other tenant's table exists and its own unit may use it"
+    )
 
     warehouse = f"/management/v1/warehouse/{ours.warehouses['one']}"
     management = [
@@ -152,7 +156,7 @@ def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
     make_table(a, ours.warehouses["one"])
     for role in ("one-writer", "signed-writer"):
         take_from_role(a, role)
-    assert not_denied(unit.outcomes(ours, "one")) == {}, "without its grants, a unit reaches nothing"
+    assert list_accepted_calls(unit.outcomes(ours, "one")) == {}, "without its grants, a unit reaches nothing"
     drift = changes_of(a.verb("preview", "--refresh"))
     assert drift == {("update", "RoleMembers", f"{a.name}-{name}-writer") for name in ("one", "signed")}
     a.up("--refresh")

@@ -1,4 +1,4 @@
-"""Groups of a directory as members of a tenant's roles: who joins or leaves is drift."""
+"""Groups of a directory as members of a tenant's roles: joining and leaving are drift."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
-from tests.integration.tenant.ownership.conftest import administrator, role_id_of
+from tests.integration.tenant.ownership.conftest import administrator, find_role_id
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its server enforces grants")]
 
@@ -24,8 +24,8 @@ SECRET = "s3cret-of-the-reader"
 
 
 @pytest.fixture
-def sandbox(guarded: Sandbox) -> Sandbox:
-    return guarded
+def sandbox(openfga_sandbox: Sandbox) -> Sandbox:
+    return openfga_sandbox
 
 
 @dataclass
@@ -39,18 +39,20 @@ class Realm:
         realm = "/admin/realms/platform"
         return Starlette(
             routes=[
-                Route("/realms/platform/protocol/openid-connect/token", self._token, methods=["POST"]),
+                Route("/realms/platform/protocol/openid-connect/token", self._issue_token, methods=["POST"]),
                 Route(f"{realm}/groups", self._groups),
                 Route(f"{realm}/groups/g1/members", self._members),
             ]
         )
 
-    async def _token(self, _request: Request) -> Response:
+    async def _issue_token(self, _request: Request) -> Response:
         return JSONResponse({"access_token": "t", "expires_in": 300})
 
     async def _groups(self, request: Request) -> Response:
-        known = request.query_params["first"] == "0" and request.query_params["search"] == "analysts"
-        return JSONResponse([{"id": "g1", "name": "analysts", "path": "/analysts", "subGroups": []}] if known else [])
+        is_listed = request.query_params["first"] == "0" and request.query_params["search"] == "analysts"
+        return JSONResponse(
+            [{"id": "g1", "name": "analysts", "path": "/analysts", "subGroups": []}] if is_listed else []
+        )
 
     async def _members(self, _request: Request) -> Response:
         return JSONResponse([{"id": person, "username": person, "enabled": True} for person in sorted(self.people)])
@@ -58,26 +60,26 @@ class Realm:
 
 @pytest.fixture
 def realm() -> Iterator[Realm]:
-    made = Realm()
-    with serve(made.app()) as made.endpoint:
-        yield made
+    realm = Realm()
+    with serve(realm.app()) as realm.endpoint:
+        yield realm
 
 
 def list_members(tenant: Tenant, role: str) -> set[str]:
-    response = administrator(tenant).get(f"/management/v1/role/{role_id_of(tenant, role)}/members").raise_for_status()
+    response = administrator(tenant).get(f"/management/v1/role/{find_role_id(tenant, role)}/members").raise_for_status()
     return {member["id"] for member in response.json()["members"]}
 
 
 def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Realm) -> None:
-    listed: dict[str, Any] = {"executions-reader": {"group": "analysts", "users": ["oidc~zoe"]}}
-    tenant = make_tenant(role_members=listed)
+    role_members: dict[str, Any] = {"executions-reader": {"group": "analysts", "users": ["oidc~zoe"]}}
+    tenant = make_tenant(role_members=role_members)
     tenant.environ["READER"] = SECRET
     file = tenant.folder / "environments" / "sandbox.yaml"
     directory = {"kind": "keycloak", "url": realm.endpoint, "realm": "platform", "client_id": "reader"}
     document = yaml.safe_load(file.read_text()) | {"directory": directory | {"client_secret": "env:READER"}}
     file.write_text(yaml.safe_dump(document))
     zoe = {"id": "oidc~zoe", "name": "Zoe", "user-type": "human"}
-    # The sandbox may be new. One that another test bootstrapped responds with 400.
+    # The sandbox may be new. It responds with 400 if another test bootstrapped it.
     administrator(tenant).post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
     administrator(tenant).post("/management/v1/user", json=zoe).raise_for_status()
     realm.people = {"ann", "ben"}
@@ -99,10 +101,10 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
     refusal = tenant.error("up", "--yes", "--engine", "embedded")
     assert "role_members.executions-reader.group: Keycloak realm `platform` has no group `analyst`" in refusal
 
-    tenant.spec["role_members"] = listed
+    tenant.spec["role_members"] = role_members
     tenant.write()
     tenant.verb("destroy", "--yes")
-    known = {user["id"] for user in administrator(tenant).get("/management/v1/user").json()["users"]}
-    assert {"oidc~ben", "oidc~cid", "oidc~zoe"} <= known, "people may be members of other projects"
+    remaining_users = {user["id"] for user in administrator(tenant).get("/management/v1/user").json()["users"]}
+    assert {"oidc~ben", "oidc~cid", "oidc~zoe"} <= remaining_users, "people may be members of other projects"
     state = "".join(file.read_text() for file in (tenant.folder / "state").rglob("*") if file.is_file())
     assert not any(SECRET in text for text in (*tenant.outputs, state))

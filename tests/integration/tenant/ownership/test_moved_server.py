@@ -1,4 +1,4 @@
-"""The endpoint becomes another Lakekeeper: every verb refuses, and the tables on the first one stay."""
+"""The endpoint becomes another Lakekeeper: every verb refuses, and the tables on the first server are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_moved_server_is_refused_by_every_verb(
     make_tenant: MakeTenant, other_server: str, aws: Callable[..., Any]
 ) -> None:
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
-    with faulty_proxy.proxy_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
+    with faulty_proxy.run_proxy(tenant.sandbox.lakekeeper.endpoint) as proxy:
         (tenant.folder / "environments" / "sandbox.yaml").write_text(
             f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{proxy.endpoint}'}}\n"
         )
@@ -41,8 +41,8 @@ def test_moved_server_is_refused_by_every_verb(
         table.append(pa.table({"n": [1, 2, 3]}))
         first, proxy.target = proxy.target, other_server
 
-        for words in (("refresh", "--yes"), ("preview", "--refresh"), ("up", "--yes", "--refresh")):
-            assert "expected the Lakekeeper with server id" in tenant.error(*words, "--engine", "embedded")
+        for command in (("refresh", "--yes"), ("preview", "--refresh"), ("up", "--yes", "--refresh")):
+            assert "expected the Lakekeeper with server id" in tenant.error(*command, "--engine", "embedded")
         refusal = tenant.error("destroy", "--yes", "--engine", "embedded")
         assert "Nothing was changed" in refusal
         assert "LAKEWRIGHT_ACCEPT_SERVER_ID=" in refusal

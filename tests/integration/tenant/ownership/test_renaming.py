@@ -1,4 +1,4 @@
-"""Renamed warehouses keep their data, and none with tables leaves the spec by mistake."""
+"""Renamed warehouses keep their data, and no warehouse with tables leaves the spec by mistake."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ def read(tenant: Any, warehouse: str) -> list[int]:
     return tenant.catalog(warehouse).load_table("results.flights").scan().to_arrow()["n"].to_pylist()
 
 
-def rename(tenant: Any, old: str, new: str, *, said: bool = True) -> None:
+def rename(tenant: Any, old: str, new: str, *, is_declared: bool = True) -> None:
     """Rename the only warehouse of a spec wherever the spec names it."""
     warehouse = tenant.spec["warehouses"][0] | {"name": new, "renamed_from": old}
-    tenant.spec["warehouses"] = [warehouse if said else {k: v for k, v in warehouse.items() if k != "renamed_from"}]
+    tenant.spec["warehouses"] = [
+        warehouse if is_declared else {k: v for k, v in warehouse.items() if k != "renamed_from"}
+    ]
     for unit in tenant.spec.get("computing_units", []):
         unit["warehouse"] = new
     for table in tenant.spec.get("tables", []):
@@ -36,20 +38,24 @@ def rename(tenant: Any, old: str, new: str, *, said: bool = True) -> None:
     tenant.write()
 
 
-def refusal(tenant: Any, *words: str) -> str:
+def read_refusal(tenant: Any, *arguments: str) -> str:
     """Return the message of a command that must be refused."""
-    return " ".join(tenant.error(*words, "--engine", "embedded").split())
+    return " ".join(tenant.error(*arguments, "--engine", "embedded").split())
 
 
 def resources(tenant: Any) -> dict[str, Any]:
     """Return the inputs of the resources in the state, by URN."""
     deployment = json.loads(tenant.output("stack", "export"))["deployment"]
     # The provider of dynamic resources holds the stack's configuration.
-    return {one["urn"]: one.get("inputs") for one in deployment["resources"] if ":providers:" not in one["urn"]}
+    return {
+        resource["urn"]: resource.get("inputs")
+        for resource in deployment["resources"]
+        if ":providers:" not in resource["urn"]
+    }
 
 
-def protected(make_tenant: Callable[..., Any], deletion: str = "protect", **more: Any) -> Any:
-    """A deployed tenant with a job's table in its warehouse `executions`."""
+def deploy_with_table(make_tenant: Callable[..., Any], deletion: str = "protect", **more: Any) -> Any:
+    """Deploy a tenant with a job's table in its warehouse `executions`."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": deletion}], **more)
     tenant.up()
     fill(tenant, "executions")
@@ -57,7 +63,7 @@ def protected(make_tenant: Callable[..., Any], deletion: str = "protect", **more
 
 
 def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
-    tenant = protected(
+    tenant = deploy_with_table(
         make_tenant,
         tables=[dict(ORDERS)],
         computing_units=[{"name": "notebook", "runtime": "spark", "warehouse": "executions"}],
@@ -76,8 +82,8 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
     assert ("curated" in after["role_arns"]) == makes_roles
     assert after["role_arns"].get("curated") == before["role_arns"].get("executions")
     assert read(tenant, "curated") == [1, 2, 3]
-    found = lakekeeper.get(f"/management/v1/warehouse/{after['warehouse_ids']['curated']}").json()
-    assert found["storage-profile"]["key-prefix"] == f"{tenant.name}/executions"
+    live_warehouse = lakekeeper.get(f"/management/v1/warehouse/{after['warehouse_ids']['curated']}").json()
+    assert live_warehouse["storage-profile"]["key-prefix"] == f"{tenant.name}/executions"
     del tenant.spec["warehouses"][0]["renamed_from"]
     tenant.write()
     assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
@@ -90,16 +96,16 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
 
 def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
     unit = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}
-    tenant = protected(make_tenant, computing_units=[unit])
+    tenant = deploy_with_table(make_tenant, computing_units=[unit])
     spec = tenant.spec["warehouses"]
     before = resources(tenant)
-    rename(tenant, "executions", "curated", said=False)
+    rename(tenant, "executions", "curated", is_declared=False)
 
     for command in (["preview"], ["up", "--yes"]):
-        said = refusal(tenant, *command)
-        assert "HoldsTablesError: warehouse `executions` is no longer in the spec" in said
-        assert "1 table: results.flights" in said
-        assert "give the warehouse with the new name `renamed_from: executions`" in said
+        message = read_refusal(tenant, *command)
+        assert "HoldsTablesError: warehouse `executions` is no longer in the spec" in message
+        assert "1 table: results.flights" in message
+        assert "give the warehouse with the new name `renamed_from: executions`" in message
 
     assert resources(tenant) == before
     tenant.spec |= {"warehouses": spec, "computing_units": [unit | {"warehouse": "executions"}]}
@@ -108,29 +114,29 @@ def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., An
 
 
 def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> None:
-    tenant = protected(make_tenant, deletion="purge")
-    rename(tenant, "executions", "curated", said=False)
+    tenant = deploy_with_table(make_tenant, deletion="purge")
+    rename(tenant, "executions", "curated", is_declared=False)
 
-    said = refusal(tenant, "preview")
+    message = read_refusal(tenant, "preview")
 
-    assert "HoldsTablesError: warehouse `executions` leaves the spec while `curated` joins it" in said
-    assert "name it in `dropped_warehouses`" in said
-    assert "warehouse `executions` leaves" in refusal(tenant, "up", "--yes")
+    assert "HoldsTablesError: warehouse `executions` leaves the spec while `curated` joins it" in message
+    assert "name it in `dropped_warehouses`" in message
+    assert "warehouse `executions` leaves" in read_refusal(tenant, "up", "--yes")
     tenant.spec["dropped_warehouses"] = ["executions"]
     tenant.write()
     assert list(tenant.up()["outputs"]["warehouse_ids"]) == ["curated"]
 
 
 def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., Any]) -> None:
-    """A refused rename without `renamed_from` left the new name, empty, beside the old one."""
-    tenant = protected(make_tenant)
+    """After a refused rename without `renamed_from`, the new warehouse exists, empty, beside the old warehouse."""
+    tenant = deploy_with_table(make_tenant)
     (old,) = tenant.spec["warehouses"]
     tenant.spec["warehouses"] = [old, old | {"name": "curated"}]
     tenant.write()
     ids = tenant.up()["outputs"]["warehouse_ids"]
     tenant.spec["warehouses"] = [old | {"name": "curated"}]
     tenant.write()
-    assert "HoldsTablesError: warehouse `executions`" in refusal(tenant, "up", "--yes")
+    assert "HoldsTablesError: warehouse `executions`" in read_refusal(tenant, "up", "--yes")
 
     tenant.spec["warehouses"] = [old]
     tenant.write()
@@ -143,8 +149,8 @@ def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., A
 
 
 def test_half_finished_rename_is_continued(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
-    """The server has the new name, and the state still has the old one."""
-    tenant = protected(make_tenant)
+    """The server has the new name, and the state still has the old name."""
+    tenant = deploy_with_table(make_tenant)
     warehouse = tenant.verb("preview")["outputs"]["warehouse_ids"]["executions"]
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/rename", json={"new-name": "curated"}).raise_for_status()
     rename(tenant, "executions", "curated")

@@ -27,7 +27,7 @@ EMBEDDED = ("--engine", "embedded")
 
 @dataclass
 class CopiedStack(Tenant):
-    """A stack with the spec of another one, under its own name."""
+    """A stack with the spec of another stack, under its own name."""
 
     stack: str = "copy"
 
@@ -36,14 +36,14 @@ class CopiedStack(Tenant):
         return self.stack
 
 
-def protected_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
-    """A protected tenant on a bucket that outlives it, with a table that has three rows."""
+def prepare_protected_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
+    """Return a protected tenant, not deployed yet, on a bucket that outlives it."""
     tenant = make_tenant(warehouses=PROTECTED)
     make_bucket_and_role(tenant, aws, "acme-0815")
     return tenant
 
 
-def with_rows(tenant: Tenant) -> Tenant:
+def add_rows(tenant: Tenant) -> Tenant:
     table = tenant.catalog("executions").create_table("results.flights", schema=ROWS.schema)
     table.append(ROWS)
     return tenant
@@ -74,7 +74,7 @@ def validate(tenant: Tenant) -> subprocess.CompletedProcess[str]:
     return run_command(["spec", "validate"], tenant.folder, os.environ)
 
 
-def rows_of(tenant: Tenant) -> list[int]:
+def read_rows(tenant: Tenant) -> list[int]:
     return tenant.catalog("executions").load_table("results.flights").scan().to_arrow()["n"].to_pylist()
 
 
@@ -88,15 +88,15 @@ def assert_adopts_nothing(tenant: Tenant, copy: Tenant, *engine: str) -> None:
     assert f"project {tenant.name} at" in up.stdout + up.stderr
     assert "exists already" in up.stdout + up.stderr
     copy.output("destroy", "--yes", *engine)
-    assert rows_of(tenant) == [1, 2, 3]
+    assert read_rows(tenant) == [1, 2, 3]
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
 def test_copied_stack_adopts_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
     """A real incident: a stack file copied with `deletion: purge`, then `up` and `destroy`."""
-    tenant = protected_tenant(make_tenant, aws)
+    tenant = prepare_protected_tenant(make_tenant, aws)
     tenant.up()
-    with_rows(tenant)
+    add_rows(tenant)
 
     assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), *EMBEDDED)
 
@@ -106,36 +106,36 @@ def test_copied_stack_adopts_nothing(make_tenant: MakeTenant, aws: Callable[...,
 def test_copied_stack_adopts_nothing_on_the_cli(
     make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path, attached_providers: dict[str, str]
 ) -> None:
-    tenant = protected_tenant(make_tenant, aws)
+    tenant = prepare_protected_tenant(make_tenant, aws)
     tenant.up()
-    with_rows(tenant)
+    add_rows(tenant)
     tenant.environ = attached_providers
 
     assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), "--engine", "pulumi")
 
 
 def test_stack_files_with_one_tenant_are_refused(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    tenant = protected_tenant(make_tenant, aws)
+    tenant = prepare_protected_tenant(make_tenant, aws)
     copy = copy_beside(tenant)
 
-    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
-        done = copy.run(*words)
-        assert done.returncode == 1
-        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.spec['name']}` too" in done.stderr
+    for command in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
+        completed = copy.run(*command)
+        assert completed.returncode == 1
+        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.spec['name']}` too" in completed.stderr
 
 
 def test_environments_with_one_server_share_the_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     """The copy names another environment file, which has the same sandbox."""
-    tenant = protected_tenant(make_tenant, aws)
+    tenant = prepare_protected_tenant(make_tenant, aws)
     environments = tenant.folder / "environments"
     shutil.copy(environments / "sandbox.yaml", environments / "other.yaml")
     tenant.spec["environment"] = "other"
     copy = copy_beside(tenant)
 
-    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED), ("spec", "validate")):
-        done = copy.run(*words) if words[0] != "spec" else validate(copy)
-        assert done.returncode == 1
-        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
+    for command in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED), ("spec", "validate")):
+        completed = copy.run(*command) if command[0] != "spec" else validate(copy)
+        assert completed.returncode == 1
+        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in completed.stderr
 
 
 def alias_environment(tenant: Tenant) -> None:
@@ -148,21 +148,21 @@ def alias_environment(tenant: Tenant) -> None:
 
 def test_file_with_the_tenant_behind_an_alias_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     """The server's id shows that two environments have one Lakekeeper."""
-    tenant = protected_tenant(make_tenant, aws)
+    tenant = prepare_protected_tenant(make_tenant, aws)
     alias_environment(tenant)
     copy = copy_beside(tenant)
     copy.spec["environment"] = "alias"
     copy.write()
 
-    done = copy.run("preview", *EMBEDDED)
+    completed = copy.run("preview", *EMBEDDED)
 
-    assert done.returncode == 1
-    assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
+    assert completed.returncode == 1
+    assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in completed.stderr
 
 
 def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    """Its file is gone, its state is in the same backend, and the server has another address."""
-    tenant = protected_tenant(make_tenant, aws)
+    """Its file is deleted, its state is in the same backend, and the server has another address."""
+    tenant = prepare_protected_tenant(make_tenant, aws)
     tenant.up()
     alias_environment(tenant)
     copy = copy_beside(tenant)
@@ -170,14 +170,14 @@ def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callab
     copy.write()
     (tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml").unlink()
 
-    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
-        message = copy.error(*words)
+    for command in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED)):
+        message = copy.error(*command)
         assert f"project `{tenant.spec['name']}` of this Lakekeeper is in the state of stack `lakewright/" in message
         assert f"lakewright stack forget --stack {tenant.name}" in message
 
 
-def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
-    """The project is refused first: no bucket, key, role or Kubernetes namespace is made or changed.
+def test_refused_stack_creates_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
+    """The project is refused first: no bucket, key, role or Kubernetes namespace is created or changed.
 
     `Bootstrap` only reads a server that is set up. `ExternalId` and `TenantRecord` are in the state alone: destroying
     them deletes nothing.
@@ -194,12 +194,12 @@ def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[...,
 
     assert len(aws("kms").list_keys()["Keys"]) == keys
     assert f"{tenant.name}-2" not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
-    assert recorded_kinds(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
+    assert list_recorded_kinds(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
     copy.output("destroy", "--yes", *EMBEDDED)
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
-def recorded_kinds(tenant: Tenant) -> set[str]:
+def list_recorded_kinds(tenant: Tenant) -> set[str]:
     """Return the kinds of objects in the stack's state, without components and providers."""
     resources = json.loads(tenant.output("stack", "export"))["deployment"].get("resources") or []
     objects = [
@@ -217,14 +217,14 @@ def test_foreign_bucket_is_adopted_with_consent_only(make_tenant: MakeTenant, aw
 
     refused = tenant.run("preview", *EMBEDDED)
     tenant.environ["LAKEWRIGHT_ADOPT"] = f"bucket={tenant.bucket}"
-    listed = tenant.run("preview", *EMBEDDED)
+    preview = tenant.run("preview", *EMBEDDED)
 
     assert refused.returncode != 0
     problem = f"bucket `{tenant.bucket}` exists already and has no mark of a stack"
     assert problem in refused.stdout + refused.stderr
     assert f"`lakewright up --adopt bucket={tenant.bucket}`" in refused.stdout + refused.stderr
-    assert listed.returncode == 0, listed.stdout + listed.stderr
+    assert preview.returncode == 0, preview.stdout + preview.stderr
     assert (
-        "is adopted; it contains 1 object (4 bytes); this replaces its policy (none)" in listed.stdout + listed.stderr
+        "is adopted; it contains 1 object (4 bytes); this replaces its policy (none)" in preview.stdout + preview.stderr
     )
-    assert "tags (team)" in listed.stdout + listed.stderr
+    assert "tags (team)" in preview.stdout + preview.stderr

@@ -34,7 +34,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
     return folder
 
 
-def made_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
+def deploy_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
     """Deploy a tenant in the project."""
     spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
     tenant = Tenant(project, sandbox, spec | changes)
@@ -48,30 +48,30 @@ def made_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> T
 def acme(project: Path, sandbox: Sandbox) -> Tenant:
     """A tenant with units, beside another tenant."""
     columns = [{"name": "n", "type": "long"}]
-    made_tenant(project, sandbox, "globex", tables=[{"name": "executions.results.secret", "columns": columns}])
+    deploy_tenant(project, sandbox, "globex", tables=[{"name": "executions.results.secret", "columns": columns}])
     warehouses = [
         {"name": "executions", "namespaces": ["results"], "deletion": "purge"},
         {"name": "signed", "delegation": "remote-signing", "deletion": "purge"},
     ]
     units = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
-    return made_tenant(project, sandbox, "acme", warehouses=warehouses, computing_units=units)
+    return deploy_tenant(project, sandbox, "acme", warehouses=warehouses, computing_units=units)
 
 
 @pytest.fixture
 def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., VerifyReport]:
-    """Run probes of the tenant `acme` in this process, all or those with the given names."""
+    """Return a function that runs probes of the tenant `acme` in this process, all probes or probes by name."""
     return verifying(acme, monkeypatch)
 
 
 @pytest.fixture
-def name_of_tenant() -> Callable[[], str]:
-    """A function that returns a new name."""
+def new_tenant_name() -> Callable[[], str]:
+    """Return a function that returns a new name."""
     return lambda: f"m{uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def stack_http(sandbox: Sandbox) -> Iterator[httpx.Client]:
-    """HTTP client of Lakekeeper with the identity of stacks, which may do everything."""
+    """HTTP client of Lakekeeper with the identity of stacks, which has all rights."""
     tokens = sandbox.tokens
     assert tokens is not None
     form = {
@@ -86,7 +86,7 @@ def stack_http(sandbox: Sandbox) -> Iterator[httpx.Client]:
         yield client
 
 
-def rendered(tenant: Tenant, kind: str) -> Path:
+def find_manifest(tenant: Tenant, kind: str) -> Path:
     """Return the rendered manifest of a kind."""
     files = (tenant.folder / "rendered" / tenant.name).rglob("*.yaml")
     return next(file for file in files if yaml.safe_load(file.read_text())["kind"] == kind)

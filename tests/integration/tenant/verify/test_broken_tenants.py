@@ -1,4 +1,4 @@
-"""`lakewright verify` names the probe that a tenant breaks, and changes nothing for good."""
+"""`lakewright verify` names the probe that a tenant breaks, and leaves no permanent change."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
 def probe_namespaces(acme: Tenant, http: httpx.Client) -> list[str]:
     """Return the probe namespaces in all warehouses of the tenant."""
     ids = [warehouse.id for warehouse in acme.catalog_config().warehouses]
-    listed = [http.get(f"/catalog/v1/{id_}/namespaces").json()["namespaces"] for id_ in ids]
-    return [levels[0] for names in listed for levels in names if levels[0].startswith(PREFIX)]
+    namespace_lists = [http.get(f"/catalog/v1/{id_}/namespaces").json()["namespaces"] for id_ in ids]
+    return [levels[0] for names in namespace_lists for levels in names if levels[0].startswith(PREFIX)]
 
 
 @pytest.fixture
 def wide_role(acme: Tenant) -> Iterator[str]:
-    """A statement that was added to a role of the tenant, outside of the stack."""
+    """A role of the tenant to which a statement was added outside of the stack."""
     iam = aws_client(acme.sandbox, "iam")
     (name,) = (
         role["RoleName"]
@@ -50,13 +50,13 @@ def wide_role(acme: Tenant) -> Iterator[str]:
 
 
 def test_over_wide_role_fails(verify: Verify, wide_role: str) -> None:
-    found = broken(verify("warehouse-roles", "other-prefixes"))
+    failed_checks = broken(verify("warehouse-roles", "other-prefixes"))
 
-    assert set(found) == {"warehouse-roles"}, "the session policies of vended credentials limit the role"
-    attempts = [check.attempt for check in found["warehouse-roles"]]
+    assert set(failed_checks) == {"warehouse-roles"}, "the session policies of vended credentials limit the role"
+    attempts = [check.attempt for check in failed_checks["warehouse-roles"]]
     assert f"reach objects beside the warehouse with role {wide_role}" in attempts
     assert f"change the bucket with role {wide_role}" in attempts
-    assert "TooMuch" in found["warehouse-roles"][0].evidence
+    assert "TooMuch" in failed_checks["warehouse-roles"][0].evidence
 
 
 @pytest.fixture
@@ -88,33 +88,35 @@ def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
     admin = acme.sandbox.admin
     with wide_catalog(acme.sandbox, admin.access_key_id, admin.secret_access_key.get_secret_value()) as endpoint:
         config = acme.catalog_config().model_copy(update={"uri": f"{endpoint}/catalog"})
-        found = broken(verify(*AT_S3, config=config.select_warehouses(["executions"])))
+        failed_checks = broken(verify(*AT_S3, config=config.select_warehouses(["executions"])))
 
-    assert set(found) == set(AT_S3)
-    assert len(found["other-tables"]) == 4
+    assert set(failed_checks) == set(AT_S3)
+    assert len(failed_checks["other-tables"]) == 4
     assert [s3.get_bucket_policy(Bucket=bucket)["Policy"] for bucket in buckets] == policies
-    left = [entry["Key"] for bucket in buckets for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
-    assert [key for key in left if CANARY in key] == []
+    keys = [entry["Key"] for bucket in buckets for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert [key for key in keys if CANARY in key] == []
 
 
 def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
     tokens = acme.sandbox.tokens
     assert tokens is not None
     source = ClientToken(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
-    found = broken(verify("identity", "management", "foreign-catalog", subjects=[ProbeIdentity("unit", (), source)]))
+    failed_checks = broken(
+        verify("identity", "management", "foreign-catalog", subjects=[ProbeIdentity("unit", (), source)])
+    )
 
-    assert set(found) == {"identity", "management", "foreign-catalog"}
-    assert found["identity"][0].attempt == "be the stack's own identity"
-    created = next(check for check in found["management"] if check.attempt.startswith("create a project"))
+    assert set(failed_checks) == {"identity", "management", "foreign-catalog"}
+    assert failed_checks["identity"][0].attempt == "be the stack's own identity"
+    created = next(check for check in failed_checks["management"] if check.attempt.startswith("create a project"))
     assert created.evidence == "201; removed again"
     projects = stack_http.get("/management/v1/project-list").json()["projects"]
     assert not any(project["project-id"].startswith("lakewright-verify") for project in projects)
 
 
 def test_unit_without_an_identity_fails(verify: Verify) -> None:
-    found = broken(verify("identity", subjects=[ProbeIdentity("unit", (), None)]))
+    failed_checks = broken(verify("identity", subjects=[ProbeIdentity("unit", (), None)]))
 
-    assert [check.evidence for check in found["identity"]] == ["requests are anonymous"]
+    assert [check.evidence for check in failed_checks["identity"]] == ["requests are anonymous"]
 
 
 def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> None:

@@ -18,7 +18,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.times import format_time
 
-from tests.integration.tenant.verify.conftest import made_tenant
+from tests.integration.tenant.verify.conftest import deploy_tenant
 from tests.tenant_project import PASSPHRASE, Tenant
 
 pytestmark = [pytest.mark.xdist_group("data-checks"), pytest.mark.timeout(300)]
@@ -43,7 +43,7 @@ def umbrella(project: Path, sandbox: Sandbox) -> Tenant:
     grants = [{"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}}]
     units = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
     parts = {"warehouses": warehouses, "tables": tables, "grants": grants, "computing_units": units}
-    tenant = made_tenant(project, sandbox, "umbrella", **parts)
+    tenant = deploy_tenant(project, sandbox, "umbrella", **parts)
     for days in (9, 3, 1):
         append(tenant, "executions", "results.runs", NOW - timedelta(days=days))
     append(tenant, "signed", "results.events", NOW - timedelta(hours=1))

@@ -12,7 +12,7 @@ import pytest
 from lakewright.cli.app import run
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.tenant.verify.conftest import made_tenant
+from tests.integration.tenant.verify.conftest import deploy_tenant
 from tests.tenant_project import PASSPHRASE, Tenant
 
 pytestmark = [pytest.mark.xdist_group("deleted-objects"), pytest.mark.timeout(300)]
@@ -30,7 +30,7 @@ ROLE = "initrode-executions-reader"
 def initrode(project: Path, sandbox: Sandbox) -> Iterator[Tenant]:
     """A tenant with an object of each kind. Its stack is removed, as other modules probe all tenants of the project."""
     name = "initrode"
-    tenant = made_tenant(
+    tenant = deploy_tenant(
         project,
         sandbox,
         name,
@@ -49,10 +49,10 @@ def initrode(project: Path, sandbox: Sandbox) -> Iterator[Tenant]:
 
 
 @pytest.fixture
-def find_gone(
+def find_deleted(
     initrode: Tenant, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[], set[tuple[str, str]]]:
-    """Return a function that returns kind and name of everything that is gone; the rest of the tenant is checked."""
+    """Return a function that returns kind and name of all deleted objects, and checks all other objects."""
     monkeypatch.setenv("PULUMI_BACKEND_URL", (initrode.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
     monkeypatch.chdir(initrode.folder)
@@ -107,26 +107,26 @@ def delete(http: httpx.Client, path: str, **query: str) -> None:
     assert response.is_success, response.text
 
 
-def test_deleted_namespace_is_gone_with_its_dependents(
+def test_deleted_namespace_is_reported_with_its_dependents(
     initrode: Tenant,
     stack_http: httpx.Client,
     ids: dict[tuple[str, str], str],
-    find_gone: Callable[[], set[tuple[str, str]]],
+    find_deleted: Callable[[], set[tuple[str, str]]],
 ) -> None:
     warehouse = ids["Warehouse", "initrode-executions"]
     delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/drafts/tables/notes", purgeRequested="true")
     delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/drafts")
 
-    gone = find_gone()
+    deleted_objects = find_deleted()
 
-    assert ("Namespace", "initrode-executions-drafts") in gone
-    assert {kind for kind, _ in gone} == {"Namespace", "Table", "Grant"}
+    assert ("Namespace", "initrode-executions-drafts") in deleted_objects
+    assert {kind for kind, _ in deleted_objects} == {"Namespace", "Table", "Grant"}
     healed = initrode.run("drift", "--heal", "--yes")
     assert healed.returncode == 0, healed.stderr
 
 
 def test_recreated_namespace_has_no_missing_rights(
-    stack_http: httpx.Client, ids: dict[tuple[str, str], str], find_gone: Callable[[], set[tuple[str, str]]]
+    stack_http: httpx.Client, ids: dict[tuple[str, str], str], find_deleted: Callable[[], set[tuple[str, str]]]
 ) -> None:
     """The namespace exists under its name, with a new id."""
     warehouse = ids["Warehouse", "initrode-executions"]
@@ -135,41 +135,41 @@ def test_recreated_namespace_has_no_missing_rights(
     response = stack_http.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["drafts"]})
     assert response.is_success, response.text
 
-    assert "Namespace" not in {kind for kind, _ in find_gone()}
+    assert "Namespace" not in {kind for kind, _ in find_deleted()}
 
 
-def test_every_deleted_kind_is_gone_without_a_problem(
+def test_every_deleted_kind_is_reported_without_a_problem(
     sandbox: Sandbox,
     stack_http: httpx.Client,
     ids: dict[tuple[str, str], str],
-    find_gone: Callable[[], set[tuple[str, str]]],
+    find_deleted: Callable[[], set[tuple[str, str]]],
 ) -> None:
-    """Delete from the smallest object to the project. What depends on an object is gone with it."""
+    """Delete from the smallest object to the project. Dependents are deleted with their object."""
     warehouse = ids["Warehouse", "initrode-executions"]
     users = [identity for (kind, _), identity in ids.items() if kind == "User"]
     management = "/management/v1"
     for user in users:
         delete(stack_http, f"{management}/user/{user}")
-    assert {kind for kind, _ in find_gone()} >= {"User"}
+    assert {kind for kind, _ in find_deleted()} >= {"User"}
     delete(stack_http, f"{management}/role/{ids['Role', ROLE]}")
-    assert {("Role", ROLE), ("RoleMembers", ROLE)} <= find_gone()
+    assert {("Role", ROLE), ("RoleMembers", ROLE)} <= find_deleted()
     delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/results/tables/runs", purgeRequested="true")
-    assert ("Table", "initrode-executions.results.runs") in find_gone()
+    assert ("Table", "initrode-executions.results.runs") in find_deleted()
 
     role = next(
         identity for (kind, _), identity in ids.items() if kind == "Role" and identity.startswith("lakewright.")
     )
     key = next(identity for (kind, _), identity in ids.items() if kind == "Key")
     delete_on_aws(sandbox, role=role, bucket="initrode-lakehouse", key=key)
-    gone = {kind for kind, _ in find_gone()}
-    assert gone >= {"Key", "Alias", "Bucket", "BucketPolicy"}
+    deleted_kinds = {kind for kind, _ in find_deleted()}
+    assert deleted_kinds >= {"Key", "Alias", "Bucket", "BucketPolicy"}
 
     for namespace in ("results", "drafts"):
         delete(stack_http, f"/catalog/v1/{warehouse}/namespaces/{namespace}", recursive="true", force="true")
     delete(stack_http, f"{management}/warehouse/{warehouse}")
-    assert {"Warehouse", "Namespace", "Grant"} <= {kind for kind, _ in find_gone()}
-    listed = stack_http.get(f"{management}/role", params={"pageSize": 100}, headers={"x-project-id": "initrode"})
-    for entry in listed.json()["roles"]:
+    assert {"Warehouse", "Namespace", "Grant"} <= {kind for kind, _ in find_deleted()}
+    response = stack_http.get(f"{management}/role", params={"pageSize": 100}, headers={"x-project-id": "initrode"})
+    for entry in response.json()["roles"]:
         delete(stack_http, f"{management}/role/{entry['id']}")
     delete(stack_http, f"{management}/project/initrode")
-    assert ("Project", "initrode") in find_gone()
+    assert ("Project", "initrode") in find_deleted()

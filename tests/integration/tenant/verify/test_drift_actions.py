@@ -12,7 +12,7 @@ import pytest
 import yaml
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.tenant.verify.conftest import made_tenant
+from tests.integration.tenant.verify.conftest import deploy_tenant
 from tests.tenant_project import Tenant
 
 pytestmark = [pytest.mark.xdist_group("drift-actions"), pytest.mark.timeout(300)]
@@ -24,11 +24,11 @@ GRANT = {"to": "user:oidc~zoe", "privilege": "describe", "on": {"warehouse": "ex
 
 @pytest.fixture(scope="module")
 def initech(project: Path, sandbox: Sandbox) -> Tenant:
-    """A tenant with everything that can be accepted."""
+    """A tenant with all kinds of drift that can be accepted."""
     warehouse = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "soft_delete_days": 7}
     scratch = {"name": "scratch", "namespaces": ["drafts"], "deletion": "purge"}
     table = {"name": "executions.results.runs", "columns": COLUMNS, "properties": {"owner": "me"}}
-    return made_tenant(
+    return deploy_tenant(
         project,
         sandbox,
         "initech",
@@ -39,19 +39,19 @@ def initech(project: Path, sandbox: Sandbox) -> Tenant:
     )
 
 
-def run_drift(tenant: Tenant, *words: str) -> tuple[int, dict[str, Any]]:
-    done = tenant.run("drift", "--json", *words)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, json.loads(done.stdout)
+def run_drift(tenant: Tenant, *arguments: str) -> tuple[int, dict[str, Any]]:
+    completed = tenant.run("drift", "--json", *arguments)
+    assert "Traceback" not in completed.stderr, completed.stderr
+    return completed.returncode, json.loads(completed.stdout)
 
 
-def found_in(document: dict[str, Any]) -> set[tuple[str, str, str]]:
+def list_differences(document: dict[str, Any]) -> set[tuple[str, str, str]]:
     [stack] = document["stacks"]
     assert stack["problems"] == []
     return {(entry["type"].rpartition(":")[2], entry["property"], entry["kind"]) for entry in stack["differences"]}
 
 
-def state_of(tenant: Tenant) -> dict[tuple[str, str], dict[str, Any]]:
+def read_resources(tenant: Tenant) -> dict[tuple[str, str], dict[str, Any]]:
     deployment = json.loads(tenant.output("stack", "export"))["deployment"]
     return {
         (part["type"].rpartition(":")[2], part["urn"].rpartition("::")[2]): part for part in deployment["resources"]
@@ -60,7 +60,7 @@ def state_of(tenant: Tenant) -> dict[tuple[str, str], dict[str, Any]]:
 
 def change_everything(tenant: Tenant, server: httpx.Client) -> set[tuple[str, str, str]]:
     """Change one object of each kind over HTTP. Return kind, property and kind of difference."""
-    state = state_of(tenant)
+    state = read_resources(tenant)
     name, project = tenant.name, {"x-project-id": tenant.name}
     warehouse = state["Warehouse", f"{name}-executions"]["id"]
     role = state["Role", f"{name}-executions-reader"]["id"]
@@ -123,7 +123,7 @@ def test_accepted_drift_is_no_change_of_the_program(initech: Tenant, stack_http:
     expected = change_everything(initech, stack_http)
 
     code, document = run_drift(initech)
-    assert (code, found_in(document)) == (7, expected)
+    assert (code, list_differences(document)) == (7, expected)
     code, document = run_drift(initech, "--accept", "--yes")
 
     [accepted] = document["accepted"]
@@ -147,10 +147,10 @@ def test_accepted_drift_is_no_change_of_the_program(initech: Tenant, stack_http:
 
 
 def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: httpx.Client) -> None:
-    """Ignored differences are shown, do not count, and stay when the others are healed."""
-    warehouse = state_of(initech)["Warehouse", "initech-executions"]["id"]
-    until = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
-    rule = {"resource": "Warehouse *", "property": "protected", "until": until, "reason": "audit"}
+    """Ignored differences are shown, do not count, and are kept when all other differences are healed."""
+    warehouse = read_resources(initech)["Warehouse", "initech-executions"]["id"]
+    expiry = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    rule = {"resource": "Warehouse *", "property": "protected", "until": expiry, "reason": "audit"}
     initech.spec["drift"] = {"ignore": [rule, {**rule, "resource": "Role *"}, {**rule, "until": "2020-01-01"}]}
     initech.write()
     before = stack_http.get(f"/management/v1/warehouse/{warehouse}").json()["protected"]
@@ -159,13 +159,13 @@ def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: 
 
     code, document = run_drift(initech)
     [ignored] = document["stacks"][0]["differences"]
-    assert (code, ignored["ignored"]["reason"], ignored["ignored"]["until"]) == (0, "audit", until)
+    assert (code, ignored["ignored"]["reason"], ignored["ignored"]["until"]) == (0, "audit", expiry)
     assert [note.rpartition(") ")[2] for note in document["notes"]] == [
         "is expired; remove or renew it. It no longer ignores 1 difference",
         "matches nothing in this run",
     ]
 
-    role = state_of(initech)["Role", "initech-executions-reader"]["id"]
+    role = read_resources(initech)["Role", "initech-executions-reader"]["id"]
     body = {"writes": [{"type": "assignee", "user": "oidc~mallory"}], "deletes": []}
     stack_http.post(f"/management/v1/permissions/role/{role}/assignments", json=body).raise_for_status()
     code, document = run_drift(initech, "--heal", "--yes")
@@ -173,16 +173,16 @@ def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: 
     [healed] = document["healed"]
     assert (code, healed["remaining"]) == (0, [])
     assert [entry["property"] for entry in healed["healed"]] == ["users"]
-    assert [entry["reason"] for entry in healed["kept"]] == [f"ignored until {until}: audit"]
+    assert [entry["reason"] for entry in healed["kept"]] == [f"ignored until {expiry}: audit"]
     after = stack_http.get(f"/management/v1/warehouse/{warehouse}").json()
     assert after["protected"] is not before
 
 
-def test_heal_leaves_what_was_never_deployed(initech: Tenant, stack_http: httpx.Client) -> None:
-    """The spec drops a warehouse, changes a table and takes a found value. Heal reverts the members of a role only."""
+def test_heal_leaves_changes_that_were_never_deployed(initech: Tenant, stack_http: httpx.Client) -> None:
+    """The spec drops a warehouse, changes a table and adopts a live value. Heal reverts the members of a role only."""
     initech.spec.pop("drift", None)
     initech.up("--refresh")
-    state = state_of(initech)
+    state = read_resources(initech)
     warehouse, scratch = (state["Warehouse", f"initech-{name}"]["id"] for name in ("executions", "scratch"))
     role = state["Role", "initech-executions-reader"]["id"]
     body = {"writes": [{"type": "assignee", "user": "oidc~mallory"}], "deletes": []}
@@ -200,13 +200,13 @@ def test_heal_leaves_what_was_never_deployed(initech: Tenant, stack_http: httpx.
     code, document = run_drift(initech, "--heal", "--yes")
 
     [healing] = document["healed"]
-    kept = {(entry["resource"], entry["property"]): entry["reason"] for entry in healing["kept"]}
+    kept_reasons = {(entry["resource"], entry["property"]): entry["reason"] for entry in healing["kept"]}
     assert [entry["property"] for entry in healing["healed"]] == ["users"]
-    assert set(kept) == {("initech-executions", "protected"), ("initech-executions.results.runs", "properties")}
-    assert "already declares" in kept["initech-executions", "protected"]
-    assert "never deployed" in kept["initech-executions.results.runs", "properties"]
-    left = {(step["op"], step["urn"].rpartition("::")[2]) for step in healing["left_changes"]}
-    assert {("delete", "initech-scratch"), ("update", "initech-executions.results.runs")} <= left
+    assert set(kept_reasons) == {("initech-executions", "protected"), ("initech-executions.results.runs", "properties")}
+    assert "already declares" in kept_reasons["initech-executions", "protected"]
+    assert "never deployed" in kept_reasons["initech-executions.results.runs", "properties"]
+    left_changes = {(step["op"], step["urn"].rpartition("::")[2]) for step in healing["left_changes"]}
+    assert {("delete", "initech-scratch"), ("update", "initech-executions.results.runs")} <= left_changes
     assert (code, healing["remaining"]) == (7, []), "the table's drift is left"
     assert stack_http.get(f"/management/v1/warehouse/{scratch}").is_success
     assert stack_http.get(f"/management/v1/warehouse/{warehouse}").json()["protected"] is protected["protected"]
@@ -222,11 +222,15 @@ def test_actions_need_a_confirmation(initech: Tenant) -> None:
 
 
 def test_added_column_is_accepted_after_a_refused_update(initech: Tenant, stack_http: httpx.Client) -> None:
-    """The refresh of the refused update put the found columns into the state, so no property of it differs."""
-    warehouse = state_of(initech)["Warehouse", "initech-executions"]["id"]
+    """The refresh of the refused update put the live columns into the state, so its properties do not differ."""
+    warehouse = read_resources(initech)["Warehouse", "initech-executions"]["id"]
     table = f"/catalog/v1/{warehouse}/namespaces/results/tables/runs"
     metadata = stack_http.get(table).raise_for_status().json()["metadata"]
-    schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
+    schema = next(
+        schema_version
+        for schema_version in metadata["schemas"]
+        if schema_version["schema-id"] == metadata["current-schema-id"]
+    )
     number = metadata["last-column-id"] + 1
     schema["fields"].append({"id": number, "name": "extra", "type": "string", "required": False})
     updates = [
@@ -238,7 +242,7 @@ def test_added_column_is_accepted_after_a_refused_update(initech: Tenant, stack_
 
     code, document = run_drift(initech)
     [column] = [entry for entry in document["stacks"][0]["differences"] if entry["property"] == "columns"]
-    assert (code, [each["name"] for each in column["found"]]) == (7, ["id", "note", "extra"])
+    assert (code, [entry["name"] for entry in column["found"]]) == (7, ["id", "note", "extra"])
     code, document = run_drift(initech, "--accept", "--yes")
 
     [accepted] = document["accepted"]

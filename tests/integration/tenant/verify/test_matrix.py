@@ -28,9 +28,9 @@ def test_life_of_each_combination(
     project: Path,
     sandbox: Sandbox,
     stack_http: httpx.Client,
-    name_of_tenant: Callable[[], str],
+    new_tenant_name: Callable[[], str],
 ) -> None:
-    matrix = MatrixTenant(project, sandbox, name_of_tenant(), combinations)
+    matrix = MatrixTenant(project, sandbox, new_tenant_name(), combinations)
     tenant = matrix.tenant
     ids = tenant.up()["outputs"]["warehouse_ids"]
     assert set(ids) == set(matrix.names)
@@ -39,11 +39,11 @@ def test_life_of_each_combination(
         check["warehouse"]: check["evidence"] for check in matrix.verify()["checks"] if check["probe"] == "table"
     }
     assert set(written) == set(matrix.names)
-    seen = {
+    visible_warehouses = {
         combination: [warehouse.name for warehouse in config.warehouses]
         for combination, config in matrix.units().items()
     }
-    assert seen == {combination: matrix.visible_to(combination) for combination in combinations}
+    assert visible_warehouses == {combination: matrix.visible_to(combination) for combination in combinations}
 
     for warehouse in ids.values():
         stack_http.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=SOFT).raise_for_status()
@@ -55,6 +55,8 @@ def test_life_of_each_combination(
 
     tenant.verb("destroy", "--yes")
     assert tenant.recorded_kinds() <= {"Stack"}
-    left = {bucket["Name"] for bucket in aws_client(sandbox, "s3").list_buckets()["Buckets"]}
-    brought = {f"{tenant.name}-{warehouse_of(combination)}" for combination in combinations if combination[0] != "aws"}
-    assert {bucket for bucket in left if bucket.startswith(f"{tenant.name}-")} == brought
+    remaining_buckets = {bucket["Name"] for bucket in aws_client(sandbox, "s3").list_buckets()["Buckets"]}
+    foreign_buckets = {
+        f"{tenant.name}-{warehouse_of(combination)}" for combination in combinations if combination[0] != "aws"
+    }
+    assert {bucket for bucket in remaining_buckets if bucket.startswith(f"{tenant.name}-")} == foreign_buckets

@@ -16,7 +16,7 @@ from lakewright.verify.registry import PROBES
 from lakewright.verify.run import run_probes
 from lakewright.verify.session.stack_warehouses import OtherTenants
 
-from tests.integration.tenant.verify.conftest import rendered
+from tests.integration.tenant.verify.conftest import find_manifest
 from tests.tenant_project import Tenant
 from tests.verifying import Verify, broken
 
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
 
 
 def test_isolated_tenant_passes_every_probe(acme: Tenant) -> None:
-    done = acme.run("verify", "--json")
+    completed = acme.run("verify", "--json")
 
-    result = json.loads(done.stdout)
-    assert (done.returncode, result["holds"], result["failed_probes"]) == (0, True, []), done.stdout
+    result = json.loads(completed.stdout)
+    assert (completed.returncode, result["holds"], result["failed_probes"]) == (0, True, []), completed.stdout
     assert {check["probe"] for check in result["checks"]} == {probe.name for probe in PROBES}
     evidence = {(check["probe"], check["warehouse"], check["attempt"]): check["evidence"] for check in result["checks"]}
     assert evidence["table", "executions", "write a table"] == "vended: PUT 200, commit 200"
@@ -47,27 +47,27 @@ def test_concurrency_changes_no_check(verify: Verify) -> None:
     assert concurrent.holds
 
 
-def test_table_prints_what_was_tried_and_no_secrets(acme: Tenant) -> None:
-    done = acme.run("verify")
+def test_table_prints_the_attempts_and_no_secrets(acme: Tenant) -> None:
+    completed = acme.run("verify")
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "acme: all" in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "acme: all" in completed.stdout
     tokens = acme.sandbox.tokens
     assert tokens is not None
     secret = tokens.jobs_client_secret_file.with_name("jobs-acme").read_text()
-    assert secret not in done.stdout + done.stderr
+    assert secret not in completed.stdout + completed.stderr
 
 
-def test_nothing_is_left_behind(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
+def test_verify_leaves_no_objects(verify: Verify, acme: Tenant, stack_http: httpx.Client) -> None:
     verify("table", "other-tables")
 
     for warehouse in acme.catalog_config().warehouses:
-        listed = stack_http.get(f"/catalog/v1/{warehouse.id}/namespaces").json()["namespaces"]
-        assert [levels for levels in listed if levels[0].startswith("lakewright_verify_")] == []
+        namespaces = stack_http.get(f"/catalog/v1/{warehouse.id}/namespaces").json()["namespaces"]
+        assert [levels for levels in namespaces if levels[0].startswith("lakewright_verify_")] == []
 
 
 @pytest.fixture
-def granted_foreign(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
+def foreign_grant(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
     """A grant on the other tenant's warehouse, made outside of the stacks."""
     projects = {"x-project-id": "globex"}
     (warehouse,) = stack_http.get("/management/v1/warehouse", headers=projects).json()["warehouses"]
@@ -78,22 +78,22 @@ def granted_foreign(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
     stack_http.post(path, json={"writes": [], "deletes": [grant]}).raise_for_status()
 
 
-def test_grant_on_another_tenant_fails(verify: Verify, granted_foreign: str) -> None:
-    found = broken(verify("foreign-catalog", "management"))
+def test_grant_on_another_tenant_fails(verify: Verify, foreign_grant: str) -> None:
+    failed_checks = broken(verify("foreign-catalog", "management"))
 
-    attempts = [check.attempt for check in found["foreign-catalog"]]
+    attempts = [check.attempt for check in failed_checks["foreign-catalog"]]
     assert "read the catalog configuration of tenant globex's executions" in attempts
     assert "load table results.secret of tenant globex's executions" in attempts
-    assert any(check.attempt.startswith("see other projects") for check in found["management"])
+    assert any(check.attempt.startswith("see other projects") for check in failed_checks["management"])
 
 
 @pytest.fixture
-def edited(acme: Tenant) -> Iterator[Callable[[str, Callable[[Any], None]], None]]:
-    """Change a rendered manifest, as a user with access to the cluster could."""
+def edit_manifest(acme: Tenant) -> Iterator[Callable[[str, Callable[[Any], None]], None]]:
+    """Change a find_manifest manifest, as a user with access to the cluster could."""
     before: dict[Path, str] = {}
 
     def edit(kind: str, change: Callable[[Any], None]) -> None:
-        file = rendered(acme, kind)
+        file = find_manifest(acme, kind)
         before[file] = file.read_text()
         manifest = yaml.safe_load(before[file])
         change(manifest)
@@ -108,16 +108,19 @@ def _container(manifest: Any) -> Any:
     return manifest["spec"]["template"]["spec"]["containers"][0]
 
 
-def test_secret_in_a_units_environment_fails(verify: Verify, edited: Any) -> None:
-    edited("Deployment", lambda made: _container(made)["env"].append({"name": "AWS_SECRET_ACCESS_KEY", "value": "x1"}))
+def test_secret_in_a_units_environment_fails(verify: Verify, edit_manifest: Any) -> None:
+    edit_manifest(
+        "Deployment",
+        lambda manifest: _container(manifest)["env"].append({"name": "AWS_SECRET_ACCESS_KEY", "value": "x1"}),
+    )
 
     (check,) = broken(verify("unit-secrets"))["unit-secrets"]
 
     assert check.evidence == "variable AWS_SECRET_ACCESS_KEY has a value"
 
 
-def test_open_metadata_address_fails(verify: Verify, edited: Any) -> None:
-    edited("NetworkPolicy", lambda made: made["spec"].update(egress=[{}]))
+def test_open_metadata_address_fails(verify: Verify, edit_manifest: Any) -> None:
+    edit_manifest("NetworkPolicy", lambda manifest: manifest["spec"].update(egress=[{}]))
 
     (check,) = broken(verify("metadata-address"))["metadata-address"]
 
@@ -128,7 +131,7 @@ def test_tenant_at_another_address_of_the_server_is_probed(acme: Tenant, verify:
     """The environment of the other tenant may use a port-forward, or another name of the same server."""
     assert verify("authorization").holds
     session, subjects = open_session(acme.name, acme.folder)
-    (foreign,) = [place for place in session.other_warehouses if place.project_id == "globex"]
+    (foreign,) = [warehouse for warehouse in session.other_warehouses if warehouse.project_id == "globex"]
     elsewhere = replace(foreign, endpoint="http://lakekeeper.other.example:8181")
     unknown = replace(foreign, endpoint="https://prod.example", server_id="", stack="initech", project_id="initech")
     session = replace(session, other_tenants=OtherTenants((elsewhere, unknown), ("stack hooli: unreadable",)))
