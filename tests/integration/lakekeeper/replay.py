@@ -174,7 +174,7 @@ def _field_differences(position: str, key: str, expected: Any, actual: Any, save
         return (
             []
             if _is_stack(actual)
-            else [f"{position}.stack: expected texts, the last one an error id, found {actual!r}"]
+            else [f"{position}.stack: expected texts that end with an error id, found {actual!r}"]
         )
     return _differences(f"{position}.{key}", expected, actual, saved_ids)
 

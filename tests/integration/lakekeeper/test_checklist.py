@@ -1,4 +1,4 @@
-"""Rules of Lakekeeper that the sandbox must follow, apart from those of the recordings."""
+"""Rules of Lakekeeper that the sandbox must follow, and that the recordings do not cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that listens on a port, as the Pulumi CLI needs it, answers its own user only."""
+"""A provider that listens on a port, as the Pulumi CLI needs it, responds to its own user only."""
 
 from __future__ import annotations
 

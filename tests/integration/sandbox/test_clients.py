@@ -38,7 +38,7 @@ def test_pyarrow(aws: Aws, table: tuple[str, dict[str, Any]]) -> None:
     rows = pa.table({"number": list(range(1_000_000)), "text": [f"row {n}" for n in range(1_000_000)]})
     pq.write_table(rows, f"{location}/data/1.parquet", filesystem=s3, compression="none")
     assert pq.read_table(f"{location}/data/1.parquet", filesystem=s3).num_rows == 1_000_000
-    assert s3.get_file_info(f"{location}/data/1.parquet").size > 10_000_000  # went up in several parts
+    assert s3.get_file_info(f"{location}/data/1.parquet").size > 10_000_000  # uploaded in several parts
     with pytest.raises(OSError, match="no session policy allows the s3:PutObject action"):
         pq.write_table(rows.slice(0, 1), f"{location}2/data/1.parquet", filesystem=s3)
 

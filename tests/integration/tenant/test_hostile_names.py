@@ -120,8 +120,8 @@ KEYED_BY_NAMES = {
 """Members of JSON documents whose keys are names, or whose values are documents of a server."""
 
 JSON_OF_NAMES = {
-    "lakewright stack output": "names are the program's",
-    "lakewright external-ids": "names are those of warehouses",
+    "lakewright stack output": "keys are names of the program",
+    "lakewright external-ids": "keys are names of warehouses",
     "lakewright byo check": "the tenant has no bucket of its own",
 }
 """Commands whose JSON keys are only names in this test, and the reason."""
@@ -144,7 +144,7 @@ def has_json(path: str) -> bool:
 
 
 def find_keys(value: Any) -> Iterator[str]:
-    """Yield the keys of a JSON document, without those that are names from servers, specs or programs."""
+    """Yield the keys of a JSON document, without names from servers, specs or programs."""
     if isinstance(value, list):
         for item in value:
             yield from find_keys(item)

@@ -19,7 +19,7 @@ ENGINES = ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)]
 
 @dataclass
 class Listener:
-    """A server on loopback that records its requests and answers all of them alike."""
+    """A server on loopback that records its requests and responds to all of them alike."""
 
     endpoint: str
     requests: list[str] = field(default_factory=list)

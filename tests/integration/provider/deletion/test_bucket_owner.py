@@ -91,7 +91,7 @@ def test_up_stops_at_a_bucket_with_unreadable_tags(own_bucket: Props, server: Pr
 def test_unreadable_bucket_does_not_hide_a_foreign_one(
     own_bucket: Props, aws: AwsClient, server: Props, unique: str
 ) -> None:
-    """One bucket is denied as a whole, and the other one's tags may be read. Both are new to the stack."""
+    """The tags of one bucket cannot be read, the tags of another can. Both buckets are new to the stack."""
     readable = f"lake-{unique}-2"
     aws("s3").create_bucket(Bucket=readable)
     aws("s3").put_bucket_tagging(Bucket=readable, Tagging={"TagSet": [{"Key": STACK_TAG, "Value": "lakewright/other"}]})

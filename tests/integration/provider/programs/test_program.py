@@ -93,7 +93,7 @@ def test_stack_from_first_up_to_purge(
     stack.run("up", "--refresh")
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
-    # Secrets stay out of the state; secret outputs in it are encrypted.
+    # The state contains no secret; its secret outputs are encrypted.
     for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id):
         assert secret not in stack.state()
 

@@ -120,7 +120,7 @@ def test_lookups_of_inactive_warehouses(warehouse_props: Props, inactive: Resour
 
 
 def test_deleted_user_can_be_recreated(old: OldServer) -> None:
-    """The server keeps the row of a user that it deleted, so the id stays taken."""
+    """The server keeps the row of a deleted user, so its id remains taken."""
     user_props = {"server": old.server, "user_id": "oidc~again", "name": "Ada", "user_type": "human"}
     user = Resource(UserProvider())
     user.up(**user_props)

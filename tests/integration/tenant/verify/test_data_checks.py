@@ -30,7 +30,7 @@ Evaluate = Callable[..., StackChecks]
 
 @pytest.fixture(scope="module")
 def umbrella(project: Path, sandbox: Sandbox) -> Tenant:
-    """A tenant with a table of three commits, an empty one, and one that is signed for, and a role of analysts."""
+    """A tenant with a table of three commits, an empty table, a table with remote signing, and a role of analysts."""
     tables = [
         {"name": "executions.results.runs", "columns": COLUMNS, "partition_by": ["day"]},
         {"name": "executions.results.empty", "columns": COLUMNS},
