@@ -20,8 +20,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lakewright_engine.operation import Operation, Result
-from lakewright_engine.policy_packs import refuse_policy_packs
+from lakewright_engine.operation import Operation, Result, refuse_policy_packs
 from lakewright_engine.processes.forkserver import ForkServer
 
 if TYPE_CHECKING:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lakewright_engine.model.errors import UnsupportedFeatureError
 from lakewright_engine.plans.deleted_contents import CountContents, DeletedContents
 from lakewright_engine.project.project import PulumiProject
 
 UNEXPECTED_CHANGES = 7
 """Exit code of unexpected changes, as for the Pulumi CLI."""
+
+POLICY_PACK_VARIABLE = "PULUMI_OPTION_POLICY_PACK"
+"""The Pulumi CLI takes policy packs from an environment variable as well."""
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,19 @@ class Result:
     """Type and name of the resources that the program of an interrupted run declared."""
     remainder: Remainder | None = None
     """Steps that an interrupted run did not take."""
+
+
+def refuse_policy_packs(operation: Operation) -> None:
+    """Raise UnsupportedFeatureError if the operation shall be checked by policy packs."""
+    if operation.verb not in ("preview", "up"):
+        return
+    if operation.policy_packs:
+        request_source = "--policy-pack"
+    elif os.environ.get(POLICY_PACK_VARIABLE):
+        request_source = POLICY_PACK_VARIABLE
+    else:
+        return
+    raise UnsupportedFeatureError(
+        f"{request_source}: the embedded engine does not run policy packs, so nothing would be checked; "
+        "use --engine pulumi"
+    )

@@ -107,7 +107,7 @@ class LazyGroup(TyperGroup):
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not args[0].startswith("-") and args[0] not in (names := self.list_commands(ctx)):
-            from lakewright_engine.model.suggestions import suggest_name  # noqa: PLC0415
+            from lakewright_engine.state.names import suggest_name  # noqa: PLC0415
 
             suggestion = suggest_name(args[0], names)
             raise UsageError(f"no command `{args[0]}`{suggestion}`lakewright --help` lists the commands")

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakewright_engine.model.suggestions import suggest_name
+from lakewright_engine.state.names import suggest_name
 
 from lakewright.fleet.errors import SelectionError
 from lakewright.project_files.stack_files import raw_spec

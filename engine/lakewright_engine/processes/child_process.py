@@ -1,8 +1,9 @@
-"""Child processes that end with the engine: the program and the providers."""
+"""Child processes that end with the engine (the program and the providers), and the reasons of their ends."""
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -10,13 +11,12 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Protocol
 
 from lakewright_engine.model.errors import ProviderError
-from lakewright_engine.processes.crashes import describe_exit, find_crash
 
 _DIE_WITH_PARENT = """
 import ctypes, os, signal, sys
@@ -40,6 +40,10 @@ _END_SECONDS = 2
 
 _DRAIN_SECONDS = 5
 """Seconds to read the output of a process that has ended: a process that it started may keep the pipe open."""
+
+_GO_CRASH = re.compile(r"^(?:panic|fatal error): (?P<reason>.+)")
+_GO_NESTED = re.compile(r"(?: \[recovered(?:, repanicked)?\])+$")
+_PYTHON_TRACEBACK = "Traceback (most recent call last):"
 
 _TAIL_LINES = 1000
 """The number of last lines of a plugin's standard error that are searched for the reason of its end."""
@@ -193,3 +197,31 @@ class StartedProcess(ChildProcess):
 def parent_bound_command(command: list[str]) -> list[str]:
     """Return a command that runs as a process which the system ends with this process."""
     return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]
+
+
+def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
+    """Return one sentence about a provider that ended before the engine stopped it.
+
+    Args:
+        name: The name of the provider in messages, such as `provider 'aws'`.
+        code: Its exit code; minus the signal's number for a signal.
+        output: Lines of its standard error, oldest first.
+    """
+    lines = [line for line in output if line.strip()]
+    if code < 0:
+        return f"{name}'s process was ended by signal {-code} ({signal.Signals(-code).name})"
+    if reason := find_crash(lines):
+        return f"{name} crashed: {reason} (exit code {code})"
+    last = f", after it printed: {lines[-1].strip()}" if lines else ""
+    return f"{name}'s process ended with exit code {code} before the engine was done with it{last}"
+
+
+def find_crash(lines: list[str]) -> str:
+    """Return the reason in a Go panic or a Python traceback; empty if there is neither."""
+    for line in lines:
+        if match := _GO_CRASH.match(line):
+            return _GO_NESTED.sub("", match["reason"].strip())
+    if _PYTHON_TRACEBACK in lines:
+        after = lines[lines.index(_PYTHON_TRACEBACK) + 1 :]
+        return next((line for line in after if not line.startswith(" ")), "")
+    return ""

@@ -1,7 +1,8 @@
-"""The typed boundary to generated gRPC code. No other module imports that code."""
+"""The typed boundary to generated gRPC code, which no other module imports, and calls to the program's functions."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -134,3 +135,21 @@ def abort_invalid(context: Any, message: str) -> None:
 def abort_terminated(context: Any) -> None:
     """Respond to a program's request that the deployment has ended. The SDK then ends the program quietly."""
     context.abort(grpc.StatusCode.UNAVAILABLE, "the deployment has ended")
+
+
+class Callbacks:
+    """Calls functions of the program, with one channel for each callback server. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Start without channels."""
+        self._lock = threading.Lock()
+        self._channels: dict[str, Any] = {}
+
+    def call(self, callback: Any, request: Any) -> bytes:
+        """Call a function of the program and return its response. Raise ProviderError if the call fails."""
+        with self._lock:
+            if callback.target not in self._channels:
+                self._channels[callback.target] = channel(callback.target)
+            stub = callbacks_stub(self._channels[callback.target])
+        message = callback_messages.CallbackInvokeRequest(token=callback.token, request=request.SerializeToString())
+        return call(stub.Invoke, message, callee="the program").response

@@ -13,7 +13,7 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import urn_name
 from lakewright_engine.processes import rpc
-from lakewright_engine.registration.callbacks import Callbacks
+from lakewright_engine.processes.rpc import Callbacks
 
 T = TypeVar("T")
 

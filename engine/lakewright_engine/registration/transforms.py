@@ -9,7 +9,7 @@ from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.properties import from_struct, from_wire, to_struct, to_wire
 from lakewright_engine.model.resources import Properties
 from lakewright_engine.processes import rpc
-from lakewright_engine.registration.callbacks import Callbacks
+from lakewright_engine.processes.rpc import Callbacks
 from lakewright_engine.registration.desired_state import (
     AliasSpec,
     DesiredState,

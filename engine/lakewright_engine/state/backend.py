@@ -18,12 +18,11 @@ from lakewright_engine.model.errors import (
 )
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.stack_lock import StackLock
-from lakewright_engine.model.suggestions import suggest_name
 from lakewright_engine.model.urns import is_default_provider
 from lakewright_engine.state.checkpoint import Codec, find_secrets_manager
 from lakewright_engine.state.checkpoint_document import decompress_zstd, get_latest, parse_checkpoint, parse_object
 from lakewright_engine.state.integrity import check_integrity, check_magic
-from lakewright_engine.state.names import check_stack_name
+from lakewright_engine.state.names import check_stack_name, suggest_name
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_engine.state.settings import BackendSettings
 from lakewright_engine.state.stack_files import LOCKS, ORGANIZATION, StackFiles

@@ -1,8 +1,10 @@
-"""Valid names of stacks and projects, which are used in paths."""
+"""Names of stacks and projects: which are valid, and which an unknown name is most like."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from lakewright_engine.model.errors import ProjectError, StateError
 
@@ -25,3 +27,15 @@ def check_project_name(project: str, file: object) -> None:
     """Raise ProjectError if a project name is invalid."""
     if not is_valid_name(project):
         raise ProjectError(f"{file}: 'name' is {project!r}, which is not a project name: {_EXPECTED}")
+
+
+def suggest_name(word: str, names: Iterable[str]) -> str:
+    """Return what joins "no such name" and what to do: a question with the names most like a word, or a semicolon.
+
+    >>> suggest_name("acm", ["acme", "globex"])
+    '; did you mean `acme`? '
+    >>> suggest_name("other", ["acme"])
+    '; '
+    """
+    matches = get_close_matches(word, [*names])
+    return f"; did you mean {' or '.join(f'`{name}`' for name in matches)}? " if matches else "; "

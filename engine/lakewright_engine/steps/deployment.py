@@ -23,9 +23,9 @@ from lakewright_engine.model.resources import PendingOperation, ResourceState
 from lakewright_engine.model.signatures import UNKNOWN
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference
+from lakewright_engine.processes.rpc import Callbacks
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.providers.registry import Registry
-from lakewright_engine.registration.callbacks import Callbacks
 from lakewright_engine.registration.hooks import Hooks
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.steps.created_objects import adopt

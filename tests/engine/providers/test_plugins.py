@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.processes.crashes import describe_exit
+from lakewright_engine.processes.child_process import describe_exit
 from stackrunner import Outcome, Stack
 
 SOURCE = Path(__file__).parents[1] / "talkative"
