@@ -1,4 +1,4 @@
-"""Values as Iceberg's metadata and clients write them: times in milliseconds, switches, and retries of commits."""
+"""Values as Iceberg's metadata and clients write them: times in milliseconds, switches, retries and time limits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ COMMIT_RETRIES: Mapping[str, str] = {
     "commit.retry.max-wait-ms": "10000",
 }
 """Properties of new tables (milliseconds): Texera's defaults, which suit many writers on one table."""
+
+CONNECT_SECONDS = 10.0
+"""Time limit of catalog clients to connect."""
+SOCKET_SECONDS = 60.0
+"""Time limit of catalog clients between two reads of a response."""
 
 LONGEST = timedelta.max // timedelta(milliseconds=1)
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation
-from lakewright_spark.iceberg_values import COMMIT_RETRIES
-from lakewright_spark.timeouts import CONNECT, SOCKET
+from lakewright_spark.iceberg_values import COMMIT_RETRIES, CONNECT_SECONDS, SOCKET_SECONDS
 
 Kind = Literal["lakekeeper", "rest", "jdbc"]
 
@@ -19,8 +18,8 @@ PROJECT_HEADER = "x-project-id"
 DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
 
 _POSTGRES_TIMEOUTS: Mapping[str, str] = {
-    "jdbc.connectTimeout": str(int(CONNECT)),
-    "jdbc.socketTimeout": str(int(SOCKET)),
+    "jdbc.connectTimeout": str(int(CONNECT_SECONDS)),
+    "jdbc.socketTimeout": str(int(SOCKET_SECONDS)),
 }
 """Seconds. By default, the PostgreSQL driver waits for a response without a time limit."""
 
@@ -103,8 +102,8 @@ def java_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, st
         "uri": config.uri,
         "warehouse": _server_warehouse(config, warehouse),
         # By default, Iceberg's client waits for a response without a time limit.
-        "rest.client.connection-timeout-ms": str(int(CONNECT * 1000)),
-        "rest.client.socket-timeout-ms": str(int(SOCKET * 1000)),
+        "rest.client.connection-timeout-ms": str(int(CONNECT_SECONDS * 1000)),
+        "rest.client.socket-timeout-ms": str(int(SOCKET_SECONDS * 1000)),
         **_files(warehouse),
         **_headers(config, warehouse),
         **config.auth.java_options(),

@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from lakewright_spark.errors import RegistryError
-from lakewright_spark.timeouts import CONNECT, SOCKET
+from lakewright_spark.iceberg_values import CONNECT_SECONDS, SOCKET_SECONDS
 
 VARIABLE = "LAKEWRIGHT_REGISTRY"
 """Names the database, as in `postgresql://user@host/db`; it may contain a password, which is never printed."""
@@ -49,7 +49,7 @@ def connect(url: str, *, read_only: bool = False) -> Engine:
     # A statement in a read-only transaction that would change something fails in the server.
     options: dict[str, Any] = {"execution_options": {"postgresql_readonly": True}} if read_only else {}
     # By default, the driver waits without a time limit.
-    options["connect_args"] = {"connect_timeout": int(CONNECT), "tcp_user_timeout": int(SOCKET * 1000)}
+    options["connect_args"] = {"connect_timeout": int(CONNECT_SECONDS), "tcp_user_timeout": int(SOCKET_SECONDS * 1000)}
     return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, **options)
 
 

@@ -9,7 +9,7 @@ from pyiceberg.catalog.rest.auth import AuthManager, OAuth2AuthManager, OAuth2To
 
 from lakewright_spark.catalog.auth import resolve
 from lakewright_spark.errors import IdentityError
-from lakewright_spark.timeouts import CONNECT, SOCKET
+from lakewright_spark.iceberg_values import CONNECT_SECONDS, SOCKET_SECONDS
 
 DEFAULT_LIFETIME = 300
 """Lifetime of a token in seconds, if the identity provider does not specify it."""
@@ -36,7 +36,7 @@ class TimedTokenProvider(OAuth2TokenProvider):
         data = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         data |= {"audience": self.audience} if self.audience else {}
         headers = {"Authorization": self._client_secret_header}
-        response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT, SOCKET))
+        response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT_SECONDS, SOCKET_SECONDS))
         response.raise_for_status()
         token = response.json()
         self._token = token["access_token"]

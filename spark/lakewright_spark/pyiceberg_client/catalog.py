@@ -33,8 +33,8 @@ from lakewright_spark.errors import (
     WarehouseHiddenError,
     WarehouseRefusedError,
 )
+from lakewright_spark.iceberg_values import CONNECT_SECONDS, SOCKET_SECONDS
 from lakewright_spark.pyiceberg_client.read_errors import invalid_part
-from lakewright_spark.timeouts import CONNECT, SOCKET
 
 
 class TimedAdapter(HTTPAdapter):
@@ -42,7 +42,7 @@ class TimedAdapter(HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, timeout: Any = None, **kwargs: Any) -> Response:
         """Send a request with a time limit."""
-        return super().send(request, *args, timeout=timeout or (CONNECT, SOCKET), **kwargs)
+        return super().send(request, *args, timeout=timeout or (CONNECT_SECONDS, SOCKET_SECONDS), **kwargs)
 
 
 class TimedRestCatalog(RestCatalog):
@@ -92,7 +92,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         properties["uri"] = url.render_as_string(hide_password=False)
     if properties["uri"].startswith("postgresql"):
         url = make_url(properties["uri"]).update_query_dict(
-            {"connect_timeout": str(int(CONNECT)), "tcp_user_timeout": str(int(SOCKET * 1000))}
+            {"connect_timeout": str(int(CONNECT_SECONDS)), "tcp_user_timeout": str(int(SOCKET_SECONDS * 1000))}
         )
         properties["uri"] = url.render_as_string(hide_password=False)
     if warehouse.delegation == "remote-signing":

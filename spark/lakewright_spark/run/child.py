@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lakewright_spark.timeouts import SOCKET
+from lakewright_spark.iceberg_values import SOCKET_SECONDS
 
 GRACE_SECONDS = 10.0
 """Between asking the script to end and ending it."""
 
-OUTPUT_SECONDS = 4 * SOCKET
+OUTPUT_SECONDS = 4 * SOCKET_SECONDS
 """Limit for passing on the output of a script that has ended. A line may wait for a commit, which has time-outs."""
 
 

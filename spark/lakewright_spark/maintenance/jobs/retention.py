@@ -14,8 +14,7 @@ from lakewright_spark.errors import JobFailedError, PolicyRefusedError
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.backups import build_manifest, manifest_path
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql, iterate
-from lakewright_spark.maintenance.table.sql_session import SqlSession
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, instant_sql, iterate
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, format_moment
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes

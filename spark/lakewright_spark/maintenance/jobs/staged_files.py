@@ -20,9 +20,8 @@ from lakewright_spark.maintenance.table.candidates import (
     read_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
-from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal
 from lakewright_spark.times import format_time

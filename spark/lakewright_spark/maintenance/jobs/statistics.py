@@ -11,11 +11,10 @@ from typing import Any, cast
 from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
-from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import COMMIT_STATISTICS, COMMITS_KEPT, PARTITION_STATISTICS, TABLE_STATISTICS
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.table_identifier import literal

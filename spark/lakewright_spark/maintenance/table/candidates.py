@@ -9,11 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql, iterate
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql, iterate
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
-from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
 

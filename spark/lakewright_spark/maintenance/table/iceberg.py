@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -16,8 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
-from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.table_identifier import TableIdentifier, quote_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+class SqlSession(Protocol):
+    """A session as `cast(SqlSession, spark)` has it."""
+
+    def sql(self, query: str, /) -> DataFrame:
+        """Run a statement of Spark SQL."""
+        ...
+
+    def createDataFrame(self, data: Sequence[tuple[Any, ...]], schema: str | StructType, /) -> DataFrame:  # noqa: N802
+        """Return a frame of rows with this schema."""
+        ...
+
 
 MARK = "lakewright.change"
 """Key in a snapshot's summary that identifies the job's own commit."""

@@ -10,9 +10,8 @@ from pyspark.sql.types import StructType
 
 from lakewright_spark.errors import NoSuchResultError
 from lakewright_spark.iceberg_values import COMMIT_RETRIES
-from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
-from lakewright_spark.maintenance.table.sql_session import SqlSession
 from lakewright_spark.policies.builtin import OPS
 from lakewright_spark.table_identifier import TableIdentifier, quote_name
 

@@ -17,8 +17,8 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Return the address of a server that never accepts its pending connections."""
-    monkeypatch.setattr(pyiceberg_clients, "SOCKET", 0.1)
-    monkeypatch.setattr(pyiceberg_auth, "SOCKET", 0.1)
+    monkeypatch.setattr(pyiceberg_clients, "SOCKET_SECONDS", 0.1)
+    monkeypatch.setattr(pyiceberg_auth, "SOCKET_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
