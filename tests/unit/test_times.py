@@ -31,7 +31,7 @@ OTHER_FORMS = {
     "spark/lakewright_spark/maintenance/table/iceberg.py": "literals of SQL",
     "spark/lakewright_spark/policies/date_pattern.py": "patterns of a policy",
     "spark/lakewright_spark/scheduler/run_log/ops_buffer.py": "literals of filters",
-    "spark/lakewright_spark/usage/report.py": "literals of filters",
+    "spark/lakewright_spark/pyiceberg_client/usage.py": "literals of filters",
 }
 """Files that format times for something else than the output of a command, and for what."""
 

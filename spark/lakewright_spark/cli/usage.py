@@ -18,8 +18,7 @@ from lakewright_spark.errors import JobFailedError, LakewrightSparkError
 from lakewright_spark.times import format_json_time
 
 if TYPE_CHECKING:
-    from lakewright_spark.usage.report import Growth, Total, UsageReport
-    from lakewright_spark.usage.table_size import TableSize
+    from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, Total, UsageReport
 
 _TENANTS_AT_ONCE = 4
 """Configurations that are reported on at the same time with --configs. Each measures several tables at once."""
@@ -55,10 +54,10 @@ def usage(
         return
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
-    from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415  # loads PyIceberg
 
     selected_config = catalog.select_warehouses(names) if names else catalog
-    report = measured(selected_config, datetime.now(UTC), window, named_warehouses=names)
+    report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
     printing.note(report.unavailable.note())
     if as_json:
         print(json.dumps(to_json(report)))
@@ -76,11 +75,11 @@ def _print_each(folder: Path, window: timedelta) -> None:
     Raises:
         JobFailedError: Some have an error.
     """
-    from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415  # loads PyIceberg
 
     def report_on(file: Path) -> dict[str, Any]:
         try:
-            report = measured(load_config(file), datetime.now(UTC), window)
+            report = measure_usage(load_config(file), datetime.now(UTC), window)
         except LakewrightSparkError as error:
             return {"config": file.stem, "error": str(error)}
         unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
@@ -98,7 +97,7 @@ def _print_each(folder: Path, window: timedelta) -> None:
 
 def to_json(report: UsageReport) -> dict[str, Any]:
     """Return the report for JSON: sizes in bytes, times in ISO 8601."""
-    from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
+    from lakewright_spark.pyiceberg_client.usage import total  # noqa: PLC0415  # as above
 
     return {
         "tenant": report.tenant,
@@ -142,7 +141,7 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
 
 
 def _show(report: UsageReport, *, with_tables: bool) -> None:
-    from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
+    from lakewright_spark.pyiceberg_client.usage import total  # noqa: PLC0415  # as above
 
     rows = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
     for warehouse in report.warehouses:

@@ -19,6 +19,7 @@ from lakewright_spark.execution_registry.records import ExecutionRecord, Executi
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.policies.model import JOBS
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.pyiceberg_client.usage import TableUsage, measure_usage
 from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.cleanup import Cleaner
 from lakewright_spark.results.frames import ResultFrames
@@ -26,7 +27,6 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
-from lakewright_spark.usage.report import TableUsage, usage
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -190,7 +190,7 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
 
 
 def _usage(table: Maintained, config: CatalogConfig) -> TableUsage:
-    (warehouse,) = usage(config, table.now).warehouses
+    (warehouse,) = measure_usage(config, table.now).warehouses
     return next(found for found in warehouse.tables if found.table == table.table)
 
 

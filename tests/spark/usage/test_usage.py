@@ -15,9 +15,8 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.pyiceberg_client.usage import TableSize, UsageReport, WarehouseUsage, measure_usage, total
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.usage.report import UsageReport, WarehouseUsage, total, usage
-from lakewright_spark.usage.table_size import TableSize
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from typer.testing import CliRunner
@@ -62,7 +61,7 @@ def files(table: Table) -> dict[str, int]:
 
 
 def measure(config: CatalogConfig, name: str, now: datetime | None = None) -> Any:
-    (warehouse,) = usage(config, now or datetime.now(UTC)).warehouses
+    (warehouse,) = measure_usage(config, now or datetime.now(UTC)).warehouses
     return next(table for table in warehouse.tables if table.table.within == tuple(name.split(".")))
 
 
@@ -120,7 +119,7 @@ def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catal
     assert found.growth.bytes == sum(files(table).values()) - 100
     assert found.growth.since == at[1]
     assert measure(catalog_config, "usage.unknown", now).growth is None
-    (warehouse,) = usage(catalog_config, now).warehouses
+    (warehouse,) = measure_usage(catalog_config, now).warehouses
     here = tuple(table for table in warehouse.tables if table.table.namespace == ("usage",))
     assert total([replace(warehouse, tables=here)]).growth == found.growth, "only tables with statistics count"
 
@@ -168,7 +167,7 @@ def test_table_with_missing_files(catalog: Catalog, catalog_config: CatalogConfi
 
 def test_totals_by_owner_over_warehouses() -> None:
     def warehouse(name: str, owner: str | None, *sizes: int) -> WarehouseUsage:
-        from lakewright_spark.usage.report import TableUsage
+        from lakewright_spark.pyiceberg_client.usage import TableUsage
 
         tables = [TableUsage(TableIdentifier(name, ("n",), str(at)), TableSize(files=n)) for at, n in enumerate(sizes)]
         return WarehouseUsage(name, owner, tuple(tables), ())

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import CatalogUnreachableError, MaintenanceFailedError
+from lakewright_spark.pyiceberg_client import usage
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
-from lakewright_spark.usage import report
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import ForbiddenError, ServerError
@@ -232,9 +232,9 @@ def test_usage_continues_past_an_unreadable_table(
     damage: Callable[[Table], None],
     reason: str,
 ) -> None:
-    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    monkeypatch.setattr(usage, "open_catalog", lambda config, name: catalog)
     damage(catalog.load_table("sales.odd"))
-    (warehouse,) = report.usage(local_config, NOW).warehouses
+    (warehouse,) = usage.measure_usage(local_config, NOW).warehouses
     assert [usage.table.name for usage in warehouse.tables] == ["first", "third"]
     ((table, message),) = warehouse.unread
     assert str(table) == "local.sales.odd"
@@ -244,9 +244,9 @@ def test_usage_continues_past_an_unreadable_table(
 def test_usage_continues_past_an_unlistable_namespace(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    monkeypatch.setattr(usage, "open_catalog", lambda config, name: catalog)
     close_namespace(catalog, monkeypatch)
-    (warehouse,) = report.usage(local_config, NOW).warehouses
+    (warehouse,) = usage.measure_usage(local_config, NOW).warehouses
     assert len(warehouse.tables) == 3
     assert [str(name) for name, _ in warehouse.unread] == ["local.closed.*"]
 
@@ -254,9 +254,9 @@ def test_usage_continues_past_an_unlistable_namespace(
 def test_usage_continues_without_readable_statistics(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    monkeypatch.setattr(usage, "open_catalog", lambda config, name: catalog)
     catalog.create_namespace("ops")
     delete_metadata(catalog.create_table("ops.table_statistics", ROWS.schema))
-    (warehouse,) = report.usage(local_config, NOW).warehouses
+    (warehouse,) = usage.measure_usage(local_config, NOW).warehouses
     assert len(warehouse.tables) == 3
     assert [str(name) for name, _ in warehouse.unread] == ["local.ops.table_statistics"]

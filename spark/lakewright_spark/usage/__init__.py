@@ -1,1 +1,0 @@
-"""The usage report: bytes, files, snapshots and growth of a tenant's tables, from Iceberg's metadata without Spark."""
