@@ -9,10 +9,9 @@ import typer
 from rich.console import Console
 
 from lakewright_sandbox import lifecycle
-from lakewright_sandbox.errors import SandboxError
+from lakewright_sandbox.errors import SandboxError, SandboxOptionsError
 from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
-from lakewright_sandbox.runtime.errors import SandboxOptionsError
 from lakewright_sandbox.runtime.state import Authz, Sandbox
 from lakewright_sandbox.store.access import KEY_VARIABLES
 

@@ -1,4 +1,4 @@
-"""The exceptions of the sandbox: one tree, whose classes are defined beside the code that raises them.
+"""The exceptions of the sandbox: one tree. Errors of a part are defined in the part, all others here.
 
 SandboxError                     the base; the command line prints the message
 ├── CredentialsFileError         the credentials file exists but cannot be used
@@ -35,3 +35,23 @@ from __future__ import annotations
 
 class SandboxError(Exception):
     """Base of the sandbox's errors. The message names the problem and what to do."""
+
+
+class CredentialsFileError(SandboxError):
+    """The credentials file exists but lacks a profile or a key."""
+
+
+class SandboxStateError(SandboxError):
+    """The sandbox's state file cannot be read."""
+
+
+class SandboxMissingError(SandboxError):
+    """There is no sandbox in the directory."""
+
+
+class SandboxOptionsError(SandboxError):
+    """The requested options contradict each other."""
+
+
+class ProcessFailedError(SandboxError):
+    """A process of the sandbox ended, did not become healthy in time, or did not stop."""

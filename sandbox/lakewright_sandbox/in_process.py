@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from lakewright_sandbox.runtime.errors import ProcessFailedError
+from lakewright_sandbox.errors import ProcessFailedError
 
 _START_SECONDS = 30
 

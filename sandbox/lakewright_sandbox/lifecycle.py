@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import BaseModel
 
 from lakewright_sandbox import services
+from lakewright_sandbox.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version
 from lakewright_sandbox.runtime import state
 from lakewright_sandbox.runtime.credentials import load_or_create
-from lakewright_sandbox.runtime.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.runtime.state import Authz, Layout, Sandbox, TokensState
 from lakewright_sandbox.services import CatalogOptions, ServiceName
 from lakewright_sandbox.store import service as store_service

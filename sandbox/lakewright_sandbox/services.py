@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from lakewright_sandbox.errors import ProcessFailedError
 from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.runtime import processes
 from lakewright_sandbox.runtime.credentials import LAKEKEEPER
-from lakewright_sandbox.runtime.errors import ProcessFailedError
 from lakewright_sandbox.runtime.state import Authz, AwsState, LakekeeperState, Layout, Sandbox, TokensState
 from lakewright_sandbox.tokens.clients import JOBS, STACK, OAuthClient
 

@@ -17,8 +17,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime import processes
 from lakewright_sandbox.runtime.state import Layout, Sandbox, StoreState
 from lakewright_sandbox.store.access import load_keys
-from lakewright_sandbox.store.minio_program import minio_program
-from lakewright_sandbox.store.service import start_minio
+from lakewright_sandbox.store.service import minio_program, start_minio
 
 from tests.s3.certificates import Authority, make_authority, write_certificate
 from tests.tenant_project import Tenant, changes_of, create_project, new_name, tenant_spec

@@ -8,8 +8,8 @@ from lakewright_sandbox.aws.identities import create_initial_identities
 from lakewright_sandbox.aws.moto_app import create_app
 from lakewright_sandbox.aws.server import create_server, require_loopback
 from lakewright_sandbox.cloudtrail.trail import Trail
+from lakewright_sandbox.errors import CredentialsFileError
 from lakewright_sandbox.runtime.credentials import load_or_create
-from lakewright_sandbox.runtime.errors import CredentialsFileError
 
 
 def main() -> None:

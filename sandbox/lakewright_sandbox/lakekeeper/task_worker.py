@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from lakewright_sandbox.lakekeeper.authz.store import forget_objects
 from lakewright_sandbox.lakekeeper.database.models import TabularRow, TaskRow, WarehouseRow
-from lakewright_sandbox.lakekeeper.database.statistics import HOUR, take_all_statistics
+from lakewright_sandbox.lakekeeper.management.statistics import HOUR, take_all_statistics
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.server.task_queue import PURGE, SOFT_DELETION, schedule_purge

@@ -2,14 +2,14 @@
 
 import configparser
 import io
+import os
 import secrets
 import string
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from lakewright_sandbox.runtime.errors import CredentialsFileError
-from lakewright_sandbox.runtime.private_files import write_private
+from lakewright_sandbox.errors import CredentialsFileError
 
 ADMIN = "admin"
 LAKEKEEPER = "lakekeeper"
@@ -82,3 +82,12 @@ def _write(path: Path, keys: dict[str, IamAccessKey]) -> None:
     text = io.StringIO()
     parser.write(text)
     write_private(path, text.getvalue().encode())
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step, readable by its owner alone, so that no reader sees a partial file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)  # of a process with the same id that was killed
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    temporary.replace(path)

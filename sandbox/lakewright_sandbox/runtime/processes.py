@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from lakewright_sandbox.runtime.errors import ProcessFailedError
+from lakewright_sandbox.errors import ProcessFailedError
 
 _PORTS = range(20000, 32768)
 _POLL_SECONDS = 0.05

@@ -6,10 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
+from lakewright_sandbox.errors import SandboxStateError
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
-from lakewright_sandbox.runtime.credentials import ADMIN, IamAccessKey, load
-from lakewright_sandbox.runtime.errors import SandboxStateError
-from lakewright_sandbox.runtime.private_files import write_private
+from lakewright_sandbox.runtime.credentials import ADMIN, IamAccessKey, load, write_private
 
 Authz = Literal["allowall", "openfga"]
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from lakewright_sandbox.runtime.credentials import IamAccessKey, new_access_key
-from lakewright_sandbox.runtime.errors import SandboxOptionsError
-from lakewright_sandbox.runtime.private_files import write_private
+from lakewright_sandbox.errors import SandboxOptionsError
+from lakewright_sandbox.runtime.credentials import IamAccessKey, new_access_key, write_private
 from lakewright_sandbox.runtime.state import Layout
 from lakewright_sandbox.typed.boto import BotoCoreError, ClientError, Config, botocore_session, error_detail
 

@@ -1,25 +1,28 @@
-"""Start, check and stop the store of a sandbox."""
+"""Start, check and stop the store of a sandbox; build MinIO once from the Go module that `sandbox/minio` pins."""
 
 import contextlib
 import functools
 import os
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lakewright_sandbox.errors import ProcessFailedError, SandboxOptionsError
 from lakewright_sandbox.runtime import processes
 from lakewright_sandbox.runtime.credentials import IamAccessKey
-from lakewright_sandbox.runtime.errors import ProcessFailedError, SandboxOptionsError
 from lakewright_sandbox.runtime.state import Layout, Sandbox, StoreState
 from lakewright_sandbox.store import access
-from lakewright_sandbox.store.minio_program import minio_program
 
 MOTO = "moto"
 MINIO = "minio"
 
 _START_SECONDS = 60
 _HEALTH = "/minio/health/ready"
+_CHECKOUT = Path(__file__).parents[3]
+_BUILD = _CHECKOUT / "scripts" / "go_program.sh"
+_MODULE = _CHECKOUT / "sandbox" / "minio"
 
 
 def check_choice(choice: str | None) -> str | None:
@@ -177,3 +180,21 @@ def _state(layout: Layout, endpoint: str, region: str) -> StoreState:
         access_key_id=f"file:{layout.store_key_id}",
         secret_access_key=f"file:{layout.store_secret}",
     )
+
+
+def minio_program() -> Path:
+    """Return the MinIO server; build it if the user's cache has none, which takes minutes.
+
+    Raises:
+        SandboxOptionsError: This is no checkout of the repository, so there is nothing to build from.
+        ProcessFailedError: The build failed; its output is on stderr.
+    """
+    if not _BUILD.is_file():
+        raise SandboxOptionsError(
+            "`--s3 minio` builds MinIO in a checkout of the repository; this is an installed package. Start a store,"
+            " and name its address: `--s3 http://127.0.0.1:9000`."
+        )
+    build = subprocess.run([_BUILD, _MODULE, "github.com/minio/minio"], stdout=subprocess.PIPE, text=True, check=False)
+    if build.returncode:
+        raise ProcessFailedError("MinIO could not be built for the reason above. Put Go 1.24 or newer on the PATH.")
+    return Path(build.stdout.strip())

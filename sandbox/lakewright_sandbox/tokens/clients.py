@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakewright_sandbox.runtime.errors import CredentialsFileError
-from lakewright_sandbox.runtime.private_files import write_private
+from lakewright_sandbox.errors import CredentialsFileError
+from lakewright_sandbox.runtime.credentials import write_private
 
 STACK = "stack"
 JOBS = "jobs"

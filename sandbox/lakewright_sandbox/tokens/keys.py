@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from jwt.algorithms import ECAlgorithm
 
-from lakewright_sandbox.runtime.errors import CredentialsFileError
-from lakewright_sandbox.runtime.private_files import write_private
+from lakewright_sandbox.errors import CredentialsFileError
+from lakewright_sandbox.runtime.credentials import write_private
 
 ALGORITHM = "ES256"
 

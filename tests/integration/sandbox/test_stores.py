@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from lakewright.environment.environment import Environment
 from lakewright_sandbox import lifecycle
+from lakewright_sandbox.errors import SandboxOptionsError
 from lakewright_sandbox.lifecycle import SandboxOptions
 from lakewright_sandbox.runtime.credentials import ADMIN
-from lakewright_sandbox.runtime.errors import SandboxOptionsError
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
 from tests.integration.sandbox.conftest import Aws

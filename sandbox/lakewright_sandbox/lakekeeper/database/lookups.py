@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, WarehouseRow
-from lakewright_sandbox.lakekeeper.database.status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.database.server_context import STATUSES, StatusCache
 from lakewright_sandbox.lakekeeper.protocol.errors import namespace_missing, tabular_missing, warehouse_missing
 
 SEPARATOR = "\x1f"

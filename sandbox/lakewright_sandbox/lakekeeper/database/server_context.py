@@ -1,14 +1,41 @@
-"""The part of a running server that needs no storage: settings, clock, database, and the server's id."""
+"""The part of a running server that needs no storage: settings, clock, database, status cache and id."""
 
 from __future__ import annotations
 
 from sqlalchemy import select
 
 from lakewright_sandbox.lakekeeper.database.connection import Database
-from lakewright_sandbox.lakekeeper.database.models import ServerRow
-from lakewright_sandbox.lakekeeper.database.status_cache import STATUSES, StatusCache
+from lakewright_sandbox.lakekeeper.database.models import ServerRow, WarehouseRow
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock, new_id
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+
+STATUSES = "statuses"
+"""Key of the status cache in a session's `info`."""
+
+
+class StatusCache:
+    """Statuses by warehouse id, which `activate` and `deactivate` do not update.
+
+    Reading a warehouse through the management API updates its entry. The catalog reads the cache: it refuses a
+    warehouse whose cached status is inactive, and finds nothing in a warehouse that is inactive and cached as active.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        """Keep entries for some seconds."""
+        self._clock, self._micros = clock, int(seconds * 1_000_000)
+        self._entries: dict[str, tuple[bool, int]] = {}
+
+    def update(self, warehouse: WarehouseRow) -> None:
+        """Keep the current status."""
+        self._entries[warehouse.id] = (warehouse.active, self._clock.now() + self._micros)
+
+    def is_active(self, warehouse: WarehouseRow) -> bool:
+        """Return the cached status. If the entry is missing or has expired, return the current status."""
+        active, until = self._entries.get(warehouse.id, (False, 0))
+        if until > self._clock.now():
+            return active
+        self.update(warehouse)
+        return warehouse.active
 
 
 class ServerContext:

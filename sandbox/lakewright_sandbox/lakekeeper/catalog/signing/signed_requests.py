@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from xml.etree import ElementTree
 
-from lakewright_sandbox.lakekeeper.catalog.signing.delete_objects import parse_deleted_keys
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import Body
 from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
@@ -102,3 +102,17 @@ def _list_prefix(query: dict[str, list[str]]) -> str:
     if not prefix:
         raise ApiError(400, "ListWithoutPrefix", "List requests must be scoped to a prefix inside a table location")
     return prefix
+
+
+def parse_deleted_keys(body: str) -> list[str]:
+    """Return the keys of a DeleteObjects request. Raises 400 if the body cannot be read."""
+    if "<!DOCTYPE" in body:
+        raise ApiError(400, "InvalidDeleteBody", "The XML body of a DeleteObjects request has no document type.")
+    try:
+        root = ElementTree.fromstring(body)  # noqa: S314  document types, which attacks need, are refused above
+    except ElementTree.ParseError as error:
+        raise ApiError(400, "InvalidDeleteBody", f"The body is not XML: {error}.") from None
+    keys = [element.text or "" for element in root.iter() if element.tag.rpartition("}")[2] == "Key"]
+    if not keys:
+        raise ApiError(400, "InvalidDeleteBody", "The body of the DeleteObjects request names no key.")
+    return keys

@@ -18,7 +18,7 @@ from lakewright_sandbox.lakekeeper.authz.store import Target
 from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular_by_name, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
 from lakewright_sandbox.lakekeeper.management.access import assignments
-from lakewright_sandbox.lakekeeper.management.access.introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.management.access.actions import check_inspectable
 from lakewright_sandbox.lakekeeper.protocol.errors import (
     ApiError,
     RequestRejectedError,

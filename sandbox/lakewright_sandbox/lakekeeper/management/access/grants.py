@@ -21,7 +21,7 @@ from lakewright_sandbox.lakekeeper.authz.privileges import GRANTABLE, grantable_
 from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, grants_on, select_grants
 from lakewright_sandbox.lakekeeper.database.models import GrantRow
 from lakewright_sandbox.lakekeeper.management.access import granting
-from lakewright_sandbox.lakekeeper.management.access.introspection import check_inspectable
+from lakewright_sandbox.lakekeeper.management.access.actions import check_inspectable
 from lakewright_sandbox.lakekeeper.protocol.clock import timestamp
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.identities import Subject, UserOrRole, principal_parameters

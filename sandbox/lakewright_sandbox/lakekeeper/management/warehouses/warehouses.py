@@ -22,7 +22,7 @@ from lakewright_sandbox.lakekeeper.database.models import (
     TaskRow,
     WarehouseRow,
 )
-from lakewright_sandbox.lakekeeper.database.statistics import take_statistics
+from lakewright_sandbox.lakekeeper.management.statistics import take_statistics
 from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
     CreateWarehouse,
     check_format_versions,
