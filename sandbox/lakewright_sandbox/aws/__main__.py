@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from lakewright_sandbox.aws.authorizing_proxy import AuthorizingProxy
+from lakewright_sandbox.aws.cloudtrail import Trail
 from lakewright_sandbox.aws.identities import create_initial_identities
 from lakewright_sandbox.aws.moto_app import create_app
 from lakewright_sandbox.aws.server import create_server, require_loopback
-from lakewright_sandbox.cloudtrail.trail import Trail
 from lakewright_sandbox.errors import CredentialsFileError
 from lakewright_sandbox.runtime.credentials import load_or_create
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakewright_sandbox.aws import ACCOUNT_ID, iam_actions, kms_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws.cloudtrail import ManagementCall, Trail, TrailPrincipal, bucket_call, iam_call, kms_call
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
 from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError, json_error, query_error, s3_error
@@ -23,8 +24,6 @@ from lakewright_sandbox.aws.moto_app import s3
 from lakewright_sandbox.aws.request_context import request_context, s3_context
 from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.aws.signature import Signature
-from lakewright_sandbox.cloudtrail import calls
-from lakewright_sandbox.cloudtrail.trail import ManagementCall, Trail, TrailPrincipal
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
 from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, decide
@@ -95,12 +94,12 @@ class AuthorizingProxy:
         if signed.service == "sts":
             return self._respond_to_sts(request, identity, context)
         if signed.service == "iam":
-            with self._record_call(calls.iam_call(request.parameters), request, identity) as done:
+            with self._record_call(iam_call(request.parameters), request, identity) as done:
                 self._authorize_iam(request, identity, context)
                 return done(self._forward(environ))
         if signed.service == "kms":
             operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
-            with self._record_call(calls.kms_call(operation, request.body, signed.region), request, identity) as done:
+            with self._record_call(kms_call(operation, request.body, signed.region), request, identity) as done:
                 access_request = ActionRequest(*kms_actions.parse_call(request, signed.region), context)
                 self._allow(identity.caller, identity.rights, access_request)
                 return done(self._forward(environ))
@@ -166,7 +165,7 @@ class AuthorizingProxy:
             return self._forward(environ)  # S3 reports a missing bucket to every caller
         region = signed.region if signed else "us-east-1"
         about_bucket = actions[0].bucket is not None and actions[0].key is None
-        call = calls.bucket_call(request.method, str(actions[0].bucket), request.query, region)
+        call = bucket_call(request.method, str(actions[0].bucket), request.query, region)
         with self._record_call(call if about_bucket else None, request, identity) as done:
             for step in actions:
                 self._require(caller, rights, step, context)

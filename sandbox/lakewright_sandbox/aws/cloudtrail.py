@@ -1,4 +1,4 @@
-"""The event history: writing management events of S3, IAM and KMS, and LookupEvents.
+"""The event history: management events of S3, IAM and KMS from requests that change something, and LookupEvents.
 
 Formats follow "CloudTrail record contents" and the API reference of LookupEvents. AWS delivers events within minutes;
 here they are visible at once.
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from lakewright_sandbox.typed.json_values import is_object
+
 _KEPT = 20_000
 """Events in memory; the oldest are dropped."""
 _PAGE = 50
@@ -24,6 +26,20 @@ _RESOURCES = {"bucketName": "AWS::S3::Bucket", "roleName": "AWS::IAM::Role", "ke
     "aliasName": "AWS::KMS::Alias",
     "policyName": "AWS::IAM::Policy",
 }
+_SETTINGS = {
+    "encryption": "BucketEncryption",
+    "lifecycle": "BucketLifecycle",
+    "logging": "BucketLogging",
+    "ownershipControls": "BucketOwnershipControls",
+    "policy": "BucketPolicy",
+    "publicAccessBlock": "BucketPublicAccessBlock",
+    "tagging": "BucketTagging",
+    "versioning": "BucketVersioning",
+}
+"""S3's sub-resources of a bucket, with the end of their events' names."""
+_READING = ("Get", "List", "Simulate", "Generate", "Describe", "Encrypt", "Decrypt", "ReEncrypt")
+_IAM_PARAMETERS = ("RoleName", "PolicyName", "UserName", "Description", "MaxSessionDuration", "PermissionsBoundary")
+_KMS_PARAMETERS = ("KeyId", "AliasName", "TargetKeyId", "PendingWindowInDays", "Description")
 
 
 @dataclass(frozen=True)
@@ -143,3 +159,39 @@ def _to_json(event: Mapping[str, Any]) -> dict[str, Any]:
         "Resources": _resources(event),
         "CloudTrailEvent": json.dumps(event),
     }
+
+
+def bucket_call(method: str, bucket: str, query: Mapping[str, str], region: str) -> ManagementCall | None:
+    """Return the event of a request about a bucket itself; None if it reads."""
+    verb = {"PUT": "Put", "DELETE": "Delete"}.get(method)
+    if verb is None:
+        return None
+    setting = next((end for name, end in _SETTINGS.items() if name in query), None)
+    plain = {"Put": "CreateBucket", "Delete": "DeleteBucket"}[verb]
+    if setting is None and any(name for name in query if name != "x-id"):
+        return None
+    return ManagementCall("s3", f"{verb}{setting}" if setting else plain, {"bucketName": bucket}, region)
+
+
+def iam_call(parameters: Mapping[str, str]) -> ManagementCall | None:
+    """Return the event of a call of IAM; None if it reads."""
+    action = parameters.get("Action", "")
+    return None if action.startswith(_READING) else _call("iam", action, parameters, _IAM_PARAMETERS, "us-east-1")
+
+
+def kms_call(operation: str, body: bytes, region: str) -> ManagementCall | None:
+    """Return the event of a call of KMS; None if it reads or uses a key."""
+    try:
+        parameters: Any = json.loads(body or b"{}")
+    except ValueError:
+        return None
+    if operation.startswith(_READING) or not is_object(parameters):
+        return None
+    return _call("kms", operation, parameters, _KMS_PARAMETERS, region)
+
+
+def _call(
+    service: str, name: str, parameters: Mapping[str, Any], recorded_keys: tuple[str, ...], region: str
+) -> ManagementCall:
+    recorded_parameters = {key[0].lower() + key[1:]: parameters[key] for key in recorded_keys if key in parameters}
+    return ManagementCall(service, name, recorded_parameters, region)

@@ -1,1 +1,0 @@
-"""Records of changes to the sandbox's AWS, in the format of CloudTrail."""
