@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 from lakewright_spark.activator.config import IdleUnit
-from lakewright_spark.activator.scaling import Scale, ScalingError
+from lakewright_spark.activator.scaling import DeploymentScale, ScalingError
 
 _CHUNK = 65536
 _CONNECT_SECONDS = 5
@@ -27,7 +27,12 @@ class UnitProxy:
     """The connections of one unit, and its state."""
 
     def __init__(
-        self, unit: IdleUnit, scale: Scale, *, wake_seconds: float, clock: Callable[[], float] = time.monotonic
+        self,
+        unit: IdleUnit,
+        scale: DeploymentScale,
+        *,
+        wake_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Count the unit as used now, so that a restarted activator stops nothing too early."""
         self.unit, self._scale, self._wake_seconds, self._clock = unit, scale, wake_seconds, clock

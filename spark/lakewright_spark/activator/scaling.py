@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from lakewright_spark.errors import LakewrightSparkError
 
@@ -15,32 +15,20 @@ class ScalingError(LakewrightSparkError):
     """The Kubernetes API refused a call or did not respond."""
 
 
-class Scale(Protocol):
-    """The number of pods of one unit."""
-
-    async def read(self) -> int:
-        """Return the requested number of pods. Raises ScalingError."""
-        ...
-
-    async def write(self, replicas: int) -> None:
-        """Set the wanted number of pods. Raises ScalingError."""
-        ...
-
-
 class DeploymentScale:
-    """The scale subresource of a Deployment."""
+    """The number of pods of one unit: the scale subresource of its Deployment."""
 
     def __init__(self, apps: Any, namespace: str, deployment: str) -> None:
         """Use an `AppsV1Api` of the official client."""
         self._apps, self._namespace, self._deployment = apps, namespace, deployment
 
     async def read(self) -> int:
-        """Return the wanted number of pods."""
+        """Return the requested number of pods. Raises ScalingError."""
         scale = await self._call(self._apps.read_namespaced_deployment_scale)
         return cast(int, scale.spec.replicas or 0)
 
     async def write(self, replicas: int) -> None:
-        """Set the wanted number of pods, with an own field manager."""
+        """Set the requested number of pods, with an own field manager. Raises ScalingError."""
         body = {"spec": {"replicas": replicas}}
         await self._call(self._apps.patch_namespaced_deployment_scale, body=body, field_manager=FIELD_MANAGER)
 

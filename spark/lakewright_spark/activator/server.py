@@ -10,14 +10,14 @@ from contextlib import ExitStack
 
 from lakewright_spark.activator.config import ActivatorConfig, IdleUnit
 from lakewright_spark.activator.proxy import UnitProxy
-from lakewright_spark.activator.scaling import Scale, ScalingError
+from lakewright_spark.activator.scaling import DeploymentScale, ScalingError
 
 _LONGEST_CHECK_SECONDS = 15.0
 
 logger = logging.getLogger(__name__)
 
 
-async def run(config: ActivatorConfig, build_scale: Callable[[IdleUnit], Scale]) -> None:
+async def run(config: ActivatorConfig, build_scale: Callable[[IdleUnit], DeploymentScale]) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:

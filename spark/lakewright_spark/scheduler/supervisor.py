@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -26,13 +25,8 @@ TICK = 0.5
 CANCELLATION_TIMEOUT = 20.0
 """Seconds that a cancelled run has to end; then the supervisor no longer waits for it."""
 
-
-class Observer(Protocol):
-    """Is called with a run whenever its state changes, always on the same thread."""
-
-    def __call__(self, run: RunRecord) -> None:
-        """Handle a run whose state changed."""
-        ...
+Observer = Callable[[RunRecord], None]
+"""Is called with a run whenever its state changes, always on the same thread."""
 
 
 @dataclass(frozen=True)
