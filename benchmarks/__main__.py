@@ -16,7 +16,7 @@ from benchmarks import (
     maintenance,
     many_tables,
     many_warehouses,
-    noop_preview,
+    noop,
     projects_roles,
     results_io,
     small_objects,
@@ -28,7 +28,7 @@ from benchmarks.measure import table
 from demo.stage import REPOSITORY
 
 BENCHMARKS = {
-    "noop_preview": noop_preview.measure,
+    "noop": noop.measure,
     "small_objects": small_objects.measure,
     "many_warehouses": many_warehouses.measure,
     "projects_roles": projects_roles.measure,
