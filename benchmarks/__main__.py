@@ -17,11 +17,8 @@ from benchmarks import (
     many_tables,
     many_warehouses,
     noop,
-    projects_roles,
     results_io,
     small_objects,
-    spark_write,
-    warm_noop,
 )
 from benchmarks.ground import ground
 from benchmarks.measure import table
@@ -31,13 +28,10 @@ BENCHMARKS = {
     "noop": noop.measure,
     "small_objects": small_objects.measure,
     "many_warehouses": many_warehouses.measure,
-    "projects_roles": projects_roles.measure,
-    "spark_write": spark_write.measure,
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
     "many_tables": many_tables.measure,
     "journal": journal.measure,
-    "warm_noop": warm_noop.measure,
     "fleet_drift": fleet_drift.measure,
     "granted_drift": granted_drift.measure,
 }

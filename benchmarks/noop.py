@@ -1,28 +1,40 @@
-"""A preview with refresh that finds nothing, against the same reads by plain httpx and boto3."""
+"""Commands of the demo's stack with nothing to change.
+
+A preview with refresh, against the same reads by plain httpx and boto3. `up`: in a warm process, by itself, and with
+the Pulumi CLI.
+"""
 
 from __future__ import annotations
 
 import configparser
 import contextlib
 import json
+import os
+import shutil
 from collections.abc import Callable
 from typing import Any
 
 import boto3
 import httpx
 
-from benchmarks.ground import Ground
+from benchmarks.ground import EMBEDDED, Ground
 from benchmarks.measure import Row, timed
 from benchmarks.stamped import PLUGINS, Times, running_plugins
-from demo.stage import STACK
+from demo.stage import BIN, STACK
 
 TIMES = 7
 TARGET = 3.0
+WARM_SECONDS = 0.8
+UP = ("up", "--yes", "--stack", STACK)
 
 Read = Callable[[dict[str, Any]], object]
 
 
 def measure(ground: Ground) -> list[Row]:
+    return [*_preview_rows(ground), *_up_rows(ground)]
+
+
+def _preview_rows(ground: Ground) -> list[Row]:
     resources = _resources(ground)
     words = ("preview", "--refresh", "--expect-no-changes", "--stack", STACK)
     as_typed = min(timed(lambda: ground.lakewright(*words)) for _ in range(3))
@@ -43,6 +55,46 @@ def measure(ground: Ground) -> list[Row]:
         Row("its plugins' start", max(0.0, as_typed - whole), None, None, note=hidden),
         Row("the whole command", as_typed, None, None, note="as typed, all starts included"),
     ]
+
+
+def _up_rows(ground: Ground) -> list[Row]:
+    """Measure all in turns, and take the least time of each: other work of the machine only adds to it."""
+    warm_environment = ground.warm_up(*UP)
+    has_cli = shutil.which("pulumi") is not None
+    warm: list[float] = []
+    cold: list[float] = []
+    cli: list[float] = []
+    with running_plugins(ground, "aws", "kubernetes") as plugins:
+        for _ in range(TIMES):
+            warm.append(timed(lambda: _up(ground, warm_environment)))
+            cold.append(timed(lambda: _up(ground, {"LAKEWRIGHT_WARM": "0"})))
+            if has_cli:
+                cli.append(timed(lambda: _up_on_the_cli(ground, plugins.attached)))
+    rows = [
+        Row("no-op of the demo's stack, warm", min(warm), WARM_SECONDS, 1.0, note="reference: the limit"),
+        Row("the same beside a cold run", min(warm), min(cold), None, note="reference: without a warm process"),
+    ]
+    if cli:
+        rows += [
+            Row("the same beside the Pulumi CLI", min(warm), min(cli), None, note="its plugins run already"),
+            Row("a cold run beside the Pulumi CLI", min(cold), min(cli), None, note="its plugins run already"),
+        ]
+    return rows
+
+
+def _up(ground: Ground, environment: dict[str, str]) -> None:
+    ground.run([str(BIN / "lakewright"), *UP, *EMBEDDED], environment)
+
+
+def _up_on_the_cli(ground: Ground, attached: str) -> None:
+    own = {
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "PULUMI_DEBUG_PROVIDERS": attached,
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+    command = ["pulumi", *UP, "--skip-preview", "--non-interactive", "--expect-no-changes"]
+    ground.run(command, own)
 
 
 def _resources(ground: Ground) -> list[dict[str, Any]]:
