@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,15 +56,17 @@ class SdkProcess:
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
             )
         self._requests = ours
+        self._lock = threading.Lock()
 
     def start_server(self, ours: socket.socket, theirs: socket.socket, folder: Path) -> RemoteServer:
         """Fork a server that serves the socket `theirs`."""
         error_read, error_write = os.pipe()
-        try:
-            socket.send_fds(self._requests, [b"fork\n"], [theirs.fileno(), error_write])
-        finally:
-            os.close(error_write)
-        pid = int(self._requests.recv(100))
+        with self._lock:
+            try:
+                socket.send_fds(self._requests, [b"fork\n"], [theirs.fileno(), error_write])
+            finally:
+                os.close(error_write)
+            pid = int(self._requests.recv(100))
         return RemoteServer(pid, error_read)
 
     def stop(self) -> None:
