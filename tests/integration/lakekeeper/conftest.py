@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,8 @@ from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.server_process import ServerProcess
 
 START_SECONDS = 60
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -63,7 +64,7 @@ class Aws:
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     directory = tmp_path_factory.mktemp("aws")
     file, port = directory / "credentials", free_port()
-    with process("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
+    with ServerProcess("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
         endpoint = f"http://127.0.0.1:{port}"
         wait_until_healthy(f"{endpoint}/moto-api/")
         parser = configparser.RawConfigParser()
@@ -79,7 +80,7 @@ class LakekeeperStarter:
 
     def __init__(self, aws: Aws, directories: pytest.TempPathFactory) -> None:
         self._aws, self._directories = aws, directories
-        self._running: dict[str, process] = {}
+        self._running: dict[str, ServerProcess] = {}
 
     def __call__(self, *options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
         url = database or f"sqlite:///{self._directories.mktemp('lakekeeper') / 'lakekeeper.db'}"
@@ -94,7 +95,7 @@ class LakekeeperStarter:
             "lakekeeper",
             *options,
         )
-        server = process("lakewright_sandbox.lakekeeper", *arguments)
+        server = ServerProcess("lakewright_sandbox.lakekeeper", *arguments)
         server.__enter__()
         base = f"http://127.0.0.1:{port}"
         self._running[base] = server
@@ -125,21 +126,6 @@ def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def lakekeeper(start_lakekeeper: LakekeeperStarter) -> httpx.Client:
     return start_lakekeeper()
-
-
-class process:  # noqa: N801  reads as a function: `with process(...)`
-    """A Python module run as a process of its own, ended with the block."""
-
-    def __init__(self, module: str, *arguments: str) -> None:
-        self._command = [sys.executable, "-m", module, *arguments]
-
-    def __enter__(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(self._command)
-        return self._process
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(timeout=15)
 
 
 def free_port() -> int:
