@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 
+from demo import nycflights
 from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, run_proxy
 
 pytestmark = pytest.mark.spark
@@ -111,14 +114,6 @@ def data_files(reader: ResultReader) -> set[str]:
     return {task.file.file_path for task in tasks}
 
 
-def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader) -> None:
-    before = data_files(reader)
-    finished = job(config_file, "demo.run_flights", "--workflow", "7", "--execution", "42")
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    assert not before & data_files(reader)
-    assert reader.count(RUN.runtime_statistics()) == 2
-
-
 def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
     finished = job(config_file, "lakewright_spark.cli", "read", str(RUN.runtime_statistics()))
     rows = [json.loads(line) for line in finished.stdout.splitlines()]
@@ -128,10 +123,35 @@ def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
 def test_no_secret_in_event_log_or_output(report: dict, sandbox: Sandbox, catalog: FaultyProxy) -> None:
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert any("SparkListenerApplicationEnd" in text for text in logs)
-    vended = catalog.list_vended_secrets()
+    vended = catalog.vended()
     assert len(vended) >= len(VENDED), "tables were loaded with credentials"
     for text in [*logs, report["output"]]:
         assert sandbox.admin.secret_access_key.get_secret_value() not in text
         assert sandbox.admin.access_key_id not in text
         assert not [name for name in VENDED if name in text]
         assert not [value for value in vended if value in text]
+
+
+FEW = 2_000
+"""Flights of the second run, in the first days of January."""
+
+
+@pytest.fixture
+def few_flights(tmp_path: Path) -> Path:
+    """Return the data set with few flights."""
+    files = nycflights.unpack(nycflights.installed_files(), tmp_path)
+    with (files / "flights.csv").open() as flights:
+        lines = list(itertools.islice(flights, FEW + 1))
+    with zipfile.ZipFile(files / "flights.csv.zip", "w") as archive:
+        archive.writestr("flights.csv", "".join(lines))
+    return files
+
+
+def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader, few_flights: Path) -> None:
+    before = data_files(reader)
+    words = ["--workflow", "7", "--execution", "42", "--data", str(few_flights)]
+    finished = job(config_file, "demo.run_flights", *words)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert not before & data_files(reader)
+    assert reader.count(RUN.runtime_statistics()) == 2
+    assert reader.count(RUN.result(Port("FlightsJoin-operator-1"))) == FEW
