@@ -123,7 +123,7 @@ def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
 def test_no_secret_in_event_log_or_output(report: dict, sandbox: Sandbox, catalog: FaultyProxy) -> None:
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert any("SparkListenerApplicationEnd" in text for text in logs)
-    vended = catalog.vended()
+    vended = catalog.list_vended_secrets()
     assert len(vended) >= len(VENDED), "tables were loaded with credentials"
     for text in [*logs, report["output"]]:
         assert sandbox.admin.secret_access_key.get_secret_value() not in text
