@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from lakewright.warm import address
 
-_WORTHWHILE = 2
+_MIN_STACKS = 2
 """Number of stacks from which on starting the process is worth its time."""
 
 
@@ -23,7 +23,7 @@ def share_process(stacks: int) -> Generator[dict[str, str]]:
     the fleet: its socket is in a folder that is removed. LAKEWRIGHT_WARM=0 means none.
     """
     environ = dict(os.environ)
-    if stacks < _WORTHWHILE or sys.platform != "linux":
+    if stacks < _MIN_STACKS or sys.platform != "linux":
         yield environ
         return
     if address.is_enabled():

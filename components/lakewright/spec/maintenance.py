@@ -17,7 +17,7 @@ from lakewright.validation.duration import seconds_between
 from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes
 from lakewright.validation.strict_model import StrictModel
 
-_LEAST_EXECUTOR = 2**30
+_MIN_EXECUTOR_BYTES = 2**30
 """Bytes of memory, of which Spark needs a third outside the heap."""
 _SWITCHES = frozenset(queue.switch for queue in QUEUES)
 
@@ -99,9 +99,9 @@ class ExecutorsSpec(StrictModel):
 
 
 def _memory_of_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
-    if parse_bytes(executors.memory) < _LEAST_EXECUTOR:
+    if parse_bytes(executors.memory) < _MIN_EXECUTOR_BYTES:
         raise ValueError(
-            f"expected at least {bytes_text(_LEAST_EXECUTOR)} of memory for an executor; found {executors.memory}"
+            f"expected at least {bytes_text(_MIN_EXECUTOR_BYTES)} of memory for an executor; found {executors.memory}"
         )
     return executors
 

@@ -11,7 +11,7 @@ from lakewright_engine.processes.sockets import SocketFolder
 from lakewright_engine.steps.deployment import Deployment
 
 _SEVERITIES = ("debug", "info", "warning", "error")
-_PLUGIN_CALLS_AT_A_TIME = 16
+_CONCURRENT_PLUGIN_CALLS = 16
 
 
 class EngineService(rpc.EngineServicer):
@@ -81,7 +81,7 @@ class PluginEngine:
         """Return the gRPC address. Start the server at the first call."""
         with self._lock:
             if self._server is None:
-                self._server = rpc.serve_engine(self._service, self._address, _PLUGIN_CALLS_AT_A_TIME)
+                self._server = rpc.serve_engine(self._service, self._address, _CONCURRENT_PLUGIN_CALLS)
             return self._address
 
     def stop(self) -> None:

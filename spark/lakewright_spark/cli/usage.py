@@ -20,7 +20,7 @@ from lakewright_spark.times import format_json_time
 if TYPE_CHECKING:
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, Total, UsageReport
 
-_TENANTS_AT_ONCE = 4
+_CONCURRENT_TENANTS = 4
 """Configurations that are reported on at the same time with --configs. Each measures several tables at once."""
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
@@ -87,7 +87,7 @@ def _print_each(folder: Path, window: timedelta) -> None:
         return {"config": file.stem, "error": "; ".join([*failed, *unread]), **to_json(report)}
 
     failures = 0
-    with ThreadPoolExecutor(_TENANTS_AT_ONCE, thread_name_prefix="tenant") as pool:
+    with ThreadPoolExecutor(_CONCURRENT_TENANTS, thread_name_prefix="tenant") as pool:
         for printed in pool.map(report_on, sorted(folder.glob("*.json"))):
             failures += bool(printed["error"])
             print(json.dumps(printed), flush=True)

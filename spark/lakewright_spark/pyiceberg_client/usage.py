@@ -102,7 +102,7 @@ def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
     return sizes_by_table
 
 
-AT_ONCE = 8
+CONCURRENT_TABLES = 8
 """Tables that are measured at the same time."""
 
 WINDOW = timedelta(days=30)
@@ -237,7 +237,7 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
         def measure(table: TableIdentifier) -> TableUsage | str | None:
             return _measure_table(catalog, table, before)
 
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
+        with ThreadPoolExecutor(CONCURRENT_TABLES, thread_name_prefix="usage") as pool:
             results = list(pool.map(measure, names))
     tables = tuple(usage for usage in results if isinstance(usage, TableUsage))
     unread |= {table: reason for table, reason in zip(names, results, strict=True) if isinstance(reason, str)}

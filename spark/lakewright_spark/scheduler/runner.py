@@ -32,7 +32,7 @@ from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.plan import WarehousePlan, find_expired_candidates, hold_jobs_that_delete, plan
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
-from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
+from lakewright_spark.scheduler.run_log.recorder import COMMIT_INTERVAL_SECONDS, Recorder
 from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
 from lakewright_spark.scheduler.table_claim import TableClaim
@@ -70,7 +70,7 @@ class MaintenanceRunner:
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
     """Spark properties in addition to the properties of the catalogs."""
     lease_life: timedelta = LIFE
-    record_every: float = EVERY
+    record_every: float = COMMIT_INTERVAL_SECONDS
     """Seconds."""
     named_warehouses: Collection[str] = ()
     """Warehouses that the user named. Other warehouses are left out if this identity may not use them."""

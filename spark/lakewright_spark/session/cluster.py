@@ -66,7 +66,7 @@ def spark_defaults(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-_LEAST = 1024
+_MIN_MEMORY_MIB = 1024
 """MiB: Spark's own default."""
 
 
@@ -79,7 +79,7 @@ def driver_memory(defaults: Mapping[str, str], environ: Mapping[str, str] = os.e
     """
     if "spark.driver.memory" in defaults or environ.get("SPARK_DRIVER_MEMORY"):
         return None
-    return f"{max(_usable_bytes() // 2**21, _LEAST)}m"
+    return f"{max(_usable_bytes() // 2**21, _MIN_MEMORY_MIB)}m"
 
 
 def _usable_bytes() -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lakewright.cli.engines.choice import Engine
 
-_LISTED = 20
+_MAX_LISTED = 20
 _NOT_COMPARED = {"up": "check", "refresh": "refresh", "destroy": "delete"}
 _NO_CHANGE = ("same", "read", "refresh", "replace")
 """Steps of a preview that change no object. `replace` announces a creation and a deletion."""
@@ -106,9 +106,9 @@ def format_remainder(remainder: Remainder) -> str:
         lines.append(f"{count} step(s) remain:")
     elif remainder.is_complete:
         lines.append("No step remains.")
-    lines += [f"  {step.op} {step.name} ({step.type})" for step in remainder.steps[:_LISTED]]
-    if count > _LISTED:
-        lines.append(f"  and {count - _LISTED} more")
+    lines += [f"  {step.op} {step.name} ({step.type})" for step in remainder.steps[:_MAX_LISTED]]
+    if count > _MAX_LISTED:
+        lines.append(f"  and {count - _MAX_LISTED} more")
     if not remainder.is_complete:
         lines.append("The program was stopped before it ended, and may declare more resources.")
     lines.append(f"Continue with: {remainder.command}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lakewright.cli.engines.choice import Engine
     from lakewright.lakekeeper.preflight import Report
 
-NOTHING = "nothing to validate: the program declares no warehouse whose server is known"
+NOTHING_TO_VALIDATE = "nothing to validate: the program declares no warehouse whose server is known"
 
 
 @dataclass
@@ -58,7 +58,7 @@ class ValidatingEngine:
 def _lines(reports: list[Report]) -> list[tuple[str, str]]:
     """Return severity and text of each line."""
     if not reports:
-        return [("info", NOTHING)]
+        return [("info", NOTHING_TO_VALIDATE)]
     return [
         (
             "error" if check.status == "failed" else "info",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
 
 _DEPTH = ReadDepth()
-_PROJECTS_AT_ONCE = 4
+_CONCURRENT_PROJECTS = 4
 
 
 def survey_coverage(
@@ -66,7 +66,7 @@ def survey_coverage(
 
 def _read_resources(reader: StateReader, problems: list[str]) -> Iterator[ResourceState]:
     names = reader.names()
-    with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_CONCURRENT_PROJECTS) as pool:
         for stack, state in zip(names, pool.map(partial(_read_state, reader), names), strict=True):
             if isinstance(state, str):
                 problems.append(f"stack {stack} cannot be read, so its objects count as unmanaged: {state}")
@@ -108,7 +108,7 @@ def _list_lakekeeper_objects(
         return list(list_project_objects(live_project))
 
     objects: list[SurveyedObject] = []
-    with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_CONCURRENT_PROJECTS) as pool:
         for result in pool.map(survey_project, projects):
             if isinstance(result, str):
                 problems.append(result)

@@ -23,7 +23,7 @@ from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.errors import BucketRefusedError, StillHeldError
 from lakewright.names import key_prefixes
 
-AT_ONCE = 1000
+MAX_OBJECTS_PER_CALL = 1000
 """Objects in one DeleteObjects call, S3's limit."""
 
 
@@ -87,7 +87,7 @@ def delete_bucket(bucket: OwnBucket) -> None:
 
 
 def _delete(client: Any, bucket: OwnBucket, versions: Iterator[ObjectVersion]) -> None:
-    while batch := list(islice(versions, AT_ONCE)):
+    while batch := list(islice(versions, MAX_OBJECTS_PER_CALL)):
         objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
         response = client.delete_objects(Bucket=bucket.bucket, Delete={"Objects": objects, "Quiet": True})
         _require_no_errors(bucket, response)

@@ -24,11 +24,11 @@ from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import Claimant, Ownership, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
 
-LOOKED_AT = 20_000
+MAX_CHECKED_OBJECTS = 20_000
 """Limit of objects checked for their key, one call each. A bucket with more counts as encrypted with the key."""
 PAGE = 1000
 """Objects that are checked before the next objects are listed."""
-AT_A_TIME = 10
+CONCURRENT_CALLS = 10
 """Concurrent calls, as many as a client has connections."""
 
 T = TypeVar("T")
@@ -55,11 +55,11 @@ def find_encrypted_object(bucket: OwnBucket) -> str | None:
     Raises:
         CannotCountError: The bucket cannot be listed, or contains too many objects to check each of them.
     """
-    with raise_uncounted(bucket), ThreadPoolExecutor(AT_A_TIME) as pool:
+    with raise_uncounted(bucket), ThreadPoolExecutor(CONCURRENT_CALLS) as pool:
         client = open_client(bucket)
         objects = (entry for entry in entries(client, bucket.bucket, "") if not entry.is_marker)
         looked = 0
-        while looked < LOOKED_AT and (page := list(islice(objects, min(PAGE, LOOKED_AT - looked)))):
+        while looked < MAX_CHECKED_OBJECTS and (page := list(islice(objects, min(PAGE, MAX_CHECKED_OBJECTS - looked)))):
             looked += len(page)
             responses = pool.map(partial(_is_encrypted, client, bucket), page)
             if entry := next(
@@ -69,7 +69,8 @@ def find_encrypted_object(bucket: OwnBucket) -> str | None:
         is_more = next(objects, None) is not None
     if is_more:
         raise CannotCountError(
-            f"{bucket.where} holds more than {LOOKED_AT} objects and versions, too many to check the key of each."
+            f"{bucket.where} holds more than {MAX_CHECKED_OBJECTS} objects and versions, too many to check the key"
+            " of each."
         )
     return None
 

@@ -13,7 +13,7 @@ from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import MARK_TAGS, OwnershipMark, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
 
-AT_A_TIME = 10
+CONCURRENT_CALLS = 10
 """Concurrent calls."""
 _SYSTEM_TAGS = "aws:"
 """Beginning of tags that AWS keeps when tags are replaced, and refuses in requests."""
@@ -34,7 +34,7 @@ def find_marked_buckets(buckets: Sequence[OwnBucket]) -> list[MarkedObject]:
     """Return buckets with their marks, in the same order. Raises the errors of `find_marked_bucket`."""
     if len(buckets) < 2:
         return [find_marked_bucket(bucket) for bucket in buckets]
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
+    with ThreadPoolExecutor(CONCURRENT_CALLS) as pool:
         return [*pool.map(find_marked_bucket, buckets)]
 
 

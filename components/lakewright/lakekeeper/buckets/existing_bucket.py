@@ -7,9 +7,9 @@ from lakewright_spark.aws_partition import service_host
 from lakewright.lakekeeper.provider.errors import BucketRefusedError
 from lakewright.lakekeeper.provider.inputs import Declared
 
-ANSWER_WITHIN = 5
+TIMEOUT_SECONDS = 5
 """Timeout of the request, in seconds."""
-_NOT_THERE = 404
+_NOT_FOUND = 404
 
 
 class ExistingBucket(Declared):
@@ -47,10 +47,10 @@ def _problem(existing: ExistingBucket) -> str | None:
     endpoint = existing.endpoint or f"https://{service_host('s3', existing.region)}"
     url = f"{endpoint.rstrip('/')}/{existing.bucket}"
     try:
-        response = httpx.head(url, timeout=ANSWER_WITHIN)
+        response = httpx.head(url, timeout=TIMEOUT_SECONDS)
     except httpx.HTTPError:
         return None
-    if response.status_code == _NOT_THERE:
+    if response.status_code == _NOT_FOUND:
         return f"bucket `{existing.bucket}` does not exist. Correct its name, or have its owner create it."
     region = response.headers.get("x-amz-bucket-region")
     if region and region != existing.region:

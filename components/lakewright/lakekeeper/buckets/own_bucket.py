@@ -19,9 +19,9 @@ from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError
 from lakewright.lakekeeper.provider.inputs import Declared
 
-NAMED = 3
+MAX_LISTED_KEYS = 3
 """Maximum of keys in a message."""
-COUNTED = 1000
+MAX_COUNTED_OBJECTS = 1000
 """Maximum of objects and versions counted for a message."""
 _FORBIDDEN = frozenset({"403", "AccessDenied"})
 NO_BUCKET = frozenset({"404", "NoSuchBucket"})
@@ -133,9 +133,9 @@ def describe_contents(bucket: OwnBucket, besides: Sequence[str] = (), within: st
             if entry.is_deleted_probe:
                 continue
             versions.append(entry)
-            if len(versions) > COUNTED:
+            if len(versions) > MAX_COUNTED_OBJECTS:
                 break
-    return _describe(versions[:COUNTED], more=len(versions) > COUNTED) if versions else None
+    return _describe(versions[:MAX_COUNTED_OBJECTS], more=len(versions) > MAX_COUNTED_OBJECTS) if versions else None
 
 
 def exists(bucket: OwnBucket) -> bool:
@@ -254,8 +254,8 @@ def _describe(versions: list[ObjectVersion], *, more: bool) -> str:
     ]
     # Current objects matter most, so they are named first.
     names = list(dict.fromkeys(entry.key for entry in [*current, *versions]))
-    ending = " and more" if more or len(names) > NAMED else ""
-    return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:NAMED])}{ending})"
+    ending = " and more" if more or len(names) > MAX_LISTED_KEYS else ""
+    return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:MAX_LISTED_KEYS])}{ending})"
 
 
 def open_client(bucket: OwnBucket, service: str = "s3") -> Any:
@@ -269,7 +269,7 @@ def open_client(bucket: OwnBucket, service: str = "s3") -> Any:
     timeout = settings.answer_within()
     by_path = bucket.path_style if bucket.path_style is not None else bucket.endpoint is not None
     config = cast(Any, Config)(
-        connect_timeout=settings.CONNECT_WITHIN,
+        connect_timeout=settings.CONNECT_TIMEOUT_SECONDS,
         read_timeout=timeout,
         retries={"mode": "standard", "total_max_attempts": 3},
         # Stores other than AWS lag behind in checksums.

@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.catalog import contents, tables
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.buckets import own_bucket
-from lakewright.lakekeeper.buckets.own_bucket import NAMED, OwnBucket, entries, open_client
+from lakewright.lakekeeper.buckets.own_bucket import MAX_LISTED_KEYS, OwnBucket, entries, open_client
 from lakewright.lakekeeper.provider.errors import CannotCountError
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -55,14 +55,14 @@ def _find_current(bucket: OwnBucket, key_prefix: str) -> Iterator[str]:
 
 
 def _describe(unexplained: Iterator[str], name: str, bucket: OwnBucket, key_prefix: str) -> str | None:
-    keys = [*islice(unexplained, NAMED + 1)]
+    keys = [*islice(unexplained, MAX_LISTED_KEYS + 1)]
     if not keys:
         return None
-    more = " and more" if len(keys) > NAMED else ""
+    more = " and more" if len(keys) > MAX_LISTED_KEYS else ""
     return (
         f"{bucket.where} holds objects under {key_prefix}/ that no table of the adopted warehouse `{name}` explains:"
-        f" {', '.join(keys[:NAMED])}{more}. `deletion: purge` would delete them. Move them to another prefix, or set"
-        " `deletion` to `retain` and run `up` first"
+        f" {', '.join(keys[:MAX_LISTED_KEYS])}{more}. `deletion: purge` would delete them. Move them to another prefix,"
+        " or set `deletion` to `retain` and run `up` first"
     )
 
 

@@ -16,7 +16,7 @@ from lakewright.lakekeeper.provider.errors import NotOwnedError
 
 T = TypeVar("T")
 
-LOOKS = 3
+MAX_ATTEMPTS = 3
 """Attempts to create an object whose responses are lost, each followed by a lookup."""
 
 
@@ -37,7 +37,7 @@ def create_or_find(create: Callable[[], T], look: Callable[[], T | None]) -> tup
     A create request without a response is sent again only after a lookup.
     """
     unconfirmed = False
-    for tries_left in reversed(range(LOOKS)):
+    for tries_left in reversed(range(MAX_ATTEMPTS)):
         try:
             return create(), Origin.CREATED
         except UnconfirmedError as unanswered:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 Server = ServerRef | Mapping[str, Any]
 """Address of a server, and how to authenticate: `{"endpoint": ..., "auth": {...}}`, secrets by reference."""
 
-NAMED = 10
+MAX_LISTED_NAMES = 10
 """Maximum number of names in a message. The message gives the number of further names."""
 
 
@@ -70,8 +70,8 @@ def as_output(look_up: Callable[..., T]) -> Callable[..., pulumi.Output[T]]:
 def format_names(names: Iterable[str]) -> str:
     """Return names for a message: the first few, and the number of further names."""
     sorted_names = sorted(names)
-    more = f" and {len(sorted_names) - NAMED} more" if len(sorted_names) > NAMED else ""
-    return ", ".join(f"`{name}`" for name in sorted_names[:NAMED]) + more if sorted_names else "none"
+    more = f" and {len(sorted_names) - MAX_LISTED_NAMES} more" if len(sorted_names) > MAX_LISTED_NAMES else ""
+    return ", ".join(f"`{name}`" for name in sorted_names[:MAX_LISTED_NAMES]) + more if sorted_names else "none"
 
 
 def _reference(server: Server) -> ServerRef:

@@ -20,7 +20,7 @@ from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.finding import LoadedTable
 from lakewright.lakekeeper.table.requests import commit
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 """Attempts of a change after conflicts or lost responses, each after a lookup."""
 
 
@@ -85,7 +85,7 @@ def _restore(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTable | 
 def rename(client: Client, live_table: LoadedTable, new: TableArgs) -> LoadedTable:
     """Rename the table to its declared name. After a lost response, look it up before the next request."""
     renamed_table = LoadedTable(new.path, new.name, live_table.metadata)
-    for tries_left in reversed(range(TRIES)):
+    for tries_left in reversed(range(MAX_ATTEMPTS)):
         if (live_table.path, live_table.name) == (renamed_table.path, renamed_table.name):
             break
         try:
@@ -136,7 +136,7 @@ def commit_changes(
     The requirements of a commit name the metadata that it is based on. After a conflict or a lost response, the table
     is read again, and the remaining changes are committed.
     """
-    for tries_left in reversed(range(TRIES)):
+    for tries_left in reversed(range(MAX_ATTEMPTS)):
         needed = commit(live_table.metadata, old, new, ids)
         refuse(new, needed.problems)
         if not needed.updates:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 NOT_YET = frozenset({"ShortTermCredentialError", "PermissionDenied"})
 """Error types of a server that cannot assume or use a role. They are temporary while the role is new."""
 
-PUT_WITHOUT_ANSWER = "Unknown S3 error during write"
+PUT_WITHOUT_RESPONSE = "Unknown S3 error during write"
 """Text in the 400 `Unexpected` response when the server's first put got no response from S3.
 
 With `assume_role_arn`, that put also calls STS, and the message does not contain a denial by STS. If S3 refuses the
@@ -139,7 +139,7 @@ def is_not_yet(error: BaseException) -> bool:
 
 
 def _is_put_without_answer(refused: RefusedError) -> bool:
-    return (refused.status, refused.kind) == (400, "Unexpected") and PUT_WITHOUT_ANSWER in str(refused)
+    return (refused.status, refused.kind) == (400, "Unexpected") and PUT_WITHOUT_RESPONSE in str(refused)
 
 
 @contextmanager

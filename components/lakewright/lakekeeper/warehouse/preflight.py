@@ -20,7 +20,7 @@ from lakewright.lakekeeper.warehouse.model import WarehouseArgs, list_created_va
 Secret = Callable[[str], str]
 Body = Callable[[WarehouseArgs, Secret], dict[str, Any]]
 
-NOT_KNOWN = "known only after an `up`; then run `preview --validate` again"
+UNKNOWN_VALUE_REASON = "known only after an `up`; then run `preview --validate` again"
 
 
 def validate(
@@ -44,7 +44,7 @@ def validate(
         body: Returns the body of the create request.
         reported: The warehouses that this run has reported.
     """
-    identity = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
+    identity = [UNKNOWN_VALUE_REASON if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
     if has_unknown(new.server) or not reported.is_first(new.server.endpoint, *identity):
         return
     try:
@@ -56,7 +56,7 @@ def validate(
 
 def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secret: Secret, body: Body) -> list[Check]:
     if has_unknown([new.project_id, new.name]) or is_unknown(new.storage) or is_unknown(new.storage.type):
-        return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
+        return [Check(name="name", status="skipped", reason=UNKNOWN_VALUE_REASON)]
     around = surroundings.look_around(client)
     mine = _own(around.neighbours, old)
     neighbours = [neighbour for neighbour in around.neighbours if neighbour.id != mine]
@@ -67,17 +67,17 @@ def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secre
         free = (
             [] if has_unknown(location) else [overlap(read_place(profile), new.project_id, neighbours, around.unseen)]
         )
-        return [*checks, *free, Check(name="storage", status="skipped", reason=NOT_KNOWN)]
+        return [*checks, *free, Check(name="storage", status="skipped", reason=UNKNOWN_VALUE_REASON)]
     checks.append(overlap(read_place(profile), new.project_id, neighbours, around.unseen))
     if new.project_id not in around.projects:
-        reason = f"project {new.project_id} does not exist yet, or this identity cannot see it: {NOT_KNOWN}"
+        reason = f"project {new.project_id} does not exist yet, or this identity cannot see it: {UNKNOWN_VALUE_REASON}"
         return [*checks, Check(name="storage", status="skipped", reason=reason)]
     return [*checks, *_check_storage(client, new, mine, secret, body)]
 
 
 def _check_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Secret, body: Body) -> list[Check]:
     if has_unknown(list_created_values(new)):
-        return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
+        return [Check(name="storage", status="skipped", reason=UNKNOWN_VALUE_REASON)]
     try:
         sent = body(new, secret)
     except credentials.UnresolvedCredentialError as unresolved:

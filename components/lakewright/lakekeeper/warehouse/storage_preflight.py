@@ -16,10 +16,10 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.storage.credentials import AccessKey
 from lakewright.lakekeeper.storage.profiles import S3Profile
 
-ANSWER_IN = 10
+TIMEOUT_SECONDS = 10
 """Timeout of a request to the store, in seconds."""
 
-NOT_THERE = 404
+NOT_FOUND = 404
 
 Keys = dict[str, str]
 
@@ -103,19 +103,19 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
     endpoint = profile.endpoint or f"https://{service_host('s3', profile.region)}"
     url = f"{endpoint.rstrip('/')}/{profile.bucket}"
     try:
-        response = httpx.head(url, timeout=ANSWER_IN)
+        response = httpx.head(url, timeout=TIMEOUT_SECONDS)
     except httpx.HTTPError as error:
         return _fail(
             "bucket", f"{url} does not respond ({type(error).__name__}). Correct `endpoint`, or start the store."
         )
     region = response.headers.get("x-amz-bucket-region")
-    if response.status_code == NOT_THERE and new:
+    if response.status_code == NOT_FOUND and new:
         return Check(
             name="bucket",
             status="skipped",
             reason=f"{url} does not exist yet; this is expected if the stack creates it",
         )
-    if response.status_code == NOT_THERE:
+    if response.status_code == NOT_FOUND:
         return _fail("bucket", f"{url} does not exist. Create the bucket, or correct its name.")
     if profile.is_on_aws and region and region != profile.region:
         return _fail("bucket", f"{profile.bucket} is in {region}, but {profile.region} is declared. Declare {region}.")
@@ -131,7 +131,7 @@ def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
     once = {"total_max_attempts": 1}
     certificates = run_context.current().store_certificates.get((profile.endpoint or "").rstrip("/"))
     trusted = {"verify": str(write_certificate_file(certificates))} if certificates else {}
-    settings = cast(Any, Config)(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries=once, s3=style)
+    settings = cast(Any, Config)(connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS, retries=once, s3=style)
     return cast(Any, boto3).client(
         service, endpoint_url=endpoint, region_name=profile.region, config=settings, **keys, **trusted
     )

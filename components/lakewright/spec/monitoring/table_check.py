@@ -12,13 +12,13 @@ from lakewright.validation.duration import seconds_between
 from lakewright.validation.strict_model import StrictModel
 
 _TABLE_NAME = TypeAdapter[str](TableName)
-_MOST = 9999 * 86_400
+_MAX_SECONDS = 9999 * 86_400
 
 
 def age_seconds(duration: str) -> int:
     """Return the seconds of an age such as `45m`, `26h` or `2d`. Raises ValueError."""
     return seconds_between(
-        duration, 60, _MOST, "an age of at least a minute, such as `45m`, `26h` or `2d`", units="mhd"
+        duration, 60, _MAX_SECONDS, "an age of at least a minute, such as `45m`, `26h` or `2d`", units="mhd"
     )
 
 

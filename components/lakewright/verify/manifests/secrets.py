@@ -25,7 +25,7 @@ _SECRET_VALUES = (
 )
 _REFERENCE = re.compile(r"(env:|file:|/|\$\(|\$\{).*", re.DOTALL)
 _NO_SECRET = frozenset({"", "true", "false", "none", "null", "[secret]"})
-_MIN_KNOWN = 6
+_MIN_SECRET_LENGTH = 6
 """Shorter secrets are not searched for: they occur by chance."""
 
 
@@ -105,7 +105,7 @@ def _list_secret_kinds(text: str, known_secrets: Collection[str]) -> Iterator[st
     for kind, pattern in _SECRET_VALUES:
         if pattern.search(text):
             yield kind
-    if any(len(secret) >= _MIN_KNOWN and secret in text for secret in known_secrets):
+    if any(len(secret) >= _MIN_SECRET_LENGTH and secret in text for secret in known_secrets):
         yield "a secret of the environment or the spec"
 
 

@@ -17,7 +17,7 @@ from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")
 MAX_DEPTH = 10
-DURING = "Error adding role members"
+ERROR_CONTEXT = "Error adding role members"
 
 
 def add_members(server: ServerContext, session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
@@ -39,14 +39,14 @@ def _check_members(session: Session, role: RoleRow, subjects: Sequence[Subject])
         member_role = session.get(RoleRow, member)
         if member_role is None or member_role.project_id != role.project_id:
             message = f"A role with id '{member}' does not exist in project with id '{role.project_id}'"
-            raise ApiError(404, "RoleNotFoundInProject", message, DURING)
+            raise ApiError(404, "RoleNotFoundInProject", message, ERROR_CONTEXT)
         _check_catalog_managed(member_role)
     if members:
         _check_shape(session, role.id, members)
     for subject in subjects:
         if subject.kind == "user" and find_user(session, subject.id) is None:
             message = f"User '{subject.id}' does not exist; provision the user before assigning it to a role"
-            raise ApiError(404, "RoleAssignmentUserNotFound", message, DURING)
+            raise ApiError(404, "RoleAssignmentUserNotFound", message, ERROR_CONTEXT)
 
 
 def _check_catalog_managed(role: RoleRow) -> None:
@@ -55,7 +55,7 @@ def _check_catalog_managed(role: RoleRow) -> None:
             f"Role '{role.id}' is managed by provider '{role.provider_id}' and is not catalog-managed; "
             "only lakekeeper/system roles can participate in role membership edges"
         )
-        raise ApiError(400, "RoleNotManuallyAssignable", message, DURING)
+        raise ApiError(400, "RoleNotManuallyAssignable", message, ERROR_CONTEXT)
 
 
 def _check_shape(session: Session, role_id: str, members: Sequence[str]) -> None:
@@ -63,13 +63,13 @@ def _check_shape(session: Session, role_id: str, members: Sequence[str]) -> None
     for member in members:
         if member in above:
             message = f"Adding role '{member}' as a member of role '{role_id}' would create a cycle"
-            raise ApiError(409, "RoleMembershipCycle", f"{message} in the role membership graph", DURING)
+            raise ApiError(409, "RoleMembershipCycle", f"{message} in the role membership graph", ERROR_CONTEXT)
     height = _depth(session, role_id, upward=True)
     for member in members:
         if height + 1 + _depth(session, member, upward=False) > MAX_DEPTH:
             message = f"Adding role '{member}' as a member of role '{role_id}' would exceed"
             message += f" the maximum role nesting depth of {MAX_DEPTH} edges"
-            raise ApiError(409, "RoleMembershipDepthExceeded", message, DURING)
+            raise ApiError(409, "RoleMembershipDepthExceeded", message, ERROR_CONTEXT)
 
 
 def _depth(session: Session, role_id: str, *, upward: bool) -> int:

@@ -34,7 +34,7 @@ from lakewright_sandbox.lakekeeper.server.paging import ListPage
 
 KIND = "generic-table"
 PATH = "/namespaces/{namespace}/generic-tables"
-ONE = f"{PATH}/{{generic_table}}"
+TABLE_PATH = f"{PATH}/{{generic_table}}"
 
 router = APIRouter(prefix="/lakekeeper/v1/{prefix}")
 
@@ -94,7 +94,7 @@ def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response
     return json_response({"identifiers": identifiers} | ({"next-page-token": token} if token else {}))
 
 
-@router.get(ONE)
+@router.get(TABLE_PATH)
 def load(call: Call, namespace: NamespacePath, generic_table: str) -> Response:
     """Return a generic table."""
     with call.server.database.read() as session:
@@ -109,7 +109,7 @@ def rename(call: Call, body: Annotated[RenameRequest, read_body(RenameRequest)])
     return rename_tabular(call, KIND, body)
 
 
-@router.delete(ONE)
+@router.delete(TABLE_PATH)
 def drop(
     call: Call,
     namespace: NamespacePath,

@@ -14,7 +14,7 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.server.task_queue import cancel_soft_deletion, schedule_purge
 
-DURING = "Error dropping Namespace in catalog"
+ERROR_CONTEXT = "Error dropping Namespace in catalog"
 
 
 def drop_namespace(
@@ -60,19 +60,19 @@ def _check_empty(name: str, children: list[NamespaceRow], tabulars: list[Tabular
         )
         advice = "Use 'recursive' flag to delete all content."
         message = f"Namespace with name '{name}' is not empty."
-        raise ApiError(409, "NamespaceNotEmptyException", message, content, advice, DURING)
+        raise ApiError(409, "NamespaceNotEmptyException", message, content, advice, ERROR_CONTEXT)
 
 
 def _check_unprotected(name: str, top: NamespaceRow, children: list[NamespaceRow], tabulars: list[TabularRow]) -> None:
     if top.protected:
         message = f"Namespace '{name}' is protected and force flag not set."
-        raise ApiError(409, "NamespaceProtected", message, DURING)
+        raise ApiError(409, "NamespaceProtected", message, ERROR_CONTEXT)
     if any(child.protected for child in children):
         message = f"Namespace '{name}' has protected child namespaces and force flag not set."
-        raise ApiError(409, "ChildNamespaceProtected", message, DURING)
+        raise ApiError(409, "ChildNamespaceProtected", message, ERROR_CONTEXT)
     if any(tabular.protected for tabular in tabulars):
         message = f"Namespace '{name}' has protected tables or views and force flag not set."
-        raise ApiError(409, "ChildTabularProtected", message, DURING)
+        raise ApiError(409, "ChildTabularProtected", message, ERROR_CONTEXT)
 
 
 def _check_no_running_expiration(session: Session, name: str, tabulars: list[TabularRow]) -> None:
@@ -83,4 +83,4 @@ def _check_no_running_expiration(session: Session, name: str, tabulars: list[Tab
     )
     if session.scalars(running.limit(1)).first():
         message = f"Namespace '{name}' has a currently running tabular expiration, please retry later."
-        raise ApiError(409, "NamespaceHasRunningTabularExpirations", message, DURING)
+        raise ApiError(409, "NamespaceHasRunningTabularExpirations", message, ERROR_CONTEXT)

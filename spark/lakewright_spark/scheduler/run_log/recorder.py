@@ -16,7 +16,7 @@ from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 
-EVERY = 30.0
+COMMIT_INTERVAL_SECONDS = 30.0
 """Seconds between two commits to one warehouse."""
 
 
@@ -29,7 +29,7 @@ class Recorder:
         catalogs: Mapping[str, Catalog],
         clock: Callable[[], datetime],
         *,
-        every: float = EVERY,
+        every: float = COMMIT_INTERVAL_SECONDS,
         buffer: OpsBuffer | None = None,
     ) -> None:
         """Prepare the thread.

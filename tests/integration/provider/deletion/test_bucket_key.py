@@ -39,7 +39,7 @@ def test_bucket_without_encrypted_objects_is_read_whole(own_bucket: OwnBucket) -
 def test_more_objects_than_the_limit_are_an_error(
     own_bucket: OwnBucket, monkeypatch: pytest.MonkeyPatch, limit: int, *, is_refused: bool
 ) -> None:
-    monkeypatch.setattr(bucket_key, "LOOKED_AT", limit)
+    monkeypatch.setattr(bucket_key, "MAX_CHECKED_OBJECTS", limit)
     if is_refused:
         with pytest.raises(CannotCountError, match=f"holds more than {limit} objects and versions"):
             bucket_key.find_encrypted_object(own_bucket)

@@ -167,7 +167,9 @@ def test_checks_of_unknown_values_are_skipped(reports: Path, warehouse_props: Pr
     unknown = {**warehouse_props[outer], inner: UNKNOWN} if inner else UNKNOWN
     checks = run_preflight(reports, warehouse_props | {outer: unknown})
     assert {status for status, _ in checks.values()} <= {"passed", "skipped"}
-    assert any(reason.endswith(preflight.NOT_KNOWN) for status, reason in checks.values() if status == "skipped")
+    assert any(
+        reason.endswith(preflight.UNKNOWN_VALUE_REASON) for status, reason in checks.values() if status == "skipped"
+    )
 
 
 def test_report_contains_no_secret(reports: Path, warehouse_props: Props, sandbox: Any) -> None:

@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import BusyError, NotFoundError, ProtectedError
 
-NAMED = 10
+MAX_NAMED_TABLES = 10
 """Maximum number of tables that a message names; further tables are counted."""
 
 
@@ -32,14 +32,16 @@ class Contents:
     def in_words(self) -> str:
         """Return `with contents: a, a.b`; empty if there are none."""
         names = sorted([".".join(entry.path) for entry in self.namespaces] + [str(entry) for entry in self.tabulars])
-        return f"with contents: {', '.join(names[:NAMED])}" if names else ""
+        return f"with contents: {', '.join(names[:MAX_NAMED_TABLES])}" if names else ""
 
 
 def describe(tabular_list: list[Tabular]) -> str:
     """Return a summary such as `3 tables, 1 of them soft-deleted (a.b, ...)`."""
     dropped = sum(1 for tabular in tabular_list if tabular.dropped)
     names = sorted(f"{tabular} (soft-deleted)" if tabular.dropped else str(tabular) for tabular in tabular_list)
-    names_text = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    names_text = ", ".join(names[:MAX_NAMED_TABLES]) + (
+        f" and {len(names) - MAX_NAMED_TABLES} more" if len(names) > MAX_NAMED_TABLES else ""
+    )
     noun = "table or view" if any(tabular.kind == "view" for tabular in tabular_list) else "table"
     count = f"{len(tabular_list)} {noun if len(tabular_list) == 1 else noun.replace(' or view', 's and view') + 's'}"
     return f"{count}{f', {dropped} of them soft-deleted' if dropped else ''}: {names_text}"

@@ -34,14 +34,14 @@ from lakewright.lakekeeper.api.connection.server import (
 Resolve = Callable[[str], str]
 """Returns the secret behind a reference."""
 
-EARLY = 0.2
+RENEWAL_FRACTION = 0.2
 """A token is renewed when this fraction of its lifetime is left."""
 
 TOKEN = re.compile(r"[\x21-\x7e]+")
 """Characters allowed in a token. Wider than RFC 6750, section 2.1, since servers may issue other tokens."""
 
 RETRY = RetryPolicy(attempts=3)
-TOKEN_WITHIN = 30.0
+TOKEN_TIMEOUT_SECONDS = 30.0
 """Seconds for the whole response of a token endpoint."""
 
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
@@ -143,13 +143,13 @@ class ClientCredentials(Tokens):
         form |= {"scope": settings.scope} if settings.scope else {}
         form |= {"audience": settings.audience} if settings.audience else {}
         self._token, lifetime = self._retry.run(lambda: self._request_token(form))
-        self._renew_at = self._now() + lifetime * (1 - EARLY)
+        self._renew_at = self._now() + lifetime * (1 - RENEWAL_FRACTION)
 
     def _request_token(self, form: dict[str, str]) -> tuple[str, float]:
         """Return a token and its lifetime in seconds. Requests are repeatable, so temporary errors are retried."""
         settings = self._settings
         try:
-            with call_within(TOKEN_WITHIN):
+            with call_within(TOKEN_TIMEOUT_SECONDS):
                 response = self._http.post(settings.token_url, data=form)
         except UnusableResponseError as unusable:
             raise NotAuthenticatedError(f"token endpoint {settings.token_url}: the response {unusable}.") from None
@@ -177,7 +177,7 @@ def make_token_client(
 ) -> httpx.Client:
     """Return the HTTP client for a token endpoint. It limits the size of responses."""
     client = httpx.Client(
-        timeout=TOKEN_WITHIN,
+        timeout=TOKEN_TIMEOUT_SECONDS,
         verify=verify,
         transport=transport,
         headers={"accept-encoding": ENCODINGS},

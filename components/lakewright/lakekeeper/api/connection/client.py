@@ -25,7 +25,7 @@ Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
 _WAREHOUSE_CALL = re.compile(r"/(?:catalog/v1|management/v1/warehouse)/([0-9a-f-]{36})/")
 """Matches the URL path of a call within one warehouse."""
 
-_OF_A_STACK = '"config:'
+_CONFIG_REFERENCE_START = '"config:'
 """Start of a reference to a secret in the configuration of a stack."""
 
 
@@ -235,7 +235,7 @@ class ClientPool:
             resolve: Returns the secret behind a reference; used when the client is created.
         """
         key = server.model_dump_json()
-        if self._shared is not None and _OF_A_STACK not in key:
+        if self._shared is not None and _CONFIG_REFERENCE_START not in key:
             return self._shared.get(server, resolve)
         with self._lock:
             if key not in self._clients:

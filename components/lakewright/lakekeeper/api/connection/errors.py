@@ -41,11 +41,11 @@ CONCURRENT = frozenset(
 )
 """409 types of a concurrent change by another process: nothing was applied, and the call may be repeated."""
 
-MAY_NOT_GRANT = "Unauthorized"
+GRANT_REFUSED_TYPE = "Unauthorized"
 """401 type of a known user who may not grant or revoke this privilege. Other 401s have other types."""
 
 
-LEFT_IN_OPENFGA = (
+OPENFGA_LEFTOVERS_HINT = (
     "OpenFGA still holds relations of an object with that id: it was deleted without them, or they were added before it"
     " was created. Choose another id, or delete those tuples in OpenFGA."
 )
@@ -53,8 +53,8 @@ NO_PROJECT = (
     "The request names no project, and the server has no default one: set `project_id` of the server's settings."
 )
 ADVICE = {
-    "ObjectHasRelations": LEFT_IN_OPENFGA,
-    "ObjectUsedInRelation": LEFT_IN_OPENFGA,
+    "ObjectHasRelations": OPENFGA_LEFTOVERS_HINT,
+    "ObjectUsedInRelation": OPENFGA_LEFTOVERS_HINT,
     "MissingProjectId": NO_PROJECT,
     "ProjectIdMissing": NO_PROJECT,
 }
@@ -186,7 +186,7 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
     text = f"{call} responded with {label}: {reason}"
     if kind in ADVICE:
         text = f"{text.rstrip('.')}. {ADVICE[kind]}"
-    if status == 401 and kind == MAY_NOT_GRANT:
+    if status == 401 and kind == GRANT_REFUSED_TYPE:
         return ForbiddenError(
             f"{text}. The caller needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"
             " on that object, or `operator` on the server.",

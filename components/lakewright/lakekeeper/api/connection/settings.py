@@ -11,7 +11,7 @@ def _number(name: str, default: float, unit: str = "seconds") -> float:
         raise ValueError(f"{name} must be a number of {unit}") from None
 
 
-CONNECT_WITHIN = 5.0
+CONNECT_TIMEOUT_SECONDS = 5.0
 """Seconds until a server that does not accept the connection counts as unreachable."""
 
 

@@ -107,7 +107,7 @@ class Sender:
 
 
 def _make_timeout(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=settings.CONNECT_WITHIN)
+    return httpx.Timeout(seconds, connect=settings.CONNECT_TIMEOUT_SECONDS)
 
 
 def _again(status: int, kind: str, *, idempotent: bool) -> bool:

@@ -19,10 +19,10 @@ from lakewright.lakekeeper.api.connection.paging import pages, parts
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS, GrantEntry, Object
 from lakewright.lakekeeper.api.management import permissions, projects, roles, tags, warehouses
 
-AT_ONCE = 100
+MAX_ENTRIES_PER_CALL = 100
 """Maximum number of entries in one call."""
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 """Number of tries of a change while other processes change the same grants."""
 
 Plan = Callable[[frozenset[GrantEntry]], tuple[set[GrantEntry], set[GrantEntry]]]
@@ -78,7 +78,7 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | 
     Returns:
         The grants after the change; None if the object does not exist.
     """
-    for tries_left in reversed(range(TRIES)):
+    for tries_left in reversed(range(MAX_ATTEMPTS)):
         live_grants = list_grants(client, on)
         if live_grants is None:
             return None
@@ -153,7 +153,7 @@ def _send(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Ite
     if tuples:
         _check_words(client, on, writes)
     entries = [*((True, entry) for entry in writes), *((False, entry) for entry in deletes)]
-    for batch in parts(entries, AT_ONCE):
+    for batch in parts(entries, MAX_ENTRIES_PER_CALL):
         written = [entry for write, entry in batch if write]
         deleted = [entry for write, entry in batch if not write]
         if tuples:

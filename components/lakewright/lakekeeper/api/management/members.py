@@ -42,7 +42,7 @@ def change(client: Client, project_id: str, role_id: str, add: Iterable[Member],
         deletes = {GrantEntry(ASSIGNEE, kind, principal) for kind, principal in removed}
         grants.converge(client, _role(project_id, role_id), lambda _: (writes, deletes))
         return
-    for batch in parts(added, grants.AT_ONCE):
+    for batch in parts(added, grants.MAX_ENTRIES_PER_CALL):
         body = {"members": [{"type": kind, "id": principal} for kind, principal in batch]}
         try:
             client.call("POST", _url(role_id), project=project_id, body=body)

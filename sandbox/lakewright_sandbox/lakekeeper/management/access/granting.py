@@ -13,7 +13,7 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
-DURING = "Error applying grants in catalog"
+ERROR_CONTEXT = "Error applying grants in catalog"
 
 
 def list_grantable_privileges(
@@ -58,7 +58,7 @@ def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], de
     for relation in writes:
         subject = relation.subject
         if subject.kind == "user" and not server.authorizer.enforces and find_user(session, subject.id) is None:
-            raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", DURING)
+            raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", ERROR_CONTEXT)
         add_grant(session, relation, server.clock.now())
     for relation in deletes:
         remove_grant(session, relation)

@@ -25,9 +25,9 @@ _HELP = {
     "NoSuchBucket": "the bucket no longer exists: run `up --refresh` to make it again",
     "SignatureDoesNotMatch": "the provider's secret key does not belong to its access key",
 }
-_LOOKED_UP = "it may exist although this failed: the next `up` looks for it"
+_LOOKUP_HINT = "it may exist although this failed: the next `up` looks for it"
 # The connection succeeded but the response is incomplete; botocore's ConnectionError means it failed.
-_UNANSWERED = (boto.HTTPClientError, boto.ResponseParserError)
+_WITHOUT_RESPONSE = (boto.HTTPClientError, boto.ResponseParserError)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def describe_errors(action: str, endpoint: str) -> Generator[None, None, None]:
             f"{action}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
-    except (*_UNANSWERED, boto.BotoConnectionError) as error:
+    except (*_WITHOUT_RESPONSE, boto.BotoConnectionError) as error:
         raise SandboxProviderError(_describe_missing_response(action, endpoint, error)) from error
     except boto.ParamValidationError as error:
         raise SandboxProviderError(
@@ -66,8 +66,8 @@ def mark_create(action: str, endpoint: str) -> Generator[None, None, None]:
     with describe_errors(action, endpoint):
         try:
             yield
-        except _UNANSWERED as error:
-            raise MaybeCreatedError(f"{_describe_missing_response(action, endpoint, error)}; {_LOOKED_UP}") from error
+        except _WITHOUT_RESPONSE as error:
+            raise MaybeCreatedError(f"{_describe_missing_response(action, endpoint, error)}; {_LOOKUP_HINT}") from error
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def mark_after_create(action: str, endpoint: str) -> Generator[None, None, None]
         with describe_errors(action, endpoint):
             yield
     except SandboxProviderError as error:
-        raise MaybeCreatedError(f"{error}; {_LOOKED_UP}") from error
+        raise MaybeCreatedError(f"{error}; {_LOOKUP_HINT}") from error
 
 
 def _describe_missing_response(action: str, endpoint: str, error: Exception) -> str:

@@ -16,7 +16,7 @@ from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
 from lakewright_sandbox.runtime.processes import choose_trust
 from lakewright_sandbox.typed import boto
 
-ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
+RESPONSE_TIMEOUT_VARIABLE = "LAKEWRIGHT_ANSWER_WITHIN"
 """Environment variable with the timeout of a response of S3, IAM or STS in seconds."""
 
 _SERVICES = ("s3", "iam", "sts")
@@ -67,7 +67,7 @@ class AwsConnection:
 def _client_config(attempts: int) -> boto.Config:
     return boto.Config(
         connect_timeout=5,
-        read_timeout=float(os.environ.get(ANSWER_WITHIN) or 30),
+        read_timeout=float(os.environ.get(RESPONSE_TIMEOUT_VARIABLE) or 30),
         max_pool_connections=32,
         retries={"mode": "standard", "total_max_attempts": attempts},
         s3={"addressing_style": "path"},

@@ -10,7 +10,7 @@ from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind
 from lakewright_sandbox.providers.protocol.properties import Properties
 from lakewright_sandbox.typed.boto import ClientError, error_code
 
-_GONE = "NotFoundException"
+_NOT_FOUND_CODE = "NotFoundException"
 _WINDOW_DAYS = 30
 
 
@@ -54,7 +54,7 @@ class KmsKey(ResourceKind):
         try:
             key = kms.describe_key(KeyId=resource_id)["KeyMetadata"]
         except ClientError as error:
-            if error_code(error) == _GONE:
+            if error_code(error) == _NOT_FOUND_CODE:
                 return None
             raise
         if key["KeyState"] == "PendingDeletion":
@@ -94,7 +94,7 @@ class KmsKey(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         days = olds.get("deletionWindowInDays") or _WINDOW_DAYS
-        with ignore_codes(_GONE, "KMSInvalidStateException"):
+        with ignore_codes(_NOT_FOUND_CODE, "KMSInvalidStateException"):
             aws.client("kms", olds.get("region")).schedule_key_deletion(KeyId=resource_id, PendingWindowInDays=days)
 
 
@@ -142,7 +142,7 @@ class KmsAlias(ResourceKind):
 
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        with ignore_codes(_GONE):
+        with ignore_codes(_NOT_FOUND_CODE):
             aws.client("kms", olds.get("region")).delete_alias(AliasName=resource_id)
 
 

@@ -22,7 +22,7 @@ from lakewright_sandbox.providers.aws.resources.kind import (
 from lakewright_sandbox.providers.protocol.properties import Properties
 from lakewright_sandbox.typed.boto import ClientError, error_code
 
-_GONE = "NoSuchEntity"
+_NOT_FOUND_CODE = "NoSuchEntity"
 
 
 class IamRole(ResourceKind):
@@ -66,7 +66,7 @@ class IamRole(ResourceKind):
         try:
             role = aws.client("iam").get_role(RoleName=resource_id)["Role"]
         except ClientError as error:
-            if error_code(error) == _GONE:
+            if error_code(error) == _NOT_FOUND_CODE:
                 return None
             raise
         tags = tags_from_aws(role.get("Tags", []))
@@ -114,7 +114,7 @@ class IamRole(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         iam = aws.client("iam")
-        with ignore_codes(_GONE):
+        with ignore_codes(_NOT_FOUND_CODE):
             if olds.get("forceDetachPolicies"):
                 _detach_all(iam, resource_id)
             iam.delete_role(RoleName=resource_id)
@@ -156,7 +156,7 @@ class IamRolePolicy(ResourceKind):
         try:
             policy = aws.client("iam").get_role_policy(RoleName=role, PolicyName=name)
         except ClientError as error:
-            if error_code(error) == _GONE:
+            if error_code(error) == _NOT_FOUND_CODE:
                 return None
             raise
         return {"name": name, "policy": _document(policy["PolicyDocument"]), "role": role}
@@ -168,7 +168,7 @@ class IamRolePolicy(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, name = resource_id.partition(":")
-        with ignore_codes(_GONE):
+        with ignore_codes(_NOT_FOUND_CODE):
             aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
 
 
@@ -196,7 +196,7 @@ class IamRolePolicyAttachment(ResourceKind):
         try:
             pages = [*aws.client("iam").get_paginator("list_attached_role_policies").paginate(RoleName=role)]
         except ClientError as error:
-            if error_code(error) == _GONE:
+            if error_code(error) == _NOT_FOUND_CODE:
                 return None
             raise
         attached = {policy["PolicyArn"] for page in pages for policy in page["AttachedPolicies"]}
@@ -205,7 +205,7 @@ class IamRolePolicyAttachment(ResourceKind):
     @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, arn = resource_id.partition("/")
-        with ignore_codes(_GONE):
+        with ignore_codes(_NOT_FOUND_CODE):
             aws.client("iam").detach_role_policy(RoleName=role, PolicyArn=arn)
 
 
