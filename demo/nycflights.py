@@ -74,7 +74,7 @@ def read(spark: SparkSession, data: Path, name: str) -> DataFrame:
 
 
 def totals(data: Path) -> Totals:
-    """The sums, taken from the file without Spark."""
+    """Return the sums, taken from the file without Spark."""
     options = pyarrow.csv.ConvertOptions(
         include_columns=["dep_time", "arr_delay", "distance"], null_values=["NA"], strings_can_be_null=True
     )
@@ -83,11 +83,11 @@ def totals(data: Path) -> Totals:
 
 
 def totals_of_flights(flights: pa.Table) -> Totals:
-    """The sums of a table with a row per flight."""
+    """Return the sums of a table with a row per flight."""
     return Totals(flights.num_rows, flights["dep_time"].null_count, *sums(flights, "arr_delay", "distance"))
 
 
 def sums(table: pa.Table, *columns: str) -> list[int]:
-    """The sum of each of these columns; nulls count as nothing."""
+    """Return the sum of each of these columns; nulls count as 0."""
     added = table.group_by([]).aggregate([(column, "sum") for column in columns])
     return [added[f"{column}_sum"][0].as_py() for column in columns]

@@ -73,7 +73,7 @@ class Page:
 
 
 def pages() -> dict[str, str]:
-    """The reference: text by file name."""
+    """Return the text of each page by file name."""
     found = [_page(name) for name in RESOURCES if hasattr(lakekeeper, name)]
     templates = Environment(  # noqa: S701 - Markdown, out of our own sources
         loader=FileSystemLoader(Path(__file__).parent),
@@ -177,7 +177,7 @@ def _default(field: Any) -> str:
 
 
 def _text(field: Any, text: str) -> str:
-    """The text below a field, and what its marks tell of servers."""
+    """Return the text below a field, and the server versions of its marks."""
     if since := declared.find_mark(field, declared.Since):
         text += f" From {since.version[0]}.{since.version[1]} on."
     if declared.find_mark(field, declared.NeedsOpenFga):

@@ -1,4 +1,4 @@
-"""The exceptions of this package: one tree, whose classes are defined beside the code that raises them.
+"""The exceptions of this package: one tree, whose classes are defined next to the code that raises them.
 
 LakewrightError                     the base; exit code 1 unless noted
 ├── SpecError                       a spec or environment is invalid; the message lists all problems

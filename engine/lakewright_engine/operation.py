@@ -58,7 +58,7 @@ class Operation:
     plan_inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     """Hashes of inputs that the project does not name, by the name that messages use."""
     count_contents: CountContents | None = None
-    """Counts what is deleted with the objects that a plan deletes. Without it, a plan records no contents."""
+    """Counts the contents of the objects that a plan deletes. Without it, a plan records no contents."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Additional environment variables of the program and of provider plugins."""
 

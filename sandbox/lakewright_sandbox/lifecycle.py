@@ -136,7 +136,7 @@ def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = Non
                 store=store,
                 credentials_file=layout.credentials,
             )
-            # Written before the wait: if this process is killed during it, the next `up` finds what was started.
+            # Written before the wait: if this process is killed during it, the next `up` finds the started processes.
             undo.callback(_restore, layout, previous)
             state.write(layout, sandbox)
             for wait in waits:

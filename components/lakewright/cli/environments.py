@@ -32,7 +32,7 @@ def is_in_sandbox(project: PulumiProject, stack: str) -> bool:
 
 
 def warn_of_ignored_sandbox(project: PulumiProject, stack: str) -> str:
-    """Return a warning if LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; else an empty string."""
+    """Return a warning if LAKEWRIGHT_SANDBOX is set and the stack's environment is not a sandbox; else ""."""
     if not os.environ.get(_SANDBOX_VARIABLE):
         return ""
     name = _environment_name(project, stack)
@@ -42,7 +42,7 @@ def warn_of_ignored_sandbox(project: PulumiProject, stack: str) -> str:
 
 
 def _environment_name(project: PulumiProject, stack: str) -> str:
-    """Return the name of the stack's environment; empty if the stack is no tenant or its settings cannot be read."""
+    """Return the name of the stack's environment; empty if the stack is not a tenant or its settings cannot be read."""
     spec = stack_files.raw_spec(project.stack_file(stack))
     name = spec.get("environment")
     return name if isinstance(name, str) else ""

@@ -75,7 +75,7 @@ def load_project(directory: Path) -> PulumiProject:
 
 
 def open_stack(directory: Path, stack: str) -> tuple[PulumiProject, StateBackend]:
-    """The project and backend of a stack; raises StackNotFoundError if the backend does not have it."""
+    """Return the project and backend of a stack. Raises StackNotFoundError if the backend does not have it."""
     from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
 
     project = load_project(directory)

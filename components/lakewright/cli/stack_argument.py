@@ -116,7 +116,7 @@ class StackGroup(TyperGroup):
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Pass on a first word that is no command as the stack."""
+        """Pass on the first word as the stack if it is not a command."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names and not get_close_matches(args[0], names):
             args = [*args[1:], "--stack", args[0]]

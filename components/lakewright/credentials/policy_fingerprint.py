@@ -15,7 +15,7 @@ TRUST_FINGERPRINT = "trust_fingerprint"
 def normalize_policy(document: Any) -> Any:
     """Return a policy in a normal form, which is equal for documents that differ in single-item lists and their order.
 
-    Text that is no JSON is returned as it is.
+    Text that is not JSON is returned as it is.
     """
     if isinstance(document, str):
         try:

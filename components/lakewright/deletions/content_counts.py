@@ -1,4 +1,4 @@
-"""Count what is deleted with warehouses, namespaces, tables and buckets under `deletion: purge`."""
+"""Count the contents that are deleted with warehouses, namespaces, tables and buckets under `deletion: purge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count what an operation deletes: previews print it, and kept plans record and compare it."""
+"""Count the contents that an operation deletes. Previews print the counts, and kept plans record and compare them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class StateEntry:
     type: str
     parent: str = ""
     is_custom: bool = True
-    """Whether it is no component."""
+    """Whether it is not a component."""
     has_retain_option: bool = False
     """Whether it has `retain_on_delete`."""
     properties: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakewright.deletions.destroy_preview import OperationEngine
 
 _COUNTED = {"resource_pre_event": 1, "res_outputs_event": 0, "res_op_failed_event": -1}
-"""Events of steps -> what they add to the number of steps that succeeded."""
+"""Number that an event of a step adds to the steps that succeeded."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _StepNaming:
         return event
 
     def rename_counts(self, counts: Mapping[Any, int]) -> dict[str, int]:
-        """Return the counts of a run, in which retained objects are no deletions."""
+        """Return the counts of a run, in which retained objects do not count as deletions."""
         renamed = {to_text(op): count for op, count in counts.items()}
         for op, retained in self._counts.items():
             if retained and op in renamed:

@@ -1,4 +1,4 @@
-"""The kinds of directories. A new kind is a file beside this file and an entry in `DirectorySettings`."""
+"""The kinds of directories. A new kind is a file next to this file and an entry in `DirectorySettings`."""
 
 from __future__ import annotations
 

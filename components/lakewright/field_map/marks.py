@@ -61,7 +61,7 @@ class Makes:
 
 @dataclass(frozen=True)
 class NoWayBack:
-    """No object on a server leads to a value of the field. It may stand beside `Sets`."""
+    """No object on a server leads to a value of the field. A field may have it and `Sets`."""
 
     reason: str
 

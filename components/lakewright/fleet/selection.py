@@ -67,7 +67,7 @@ class SelectedStack:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of the spec; values that are no text as they are written."""
+        """The labels of the spec. Values of other types are converted to text."""
         return {str(name): str(value) for name, value in as_mapping(self.spec.get("labels")).items()}
 
 

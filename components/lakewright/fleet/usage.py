@@ -35,7 +35,7 @@ class StackUsage:
     problem: str = ""
     """Parts that could not be read, and the reasons."""
     is_deployed: bool = True
-    """Whether the backend has the stack. A stack that it does not have is no problem."""
+    """Whether the backend has the stack. A missing stack is not a problem."""
 
     @property
     def warehouses(self) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""MarkedObject: an existing object with its mark, and what a stack may do to it."""
+"""MarkedObject: an existing object with its mark, and the rights of a stack on it."""
 
 from __future__ import annotations
 

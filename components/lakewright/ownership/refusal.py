@@ -34,7 +34,7 @@ def format_adoption_refusal(title: str, mark: OwnershipMark, claimant: Claimant,
     """
     owner = f"belongs to {describe_owner(mark, claimant)}" if mark.names_owner else "has no mark of a stack"
     return (
-        f"{title} exists already and {owner}, so `adopt` in the spec is not sufficient. Check what it contains. To take"
+        f"{title} exists already and {owner}, so `adopt` in the spec is not sufficient. Check its contents. To take"
         f" it over, run `lakewright up --adopt {consent}`, or let its owner run `lakewright adopt"
         f" consent{format_stack_option(claimant)} {consent}`."
     )

@@ -1,1 +1,1 @@
-"""The platform stack: Lakekeeper on Kubernetes, its gateway and what it needs."""
+"""The platform stack: Lakekeeper on Kubernetes, its gateway and its dependencies."""

@@ -163,7 +163,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         ]
 
     def _declare_openfga(self, databases: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
-        """Make OpenFGA beside the server, its migration first."""
+        """Make OpenFGA for the server, after its migration."""
         spec, settings = self._spec, self._spec.server.authorization.openfga
         if settings is None or settings.server is None:
             return []

@@ -36,5 +36,5 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def list_names(document: Mapping[str, Any], section: str) -> list[str]:
-    """Return the names of the entries of a list, without names that are no text."""
+    """Return the names of the entries of a list, without names that are not text."""
     return [name for _, item in list_items(document, section) if (name := as_text(item.get("name")))]

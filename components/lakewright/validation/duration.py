@@ -18,7 +18,7 @@ def seconds_between(duration: str, least: int, most: int, expected: str, *, unit
         units: Allowed units: `m`, `h`, `d`.
 
     Raises:
-        ValueError: It is no duration, or out of range.
+        ValueError: It is not a duration, or is out of range.
     """
     match = re.fullmatch(rf"(\d{{1,4}})([{units}])", duration)
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0

@@ -72,7 +72,7 @@ def make_settings(
 def list_subjects(spec: TenantSpec, environment: Environment) -> list[ProbeIdentity]:
     """Return the identities of a tenant's computing units; without units, the identity of its jobs.
 
-    Units that share a client are one subject. Maintenance jobs may change warehouses, so they are no subjects.
+    Units that share a client are one subject. Maintenance jobs may change warehouses, so they are not subjects.
     """
     if not spec.computing_units:
         auth = tenant_auth(spec, environment)

@@ -1,4 +1,4 @@
-"""The lock of a stack: who holds it, and since when."""
+"""The lock of a stack, with its holder and its time."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Diff:
         return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
 
     def invert(self) -> Diff:
-        """Return the diff in the opposite direction: what was added is deleted."""
+        """Return the diff in the opposite direction: additions become deletions."""
         if self.detailed is None:
             return self
         turned = {"add": "delete", "delete": "add", "add-replace": "delete-replace", "delete-replace": "add-replace"}

@@ -65,7 +65,7 @@ class DeletedContents:
     def to_message(self) -> str:
         """Return the warning of a preview."""
         if self.unknown:
-            return f"warning: {self.name}: what it contains is deleted and could not be counted: {self.unknown}"
+            return f"warning: {self.name}: its contents are deleted and could not be counted: {self.unknown}"
         return f"warning: {self.name}: deletes {self.summary}"
 
 

@@ -1,4 +1,4 @@
-"""Hashes of what a plan is computed from: settings, program sources and packages.
+"""Hashes of the inputs of a plan: settings, program sources and packages.
 
 Settings are compared by content, so comments and the order of keys may change. The sources are all `*.py` files in
 the program's folder and below it, except in hidden folders, virtual environments, `tests` folders and folders with

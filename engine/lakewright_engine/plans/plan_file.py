@@ -71,7 +71,7 @@ class PlanDocument:
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Hashes of what the steps were computed from, by name."""
+        """Hashes of the inputs of the steps, by name."""
         return self.body["inputs"]
 
     @property

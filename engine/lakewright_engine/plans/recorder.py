@@ -69,7 +69,7 @@ def _to_planned_step(step: DeploymentStep) -> PlannedStep:
 
 
 def _drop_outputs(old: ResourceState) -> ResourceState:
-    """Return what a plan shows and compares of an object: its inputs, and whether it remains when it is deleted."""
+    """Return the values that a plan shows and compares of an object: its inputs, and whether a deletion keeps it."""
     return ResourceState(
         old.urn,
         old.type,
@@ -82,7 +82,7 @@ def _drop_outputs(old: ResourceState) -> ResourceState:
 
 
 def _drop_times(new: ResourceState) -> ResourceState:
-    """Return what a step declares. The outputs of an object are not known before it is carried out."""
+    """Return the values that a step declares. The outputs of an object are not known before the step is carried out."""
     return replace(
         new,
         outputs={} if new.custom else new.outputs,

@@ -86,7 +86,8 @@ def adopt(
         The id and outputs; None if there is no such object.
 
     Raises:
-        ProviderError: The lookup failed, or the object is not what the interrupted run would have created.
+        ProviderError: The lookup failed, or the object differs from the object that the interrupted run would have
+        created.
     """
     object_id = natural_id(new.type, new.inputs)
     if not object_id or object_id == replaced_id or object_id != natural_id(interrupted.type, interrupted.inputs):

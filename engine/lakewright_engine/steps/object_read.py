@@ -1,4 +1,4 @@
-"""Read one object again and compare it with the state: what a refresh does with each resource."""
+"""Read one object again and compare it with the state, as a refresh does with each resource."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class BucketStorage:
         ]
 
     def prepare(self) -> None:
-        """Do nothing: the bucket's policy decides who reads it."""
+        """Do nothing: the bucket's policy decides about access."""
 
     def remove_leftovers(self, folder: str, names: str) -> None:
         """Do nothing: S3 has no incomplete writes."""
@@ -139,7 +139,7 @@ class BucketStorage:
         return self._client.put_object(**request)["ETag"]
 
     def _pages(self, prefix: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
-        # The prefix of a key may not be the directory: `Delimiter` leaves out what is below it.
+        # The prefix of a key may not be the directory: `Delimiter` leaves out the keys below it.
         request = {"Bucket": self._location.bucket, "Prefix": f"{self._root}{prefix}"}
         if delimiter:
             request["Delimiter"] = delimiter

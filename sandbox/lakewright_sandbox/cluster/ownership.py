@@ -112,7 +112,7 @@ def apply(live: Json | None, config: Json, applier: Owner, *, force: bool) -> Js
 
 
 def update(live: Json | None, new: Json, updater: Owner) -> Json:
-    """Return an object after a create, an update or a patch: the updater becomes the only owner of what it changed."""
+    """Return an object after a create, an update or a patch. The updater becomes the only owner of changed fields."""
     before = live or {}
     manifest = copy.deepcopy(new)
     changed = _find_changed_paths(before, manifest)

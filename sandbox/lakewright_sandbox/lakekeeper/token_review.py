@@ -1,6 +1,6 @@
 """Authenticate Kubernetes service accounts by a TokenReview of a cluster's API, as released servers do."""
 
-# The cluster's client carries no types; what comes of it is cast where it is used.
+# The cluster's client has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parse policy documents from JSON to statements, and refuse what AWS refuses as malformed."""
+"""Parse policy documents from JSON to statements, and refuse documents that AWS refuses as malformed."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -71,10 +71,10 @@ def connect_or_start(
         previous: The sandbox of the last start.
         choice: The choice of a store; None for that of the last start.
         region: Region of a running store.
-        undo: Stops what is started.
+        undo: Stops the started processes.
 
     Returns:
-        The store, None for the emulated AWS; and functions that wait for what was started.
+        The store, None for the emulated AWS; and functions that wait for the started processes.
     """
     before, choice = previous.store if previous else None, choice or find_choice(previous)
     if choice == MOTO:

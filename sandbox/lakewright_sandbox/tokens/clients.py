@@ -22,7 +22,7 @@ _OF_TENANT = re.compile(rf"{JOBS}-[a-z]([a-z0-9-]{{0,38}}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class OAuthClient:
-    """A client and what it may request tokens for. The first audience is the default."""
+    """A client and its allowed audiences. The first audience is the default."""
 
     client_id: str
     secret: str

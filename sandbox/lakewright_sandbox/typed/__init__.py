@@ -1,1 +1,1 @@
-"""Types for what has none: values of parsed JSON, and botocore."""
+"""Types of untyped values: parsed JSON, and botocore."""

@@ -16,7 +16,7 @@ _CHUNK = 65536
 _CONNECT_SECONDS = 5
 _RETRY_SECONDS = 0.5
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A client that vanished without a word is noticed after two minutes. Its connection would count as use for ever."""
+"""A lost client is noticed after two minutes. Otherwise its connection would count as use forever."""
 
 logger = logging.getLogger(__name__)
 

@@ -177,7 +177,7 @@ def _check_drop(registry: str | None, texera: str | None, *, no_texera: bool, ye
         )
     if bool(texera) == no_texera:
         raise typer.BadParameter(
-            "--drop: expected either --texera URL or --no-texera: results of Texera are no orphans"
+            "--drop: expected either --texera URL or --no-texera: results of Texera are not orphans"
         )
     if not yes and not has_terminal():
         raise typer.BadParameter("--drop: expected --yes, since there is no terminal to ask for confirmation")

@@ -79,7 +79,7 @@ def key_and_value(text: str) -> tuple[str, str]:
 def open_registry(
     config: CatalogConfig, url: str | None, *, none: bool = False
 ) -> Generator[ExecutionRegistry | None, None, None]:
-    """The tenant's registry of executions, closed after the block. Raises RegistryError."""
+    """Open the tenant's registry of executions, and close it after the block. Raises RegistryError."""
     from lakewright_spark.execution_registry.registry import ExecutionRegistry  # noqa: PLC0415  # `jars` and `read` do without
 
     if none:

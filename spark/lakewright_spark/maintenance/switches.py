@@ -29,7 +29,7 @@ def reason_to_skip(job: JobName, policy: TablePolicies, now: datetime) -> str | 
 
 
 def reason_of_server(job: JobName, policy: TablePolicies) -> str | None:
-    """Return where it is configured that the catalog's server does the job itself; None if it does not."""
+    """Return the setting by which the catalog's server does the job itself; None if there is no such setting."""
     setting_source = policy.done_by_server.get(job) if isinstance(policy, PoliciesInForce) else None
     return f"the catalog's server does {job} itself, by {setting_source}" if setting_source else None
 

@@ -38,7 +38,7 @@ class HistoryRules:
         A table that declares its own age keeps every snapshot for that long, so `versions` has no effect on it.
 
         Raises:
-            PolicyRefusedError: A property of the table is no number.
+            PolicyRefusedError: A property of the table is not a number.
         """
         declared_age = _number(properties, MAX_AGE)
         fewest, refs = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_REF_AGE)

@@ -76,7 +76,7 @@ def plan(table: Table, previous: FileIndex | None = None) -> FileIndex:
 
 
 def appends_since(table: Table, snapshot: int | None) -> list[Snapshot] | None:
-    """Return the snapshots after `snapshot`, newest first; None if it is no ancestor or rows may have moved since."""
+    """Return the snapshots after `snapshot`, newest first; None if it is not an ancestor or rows may have moved."""
     since: list[Snapshot] = []
     for ancestor in ancestors_of(table.current_snapshot(), table.metadata):
         if ancestor.snapshot_id == snapshot:

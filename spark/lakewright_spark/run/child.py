@@ -1,4 +1,4 @@
-"""The script's process: started in a group of its own, its words passed on line by line, ended in time."""
+"""Start the script's process in its own group, pass on its output line by line, and end it in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Child:
     ) -> None:
         """Start the script. `line` gets each line of its output."""
         command = [sys.executable, "-u", "-m", "lakewright_spark.run.script", str(script), *arguments]
-        # A group of its own: the JVM that it starts ends with it.
+        # The process has its own group, so the JVM that it starts ends with it.
         self._process = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},

@@ -1,4 +1,4 @@
-"""RunFacts: what a script knows about its execution."""
+"""RunFacts: the facts about an execution that its script gets."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class SignsOfLife:
         self._thread.join(LONGEST_CLOSE)
 
     def failures(self) -> list[str]:
-        """Return what the registry did not take, in sentences."""
+        """Return sentences about updates that the registry did not accept."""
         if not self._failed:
             return []
         return [f"{self._failed} signs of life are not in the registry: {self._reason}"]

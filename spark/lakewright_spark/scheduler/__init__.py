@@ -1,1 +1,1 @@
-"""The maintenance scheduler: what is due on which table, run in one Spark application, one runner a warehouse."""
+"""The maintenance scheduler: run due jobs of tables in one Spark application, with one runner per warehouse."""

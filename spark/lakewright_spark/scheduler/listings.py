@@ -1,4 +1,4 @@
-"""Hold back jobs that list a table's location where the server does not sign listings. Lakekeeper does from 0.14."""
+"""Hold back jobs that list a table's location if the server signs no listings. Lakekeeper signs them from 0.14 on."""
 
 from __future__ import annotations
 

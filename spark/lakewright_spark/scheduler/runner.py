@@ -304,7 +304,7 @@ class MaintenanceRunner:
                 yield TableWork(table.facts.table, table.policies, runs, self._plan_table, buffer)
 
     def _plan_table(self, run: RunRecord) -> PlannedTable:
-        """Return what a job checks right before it begins."""
+        """Return the values that a job checks right before it begins."""
         assert run.job not in (PLAN, RESTORE)
         job: JobName = run.job
         policies = PolicyTables(self.config, run.table.warehouse)

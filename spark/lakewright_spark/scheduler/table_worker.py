@@ -33,7 +33,7 @@ class TableWork:
     policies: TablePolicies
     runs: tuple[RunRecord, ...]
     planned: Callable[[RunRecord], PlannedTable] | None = None
-    """Returns what a job checks before it begins."""
+    """Returns the values that a job checks before it begins."""
     buffer: RowBuffer | None = None
     """Collects rows of the tables of `ops`."""
 

@@ -48,7 +48,7 @@ def engine_of_plan(engine: EngineName, plan: Path | None) -> EngineName:
 
 
 def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
-    """Return hashes of the stack's environment and of the platform that it names; empty if the stack is no tenant."""
+    """Return hashes of the stack's environment and of the platform that it names; empty without a tenant."""
     from lakewright_engine.plans.state_version import content_hash  # noqa: PLC0415
 
     from lakewright.environment.platform_reference import read_platform_name  # noqa: PLC0415 - slow to load

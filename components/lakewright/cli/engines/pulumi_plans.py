@@ -326,7 +326,7 @@ def _state_to_json(state: StepEventStateMetadata) -> dict[str, Any]:
 
 
 def _property_names(document: PlanDocument) -> set[str]:
-    """Return the names of properties in the CLI's plan, which are no secrets."""
+    """Return the names of properties in the CLI's plan. Names are not secret."""
     plans = cast("dict[str, dict[str, Any]]", document.body["pulumi_plan"].get("resourcePlans") or {})
     names: set[str] = set()
     for plan in plans.values():

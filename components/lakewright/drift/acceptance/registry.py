@@ -19,7 +19,7 @@ Acceptor = Callable[[Difference, WrittenSpec], list[SpecEdit]]
 
 _LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 _REASONS = {
-    DifferenceKind.CHECK: "a failed check is no property: fix the data, or change `checks`",
+    DifferenceKind.CHECK: "a failed check is not a property: fix the data, or change `checks`",
     DifferenceKind.UNREACHABLE: "the object could not be checked",
     DifferenceKind.UNMANAGED: "declare the object in the spec with `adopt`; `lakewright spec from-server` writes it",
 }

@@ -1,4 +1,4 @@
-"""Searches that run beside the scanners, and steps that run after them in order.
+"""Searches that run in parallel with the scanners, and steps that run after them in order.
 
 A search returns findings. A step takes the report and the run, and changes the report in place.
 """

@@ -26,7 +26,7 @@ class PreviewedStep:
 
     @property
     def is_change(self) -> bool:
-        """Return whether the step changes an object. A provider's settings are no object."""
+        """Return whether the step changes an object. A provider's settings are not an object."""
         return self.op not in _UNCHANGED and not self.type.startswith((_PROVIDER, "pulumi:pulumi:"))
 
     def describe(self) -> str:

@@ -59,7 +59,7 @@ def read_rules(drift: object, source: str) -> tuple[list[PlacedRule], list[str]]
     if drift is None:
         return [], []
     try:
-        # Environments have other settings about drift beside the rules.
+        # Environments also have settings about drift that are not rules.
         rules = DriftRules.model_validate(_drop_audit(drift))
     except ValidationError as error:
         return [], [f"{source}: {_prefix_path(problem)}" for problem in list_problems(error, as_mapping(drift))]

@@ -28,7 +28,7 @@ _OBJECT_PARTS = 3
 _PROVIDER_ONLY_SETTINGS = ("cluster", "deleteUnreachable", "skipUpdateUnreachable")
 """Settings of a provider that change where or how it reads, which only the provider knows."""
 _PACKAGES = ("kubernetes:helm.sh/", "kubernetes:yaml/", "kubernetes:kustomize/")
-"""Types that are no objects of the API."""
+"""Types without an object in the API."""
 
 
 class KubernetesScanner:

@@ -130,7 +130,7 @@ class StoreBucketProvider(LakekeeperProvider[StoreBucketArgs]):
         try:
             _ = resource.declared.with_resolver(self.secret).keys
         except UnresolvedCredentialError as unresolved:
-            # As for the credentials of warehouses: a secret that is not on this machine is no change.
+            # As for the credentials of warehouses: a secret that is not on this machine does not count as a change.
             warn(f"{unresolved}; could not check {resource.declared.where}")
             return ObservedResource(resource.declared)
         live_args = self._observe(resource.declared)

@@ -69,7 +69,7 @@ class GrantArgs(ResourceInputs):
 
     @property
     def claim(self) -> Claim:
-        """Return what the resource claims."""
+        """Return the subject and privilege that the resource claims."""
         unknown = has_unknown([self.privilege, self.user, self.role])
         return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}))
 

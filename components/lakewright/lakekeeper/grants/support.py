@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def explain_unsupported(provider: LakekeeperProvider[Any], server: ServerRef, on: GrantTarget) -> str:
     """Return why the server stores no grants on such objects; empty if it does, or if it cannot be asked.
 
-    A server that cannot be asked is no reason to refuse: `up` reports it.
+    An unreachable server does not cause a refusal: `up` reports it.
 
     Args:
         provider: The provider of the grants.

@@ -17,7 +17,7 @@ _appending = threading.Lock()
 
 
 class Check(BaseModel):
-    """Result of a check. `reason` says what was found, and what to do about it."""
+    """Result of a check. `reason` describes the finding and the remedy."""
 
     model_config = ConfigDict(frozen=True)
 

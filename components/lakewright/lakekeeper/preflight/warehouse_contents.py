@@ -1,4 +1,4 @@
-"""Delete a warehouse: check what prevents its deletion or replacement, and purge its contents."""
+"""Check for contents that prevent the deletion or replacement of a warehouse, and purge its contents."""
 
 import contextlib
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Adoption of existing objects: whether a stack may adopt an object, and what that changes.
+"""Adoption of existing objects: whether a stack may adopt an object, and which changes that causes.
 
 A stack adopts an object with `adopt`, or if an interrupted run of the same stack started to create it. The engine also
 calls `check` in previews. It passes no old properties for an object that is not in the state.
@@ -137,7 +137,7 @@ def find_missing_consent(provider: Adopter, client: Client, args: ResourceInputs
 
 
 def find_other_owner(provider: Adopter, client: Client, args: ResourceInputs) -> str | None:
-    """Return why an object is not what an interrupted run of this stack made: its mark names another stack."""
+    """Return why an interrupted run of this stack did not make an object: its mark names another stack."""
     marked = provider.find_marked(client, args) if provider.belongs_to_maker else None
     return marked.find_interruption_problem(provider.claimant) if marked else None
 

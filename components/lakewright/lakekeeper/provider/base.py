@@ -311,7 +311,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             live_args: The existing object.
             new: The declaration.
             origin: Origin of the object, according to the create call.
-            differs: Description of how the object differs from what an interrupted creation of `new` leaves.
+            differs: Differences between the object and the object that an interrupted creation of `new` leaves.
             object_id: Id of an object that may contain other objects.
         """
         if origin is Origin.CREATED:

@@ -1,4 +1,4 @@
-"""Errors of the providers, beside the errors of calls to a server. `lakewright.errors` draws the tree."""
+"""Errors of the providers, in addition to the errors of calls to a server. `lakewright.errors` draws the tree."""
 
 import sys
 import traceback

@@ -77,7 +77,7 @@ class OwnObjects:
             return not all(self._with_adopt.values())
 
     def note_compared(self, key: NaturalKey, taking: Taking) -> None:
-        """Record what the run does about an object that it may adopt."""
+        """Record the run's decision about an object that it may adopt."""
         with self._lock:
             self._compared[key] = taking
 

@@ -84,7 +84,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @override
     def plan_adoption(self, live: ObservedResource[ProjectArgs], new: ProjectArgs) -> Adopting:
-        """Return the changes of an adoption. A mark is no setting, and its owner is named if it is another stack."""
+        """Return the changes of an adoption. The mark is not a setting; another stack in it is named as the owner."""
         mark, unmarked = live.declared.mark, {"stack": new.stack, "record": new.record}
         adopting = super().plan_adoption(ObservedResource(live.declared.model_copy(update=unmarked)), new)
         owner = [f"owner: {mark.stack} -> {new.stack}"] if mark.stack and mark.stack != new.stack else []
@@ -120,7 +120,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             mark = project_record.read_cached_mark(client, resource.id)
             is_consented = mark.compare(Claimant(live_args.stack, live_args.record)) is Ownership.CONSENTED
             if is_consented or not mark.names_owner:
-                # Without a consent, the mark of another stack is no drift, which `up` would revert. It refuses instead.
+                # Without a consent, the mark of another stack is not drift: `up` refuses instead of reverting it.
                 live_args = live_args.model_copy(update={"stack": None, "record": None})
         return ObservedResource(live_args)
 

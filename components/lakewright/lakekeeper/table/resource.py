@@ -124,7 +124,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         observed.computed["field_ids"] = {**ids, **observed.computed["field_ids"]}
         # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
         observed.computed["unsafe"] = refused if difference.list_changes(now, state) else [*refused, *_unsafe(resource)]
-        # A declaration of what was found does not solve these.
+        # These remain if the program declares the found values.
         lasting = set(commit(live_table.metadata, now, now, ids).problems) | {*_drift(resource)}
         observed.computed["drift"] = [
             *table_changes.find_hidden_drift(live_table, state, is_recreated=is_recreated),

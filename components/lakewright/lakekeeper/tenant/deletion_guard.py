@@ -157,7 +157,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             )
         if protected:
             raise ProtectedError(
-                f"nothing was destroyed, because what is protected is never deleted, also under `deletion: purge`:"
+                f"nothing was destroyed, because protected objects are never deleted, also under `deletion: purge`:"
                 f" {'; '.join([*protected, *uncounted])}."
             )
         if uncounted:

@@ -17,7 +17,7 @@ from lakewright.names.types import namespace_parts
 
 
 class GuardedObjects(Protocol):
-    """Fields of a deletion guard that name what a destruction deletes."""
+    """Fields of a deletion guard that name the objects that a destruction deletes."""
 
     @property
     def warehouses(self) -> Mapping[str, str]:

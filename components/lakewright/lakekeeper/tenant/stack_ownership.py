@@ -1,4 +1,4 @@
-"""Compare the marks of a tenant's project and buckets with the running stack, and release what a stack keeps.
+"""Compare the marks of a tenant's project and buckets with the running stack, and release objects that a stack keeps.
 
 A run compares first, in previews too. Providers compare again before each change and deletion.
 """
@@ -36,7 +36,7 @@ _UNCHECKED = (
 
 
 class OwnedPlaces(Protocol):
-    """Fields of a tenant record that name what the stack owns."""
+    """Fields of a tenant record that name the objects of the stack."""
 
     @property
     def project(self) -> str:
@@ -167,7 +167,7 @@ def _check_readable(
 
 
 def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claimant: Claimant) -> None:
-    """Permit a later stack of the same name to adopt what a destroyed stack keeps.
+    """Permit a later stack of the same name to adopt objects that a destroyed stack keeps.
 
     Its record id is lost with its state, so the mark alone would not permit it.
     """

@@ -241,7 +241,7 @@ def _was_purged_there(warehouse: RecordedWarehouse, before: Warehouses) -> bool:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is no origin yet. A renamed warehouse keeps its first name as origin."""
+    """Return a name that is not yet an origin. A renamed warehouse keeps its first name as origin."""
     used = {origin.casefold() for origin in taken}
     candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate.casefold() not in used)

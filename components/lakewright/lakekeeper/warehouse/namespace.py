@@ -252,7 +252,7 @@ def _own(response: NamespaceResponse) -> dict[str, str]:
 
 
 def _list_protected(client: Client, state: NamespaceArgs, live_namespace: NamespaceResponse) -> list[str]:
-    """Return the names of what is protected: the namespace itself, and objects in it."""
+    """Return the names of protected objects: the namespace itself, and objects in it."""
     inside = contents.read_namespace(client, state.warehouse_id, state.path).protected
     is_protected = namespaces.is_protected(client, state.warehouse_id, namespaces.read_id(live_namespace))
     return [state.name, *inside] if is_protected else inside

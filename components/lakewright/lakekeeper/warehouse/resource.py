@@ -121,7 +121,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def find_marked_for_deletion(self, client: Client, args: WarehouseArgs) -> list[MarkedObject]:
-        """Return the project, and the bucket that a purge empties. A purge compares what the server has now."""
+        """Return the project, and the bucket that a purge empties. A purge compares the current mark on the server."""
         if args.deletion != "purge":
             return super().find_marked_for_deletion(client, args)
         buckets = [args.own_bucket.with_resolver(self.secret)] if args.own_bucket else []

@@ -28,7 +28,7 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
         body = make_sign_request(method, url, address.region)
         return session.identity.catalog.request("POST", path, body=body, project=project_id)
 
-    targets = [("an object beside the warehouse", address.build_url(table.location.bucket, f"{CANARY}/object"))]
+    targets = [("an object outside the warehouse", address.build_url(table.location.bucket, f"{CANARY}/object"))]
     targets += [
         (
             f"tenant {warehouse.project_id}'s prefix",

@@ -26,7 +26,7 @@ def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
         evidence = f"whoami: {whoami.body.get('id')}, is-instance-admin {str(is_admin).lower()}"
         yield expect_denied("be an administrator of the server", "allowed" if is_admin else "denied", evidence)
     else:
-        # A user that has no rights yet, or that the catalog has never seen, is no administrator.
+        # A user that has no rights yet, or that the catalog has never seen, is not an administrator.
         yield expect_denied(
             "be an administrator of the server", whoami.judge_denial("UserNotFound"), f"whoami: {whoami}"
         )

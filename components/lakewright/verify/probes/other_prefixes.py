@@ -1,4 +1,4 @@
-"""Probe: a table's access to S3 reaches no other warehouse's prefix, and nothing beside the warehouses."""
+"""Probe: a table's access to S3 reaches no other warehouse's prefix, and nothing outside the warehouses."""
 
 from __future__ import annotations
 

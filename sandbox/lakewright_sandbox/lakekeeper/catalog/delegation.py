@@ -25,7 +25,7 @@ class Delegation:
     managed: bool
 
     def methods(self, *, vending: bool, signing: bool) -> tuple[bool, bool]:
-        """Return whether to vend and whether to sign, limited to what the warehouse allows."""
+        """Return whether to vend and whether to sign, limited by the settings of the warehouse."""
         if self.managed and not (self.vended or self.signing):
             return False, False
         vend, sign = self.vended and vending, self.signing and signing

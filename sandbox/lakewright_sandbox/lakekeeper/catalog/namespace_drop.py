@@ -1,4 +1,4 @@
-"""Drop a namespace: what blocks it, in the server's order, and what is dropped with it."""
+"""Drop a namespace with its contents. Obstacles are checked in the server's order."""
 
 from __future__ import annotations
 

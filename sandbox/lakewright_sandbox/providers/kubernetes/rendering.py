@@ -1,6 +1,6 @@
 """A configured `kubernetes` provider that renders objects of any kind into one directory.
 
-As in the real provider's rendering mode, the state is the truth: Read returns what was rendered last, and a file that
+As in the real provider's rendering mode, the state is the truth: Read returns the last rendered object, and a file that
 was removed or edited is not drift (`alwaysRender` writes every file again at each update).
 """
 # ruff: noqa: ARG002  Every provider instance gets these parameters.
@@ -100,7 +100,7 @@ class Rendering:
         return object_id(inputs), self._state(inputs, {})
 
     def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> LiveResource | None:
-        """Return what was rendered last; without a state (an import, a killed create), the content of the file."""
+        """Return the last rendered object; without a state (an import, a killed create), the content of the file."""
         if resource.id and olds:
             return LiveResource(resource.id, olds, old_inputs)
         manifest = old_inputs or manifest_from_id(resource)

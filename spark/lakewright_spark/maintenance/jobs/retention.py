@@ -34,7 +34,7 @@ class RetentionMetrics(JobMetrics):
     rows: int = 0
     bytes: int = 0
     other_files: int = 0
-    """Files that are kept because a smallest or largest text is no date of the pattern. `reason` names some."""
+    """Files that are kept because a smallest or largest text does not match the date pattern. `reason` names some."""
     manifest: str | None = None
     """Path of the backup manifest that names the files."""
 
@@ -138,7 +138,7 @@ class _FileConditions(NamedTuple):
     mixed: str
     """The file may hold rows before the limit and later rows."""
     other: str
-    """A smallest or largest text is no date of the pattern. Such a file is neither old nor mixed."""
+    """A smallest or largest text does not match the date pattern. Such a file is neither old nor mixed."""
 
 
 def _build_conditions(opened: IcebergTable, retention: RetentionPolicy, limit: str) -> _FileConditions:
@@ -155,7 +155,7 @@ def _build_conditions(opened: IcebergTable, retention: RetentionPolicy, limit: s
     if retention.pattern is not None:
         expression = literal(f"^(?:{date_expression(retention.pattern or DEFAULT_PATTERN)})\\z")
         dates = f"({smallest} RLIKE {expression} AND {largest} RLIKE {expression})"
-        # Text that is no date sorts anywhere: an empty text is before every limit.
+        # Text that is not a date sorts anywhere: an empty text is before every limit.
         other = f"coalesce(NOT {only_nulls} AND NOT {dates}, false)"
     old = f"(coalesce({largest} < {limit} AND NOT {has_nulls}, false) AND NOT {other})"
     later = f"coalesce({smallest} >= {limit} OR {only_nulls}, false)"

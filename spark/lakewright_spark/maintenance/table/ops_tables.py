@@ -42,7 +42,7 @@ def keep_rows(table: OpsTable, opened: IcebergTable, rows: Sequence[Mapping[str,
 
 
 def append_rows(table: OpsTable, spark: SparkSession, warehouse: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows in one commit. Keys that are no columns of the table are ignored."""
+    """Append rows in one commit. Keys without a column in the table are ignored."""
     if not rows:
         return
     schema = cast(StructType, StructType.fromDDL(table.columns))

@@ -157,7 +157,7 @@ def test_contents_that_cannot_be_counted_are_unknown(
     assert "CannotCountError" in unlisted.unknown
     assert "is inactive" in hidden.unknown
     assert "UnreachableError" in unreachable.unknown
-    assert unlisted.to_message().startswith("warning: Warehouse 'warehouse': what it contains is deleted and could not")
+    assert unlisted.to_message().startswith("warning: Warehouse 'warehouse': its contents are deleted and could not")
 
 
 @pytest.mark.stand_in("puts objects into a bucket of the sandbox")

@@ -71,6 +71,6 @@ def _equals(live: object, declared_value: Value) -> bool:
         if not isinstance(live, list):
             return False
         items = cast(list[object], live)
-        # The plugin reduces a longer list to the declared length: additional items are no difference.
+        # The plugin reduces a longer list to the declared length: additional items are not a difference.
         return len(items) >= len(declared_value) and all(map(_equals, items, declared_value))
     return isinstance(live, bool) == isinstance(declared_value, bool) and live == declared_value

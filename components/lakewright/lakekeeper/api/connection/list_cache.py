@@ -75,7 +75,7 @@ class Index:
     """
 
     def __init__(self, pages: Iterable[Iterable[dict[str, Any]]]) -> None:
-        """Read the first page. Raises what that call raises."""
+        """Read the first page. Raises the errors of that call."""
         self._pages: Iterator[Iterable[dict[str, Any]]] = iter(pages)
         self._known: dict[str, dict[str, Any]] = {}
         self._error: Exception | None = None
@@ -94,7 +94,7 @@ class Index:
             return self._known.get(key)
 
     def values(self) -> list[dict[str, Any]]:
-        """Return the objects of all pages. Raises what the call of a page raised."""
+        """Return the objects of all pages. Raises the error of a page's call."""
         with self._lock:
             while self._read():
                 pass

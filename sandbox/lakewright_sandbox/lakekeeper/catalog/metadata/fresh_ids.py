@@ -61,7 +61,7 @@ class FreshIds:
 
 
 def check_schema(schema: Json) -> None:
-    """Raise 422 in plain text for what is not a schema; types are not checked."""
+    """Raise 422 in plain text if a document is not a schema. Types are not checked."""
     try:
         ids: list[object] | None = list(field_ids(schema)) if is_array(schema["fields"]) else None
         has_names = all(isinstance(field["name"], str) for field in schema["fields"])

@@ -15,7 +15,7 @@ _HELP = {
     "BucketAlreadyOwnedByYou": "it exists outside this stack: import it (`import_` in the resource's options), or "
     "choose another name",
     "BucketNotEmpty": "empty it first, or set `forceDestroy` and run `up` before destroying",
-    "DeleteConflict": "remove what is still attached to it, or set `forceDetachPolicies` and run `up` first",
+    "DeleteConflict": "detach its policies, or set `forceDetachPolicies` and run `up` first",
     "EntityAlreadyExists": "it exists outside this stack: import it (`import_` in the resource's options), or choose "
     "another name",
     "InvalidAccessKeyId": "the provider's keys are not this sandbox's; take them from `lakewright sandbox status`",

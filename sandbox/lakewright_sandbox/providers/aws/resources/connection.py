@@ -45,7 +45,7 @@ class AwsConnection:
         Args:
             service: The service.
             region: Its region, by default the provider's.
-            once: Never retry. Creates need that: a retry would meet what the first attempt created.
+            once: Never retry. Creates need that: a retry would find the object of the first attempt.
         """
         at = (service, region or self.region, once)
         with self._lock:
