@@ -141,7 +141,11 @@ def image_variables() -> dict[str, str]:
     """Return the variables of an image that has this Python environment and these jars."""
     java = shutil.which("java") or "/usr/bin/java"
     path = [str(Path(sys.executable).parent), str(Path(java).parent), "/usr/bin", "/bin"]
-    return {"PATH": ":".join(dict.fromkeys(path)), "LAKEWRIGHT_IVY": str(jars.ivy_home()), "LANG": "C.UTF-8"}
+    java_options = {
+        name: os.environ[name] for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name in os.environ
+    }
+    image = {"PATH": ":".join(dict.fromkeys(path)), "LAKEWRIGHT_IVY": str(jars.ivy_home()), "LANG": "C.UTF-8"}
+    return {**image, **java_options}
 
 
 def image_folders() -> set[Path]:
