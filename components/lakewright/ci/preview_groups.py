@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakewright.ci.preview_rows import TenantChanges
-from lakewright.names.tenant_mask import mask_tenant
+from lakewright.names.tenant_parts import mask_tenant
 
 
 def group_rows(rows: Sequence[TenantChanges]) -> list[list[TenantChanges]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.environment import Environment
-from lakewright.names.placeholders import fill_placeholders
+from lakewright.names.object_names import fill_placeholders
 
 
 def provide_client(environment: Environment, tenant: str) -> None:

@@ -1,9 +1,17 @@
-"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE, with parts that contain dots in quotes."""
+"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE, or NAMESPACE.TABLE within a warehouse.
+
+Parts that contain dots are in quotes. Known applications write to namespaces of `PRESETS`.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, TypeAdapter
+
+from lakewright.names.types import NamespacePath, TableName
 
 _PART = re.compile(r"""\s*(?:"(?P<double>(?:[^"]|"")+)"|`(?P<back>(?:[^`]|``)+)`|(?P<plain>[^."`]+))\s*(?P<dot>\.|$)""")
 
@@ -64,3 +72,36 @@ def parse_parts(text: str) -> list[str]:
 def quote(part: str) -> str:
     """Return a part as it is written: in backquotes if it contains a dot, a quote or outer spaces."""
     return f"`{part.replace('`', '``')}`" if re.search(r"""[."`]|^\s|\s$""", part) else part
+
+
+_NAMESPACE = TypeAdapter[str](NamespacePath)
+_TABLE_NAME = TypeAdapter[str](TableName)
+
+
+def _normalize_table(value: str) -> str:
+    parts = parse_parts(value)
+    if len(parts) < 2:
+        raise ValueError("expected NAMESPACE.TABLE; the namespace may have several levels")
+    _NAMESPACE.validate_python(".".join(parts[:-1]))
+    _TABLE_NAME.validate_python(parts[-1])
+    return ".".join(quote(part) for part in parts)
+
+
+TableInWarehouse = Annotated[str, AfterValidator(_normalize_table)]
+"""NAMESPACE.TABLE; the namespace may have several levels."""
+
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "texera": (
+        "operator-port-result",
+        "operator-console-messages",
+        "workflow-runtime-statistics",
+        "operator-port-state",
+    ),
+}
+"""Namespaces by application, under the names that it uses by default."""
+
+
+def match_preset(paths: Sequence[str]) -> str | None:
+    """Return the preset whose namespaces are all among the paths."""
+    return next((name for name, preset in PRESETS.items() if set(preset) <= set(paths)), None)

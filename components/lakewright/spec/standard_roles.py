@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakewright.names.object_names import MAINTENANCE
-from lakewright.names.principal import RoleKind
-from lakewright.names.types import namespace_parts
+from lakewright.names.types import RoleKind, namespace_parts
 from lakewright.spec.grant import GrantSpec, GrantTarget, Privilege
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec

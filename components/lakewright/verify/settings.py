@@ -22,8 +22,7 @@ from lakewright.environment.unit_identity import (
     tenant_auth,
 )
 from lakewright.kubernetes import connect
-from lakewright.names.object_names import MAINTENANCE
-from lakewright.names.placeholders import fill_placeholders
+from lakewright.names.object_names import MAINTENANCE, fill_placeholders
 from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings

@@ -23,8 +23,7 @@ from lakewright.discovery.listing.project_objects import FoundWarehouse, Project
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.field_map.read_back import read_fields
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
-from lakewright.names.namespace_presets import PRESETS, match_preset
-from lakewright.names.table_name import QualifiedName
+from lakewright.names.table_name import PRESETS, QualifiedName, match_preset
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.spec.tenant import ProjectSpec
 from lakewright.storage.backend import AwsDefaults

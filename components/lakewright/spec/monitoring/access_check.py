@@ -7,9 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
-from lakewright.names.principal import Principal
-from lakewright.names.table_in_warehouse import TableInWarehouse
-from lakewright.names.types import NamespacePath, RoleArn
+from lakewright.names.table_name import TableInWarehouse
+from lakewright.names.types import NamespacePath, Principal, RoleArn
 from lakewright.validation.strict_model import StrictModel
 
 Access = Literal["read", "write"]
