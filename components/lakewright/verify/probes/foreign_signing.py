@@ -8,8 +8,8 @@ from lakewright.client_access.catalog_access import CatalogResponse
 from lakewright.client_access.check import Attempt, AttemptResult, expect_denied
 from lakewright.client_access.object_store import StoreAddress, make_sign_request
 from lakewright.client_access.probe_table import Location
-from lakewright.verify.probes.foreign_catalog import judge_visibility, list_foreign_warehouses, list_namespaces
-from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.verify.probes.foreign_warehouses import judge_visibility, list_foreign_warehouses, list_namespaces
+from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.session.sessions import WarehouseSession
 
 METADATA_URL = "http://169.254.169.254/latest/meta-data/iam/security-credentials/"

@@ -11,7 +11,7 @@ import pytest
 from lakewright.client_access.errors import ProbeFailedError
 from lakewright.client_access.probe_table import CREATED, PREFIX
 from lakewright.credentials.client_token import ClientToken
-from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ProbeIdentity
