@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright_spark.times import format_json_time
 
-from lakewright.client_access.errors import VerifyError
+from lakewright.client_access.check import VerifyError
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.data_checks.errors import DataCheckError
 from lakewright.data_checks.registry import CHECKS

@@ -1,12 +1,12 @@
-"""Probe: neither the environment nor the mounts of the tenant's pods have a secret that is not their own credential."""
+"""Probes: pods have no secret that is not their own credential, and do not reach the cloud's metadata addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.client_access.check import Attempt, Note, expect_denied
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import Attempt, Note, ProbeFailedError, expect_denied
 from lakewright.credentials import references
+from lakewright.verify.manifests.egress import allows_egress
 from lakewright.verify.manifests.secrets import find_config_map_secrets, find_pod_secrets
 from lakewright.verify.manifests.workloads import list_workloads
 from lakewright.verify.session.sessions import TenantSession
@@ -51,3 +51,25 @@ def _resolve_secrets(session: TenantSession) -> tuple[set[str], set[str]]:
             # A file that is missing here may exist in the pods.
             unresolved_references |= set[str]() if reference.startswith("file:") else {reference}
     return known_secrets, unresolved_references
+
+
+ADDRESSES = ("169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "fd00:ec2::23")
+"""Instance metadata, and the credential endpoints of ECS and of EKS Pod Identity."""
+
+
+def probe_metadata_address(session: TenantSession) -> Iterator[Attempt | Note]:
+    """Evaluate the NetworkPolicies of each pod. Nothing is sent from a pod."""
+    if not session.has_units:
+        yield Note("metadata address: the tenant has no pods")
+        return
+    policies = [manifest for manifest in session.manifests if manifest.get("kind") == "NetworkPolicy"]
+    pods = [*list_workloads(session.manifests)]
+    if not pods:
+        raise ProbeFailedError("there are no workloads in the cluster or the rendered manifests; run `lakewright up`")
+    for pod in pods:
+        egress_by_address = {address: allows_egress(pod.labels, policies, address) for address in ADDRESSES}
+        open_addresses = [address for address, (is_open, _) in egress_by_address.items() if is_open]
+        evidence = egress_by_address[open_addresses[0] if open_addresses else ADDRESSES[0]][1]
+        title = f"reach {open_addresses[0] if open_addresses else 'the metadata addresses'} from {pod.title}"
+        yield expect_denied(title, "allowed" if open_addresses else "denied", evidence)
+    yield Note("metadata address: read from the manifests; whether the cluster's network enforces them is not tested")

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.probe_table import CREATED, PREFIX
 from lakewright.credentials.client_token import ClientToken
 from lakewright.verify.probes.table_access import CANARY
