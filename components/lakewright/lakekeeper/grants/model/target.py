@@ -7,7 +7,7 @@ from pydantic import Field, Tag
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
-from lakewright.lakekeeper.api.management import project_record, tags, warehouses
+from lakewright.lakekeeper.api.management import grants, project_record, warehouses
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 from lakewright.lakekeeper.provider.inputs import Declared, discriminate_by_type
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
@@ -157,7 +157,7 @@ def resolve(client: Client, on: GrantTarget) -> Object | None:
 
 def _tag(client: Client, on: OnTag) -> Object | None:
     key = (client, "tag", on.project_id, on.name.casefold())
-    tag_id = client.lists.get_cached(key, lambda: tags.find_id(client, on.project_id, on.name))
+    tag_id = client.lists.get_cached(key, lambda: grants.find_tag_id(client, on.project_id, on.name))
     return Object("tag", tag_id, project_id=on.project_id) if tag_id else None
 
 
