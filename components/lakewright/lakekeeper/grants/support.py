@@ -11,7 +11,7 @@ from lakewright.lakekeeper.provider.inputs import has_unknown, is_unknown
 
 if TYPE_CHECKING:
     from lakewright.lakekeeper.api.connection.server import ServerRef
-    from lakewright.lakekeeper.grants.model.target import GrantTarget
+    from lakewright.lakekeeper.grants.target import GrantTarget
     from lakewright.lakekeeper.provider.base import LakekeeperProvider
 
 

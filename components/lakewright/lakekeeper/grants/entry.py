@@ -9,7 +9,7 @@ from pydantic import AfterValidator, model_validator
 
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.grants.model.target import GrantTarget
+from lakewright.lakekeeper.grants.target import GrantTarget
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Declared, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey, Claims
 from lakewright.names.types import RoleId, UserId
