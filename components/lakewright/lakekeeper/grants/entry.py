@@ -1,18 +1,26 @@
 """The declared entry of a grant, which `Grant` and `Grants` share, and its checks."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pulumi.dynamic import CheckFailure, CheckResult
 from pydantic import AfterValidator, model_validator
 
+from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnsupportedServerError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.grants.target import GrantTarget
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Declared, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey, Claims
 from lakewright.names.types import RoleId, UserId
+
+if TYPE_CHECKING:
+    from lakewright.lakekeeper.provider.base import LakekeeperProvider
 
 
 def _privilege(value: str) -> str:
@@ -88,3 +96,26 @@ def claim_place(claims: Claims, result: CheckResult, key: ClaimKey, claim: Claim
         return result
     reason = claims.add(key, claim)
     return CheckResult(result.inputs, [CheckFailure(path, reason)]) if reason else result
+
+
+def explain_unsupported(provider: LakekeeperProvider[Any], server: ServerRef, on: GrantTarget) -> str:
+    """Return why the server stores no grants on such objects; empty if it does, or if it cannot be asked.
+
+    A server that cannot be asked is no reason to refuse: `up` reports it.
+
+    Args:
+        provider: The provider of the grants.
+        server: The server, which may be unknown in a preview.
+        on: The target of the grants. Its ids may be unknown in a preview.
+    """
+    if has_unknown(server) or is_unknown(on):
+        return ""
+    try:
+        client = provider.client(server)
+        client.server().require_kind(on.type)
+        grants.require_stored(client, on.type)
+    except UnsupportedServerError as error:
+        return str(error)
+    except (LakekeeperError, UnresolvedCredentialError):
+        return ""
+    return ""

@@ -19,10 +19,10 @@ from lakewright.lakekeeper.grants.entry import (
     Privilege,
     claim_place,
     exactly_one,
+    explain_unsupported,
     make_claim_key,
     place_of_members,
 )
-from lakewright.lakekeeper.grants.support import explain_unsupported
 from lakewright.lakekeeper.grants.target import GrantTarget, OnRole
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
