@@ -1,13 +1,45 @@
-"""Storage profile of Azure Data Lake Storage Gen2. Tests check its requests only: the sandbox has no such storage."""
+"""Storage profiles of Azure Data Lake Storage Gen2 and Google Cloud Storage, and the layout that every profile has.
+
+Tests check their requests only: the sandbox has no such storage.
+"""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since
-from lakewright.lakekeeper.storage.layout import StorageLayout
-from lakewright.names.types import AdlsKeyPrefix, StorageEndpoint
+from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since, has_unknown
+from lakewright.names.types import AdlsKeyPrefix, GcsBucketName, GcsKeyPrefix, StorageEndpoint
+
+
+class StorageLayout(Declared):
+    """Layout of the folders of new tables below the warehouse's prefix. Existing tables do not move."""
+
+    type: Literal["default", "tabular-only", "full-hierarchy"]
+    """`default`, `tabular-only` (all tables side by side) or `full-hierarchy` (nested folders of namespaces)."""
+    tabular: str | None = None
+    """Name of a table's folder, with `{uuid}` or `{name}`."""
+    namespace: str | None = None
+    """Name of a namespace's folder, with `{uuid}` or `{name}`."""
+
+    @model_validator(mode="after")
+    def _templates(self) -> Self:
+        if has_unknown([self.type, self.tabular, self.namespace]):
+            return self
+        expected = {"default": set[str](), "tabular-only": {"tabular"}, "full-hierarchy": {"tabular", "namespace"}}[
+            self.type
+        ]
+        templates = {name for name in ("tabular", "namespace") if getattr(self, name)}
+        if templates != expected:
+            names = " and ".join(f"`{name}`" for name in sorted(expected)) or "no template"
+            raise ValueError(f"a layout of type `{self.type}` needs exactly: {names}")
+        if self.type == "tabular-only" and "{uuid}" not in (self.tabular or ""):
+            raise ValueError("`tabular` must contain {uuid}: without namespaces in the path, names alone would collide")
+        for name in sorted(templates):
+            if not any(part in getattr(self, name) for part in ("{uuid}", "{name}")):
+                raise ValueError(f"`{name}` must contain {{uuid}} or {{name}}")
+        return self
+
 
 DEFAULT_HOST = "dfs.core.windows.net"
 DEFAULT_AUTHORITY = "https://login.microsoftonline.com/"
@@ -96,3 +128,33 @@ def adls_defaults_left_out(profile: dict[str, Any]) -> dict[str, Any]:
         "host": None if profile["host"] == DEFAULT_HOST else profile["host"],
         "authority_host": None if authority == DEFAULT_AUTHORITY else authority,
     }
+
+
+class GcsProfile(Declared):
+    """Storage on GCS."""
+
+    type: Literal["gcs"]
+    """`gcs`: Google Cloud Storage."""
+    bucket: Annotated[GcsBucketName, Replace()]
+    """Name of the bucket."""
+    key_prefix: Annotated[GcsKeyPrefix, Replace()] = ""
+    """Folder in the bucket for all data of the warehouse."""
+    sts_enabled: bool = True
+    """Whether tables are loaded with vended credentials."""
+    storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
+    """Layout of the folders of new tables below the prefix. If omitted, the server keeps its value."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Return no roles: this storage has none to assume."""
+        return ()
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Values that identify the storage and never change."""
+        return self.type, self.bucket, self.key_prefix
+
+    @property
+    def where(self) -> str:
+        """Location as a URL, for messages."""
+        return f"gs://{self.bucket}/{self.key_prefix}".rstrip("/")
