@@ -10,7 +10,8 @@ from lakewright_engine.model.paths import apply_ignore_changes
 from pulumi.dynamic import ResourceProvider
 from pydantic import BaseModel
 
-from lakewright.drift.dynamic.sealed_values import (
+from lakewright.drift.model import Difference, DifferenceKind
+from lakewright.drift.objects.sealed_values import (
     REDACTED,
     Path,
     decrypt_secrets,
@@ -18,7 +19,6 @@ from lakewright.drift.dynamic.sealed_values import (
     mask_secrets,
     seal_secrets,
 )
-from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.drift.session import StackResource
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import inactive_warehouses, server_identity
