@@ -14,8 +14,7 @@ from lakewright.ci.markdown import (
     format_inline_code,
     format_table,
 )
-from lakewright.ci.preview_groups import group_rows
-from lakewright.ci.preview_rows import ResourceChange, TenantChanges, list_tenant_changes
+from lakewright.ci.preview_rows import ResourceChange, TenantChanges, group_rows, list_tenant_changes
 from lakewright.fleet.text_table import plural
 from lakewright.names.tenant_parts import group_by_part
 
