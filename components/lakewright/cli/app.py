@@ -56,7 +56,7 @@ COMMANDS = {
         "Bring your own bucket: reserve the external ID of a role, and print the policies that the role needs.",
     ),
     "external-ids": (
-        "lakewright.cli.commands.external_ids:print_external_ids",
+        "lakewright.cli.commands.byo:print_external_ids",
         "Print the external IDs that tenant-managed IAM roles must require.",
     ),
     "verify": (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright.aws.role_request_formats import RequestFormat
+from lakewright.byo.stack_state import read_external_ids
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
 from lakewright.cli.stack_argument import CommandLine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from lakewright.environment.environment import Environment
     from lakewright.spec import TenantSpec
     from lakewright.storage.existing import ExistingStorage
+
 
 app = CommandLine(add_completion=False, no_args_is_help=True, help="Bring your own bucket.")
 
@@ -192,3 +194,27 @@ def _explain(reservation: Reservation, stack: str, name: str) -> None:
             " `up` made. The next `up` moves them to the reserved ID: let the role accept both until then.",
             file=sys.stderr,
         )
+
+
+def print_external_ids(
+    stack: StackName,
+    *,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the external IDs that tenant-managed IAM roles must require. Needs the stack's passphrase.
+
+    These are the IDs that an `up` made, because none was reserved before. `lakewright byo reserve` takes them over, and
+    prints them with the policies of the role.
+
+    Example: lakewright external-ids --stack acme --json
+    """
+    project, backend = open_stack(directory, stack)
+    external_ids = read_external_ids(backend.load(project.name, stack))
+    if as_json:
+        print(json.dumps(external_ids, indent=2))
+        return
+    for name, value in sorted(external_ids.items()):
+        print(f"{name}  {value}")
+    if not external_ids:
+        print(f"Stack '{stack}' has made no external IDs.")
