@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakewright.credentials.certificate_files import write_certificate_file
+from lakewright.credentials.aws_session import write_certificate_file
 from lakewright.environment.environment import Environment
 from lakewright.kubernetes.settings import CaBundle
 

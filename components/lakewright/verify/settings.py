@@ -9,7 +9,7 @@ from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, To
 
 from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials import references
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.environment.environment import Environment
 from lakewright.environment.tenant_spec_rules import read_value
 from lakewright.environment.unit_identity import (

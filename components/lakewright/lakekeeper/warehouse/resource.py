@@ -7,8 +7,8 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.credentials import plan_seed
 from lakewright.credentials import references as credentials
+from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
@@ -94,7 +94,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return recorded_fingerprint
         if recorded_fingerprint and credentials.matches_fingerprint(values, recorded_fingerprint):
             return recorded_fingerprint
-        salt = plan_seed.make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
+        salt = make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)
 
     @override

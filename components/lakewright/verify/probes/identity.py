@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lakewright.client_access.catalog_access import CatalogAccess
 from lakewright.client_access.check import Attempt, expect_allowed, expect_denied
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,

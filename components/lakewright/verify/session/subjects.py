@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakewright.client_access.check import IdentityUnavailableError
 from lakewright.credentials import references
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
     ServerAuth,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.probe_table import CREATED, PREFIX
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
