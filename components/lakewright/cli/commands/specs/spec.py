@@ -109,7 +109,7 @@ def schema(
 
         sys.stdout.write(environment_schema_text())
         return
-    from lakewright.spec.json_schema import schema_text  # noqa: PLC0415
+    from lakewright.explanation.json_schemas import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
 
