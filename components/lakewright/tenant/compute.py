@@ -8,10 +8,10 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
-from lakewright.environment.cluster import Cluster
+from lakewright.environment.cluster import Cluster, find_mistake
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, find_identity
-from lakewright.kubernetes import connect, images, manifests, texera
+from lakewright.kubernetes import connect, manifests, texera
 from lakewright.kubernetes.activator import manifests as activator_manifests
 from lakewright.kubernetes.activator.component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
@@ -110,7 +110,7 @@ def collect_service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str
 
 def _require_image(image: str | None, cluster: Cluster, path: str) -> str:
     """Return an image after checking it, for programs without a stack file. Raises SpecError."""
-    if mistake := images.find_mistake(image, trial=cluster.trial):
+    if mistake := find_mistake(image, trial=cluster.trial):
         raise SpecError("tenant", [Problem(f"{path}.image", mistake)])
     return str(image)
 

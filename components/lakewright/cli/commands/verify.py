@@ -49,8 +49,7 @@ def verify(
 def open_session(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeIdentity]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
     from lakewright.cli.catalog_config import catalog_config  # noqa: PLC0415
-    from lakewright.environment.loading import load_environment  # noqa: PLC0415
-    from lakewright.environment.stack_secrets import stack_resolver  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment, stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
     from lakewright.verify.session.stack_warehouses import read_other_tenants, read_stack_warehouses  # noqa: PLC0415

@@ -77,8 +77,7 @@ def _is_below(path: str, field: str) -> bool:
 
 
 def _documentation(path: str) -> list[FieldDocumentation]:
-    from lakewright.explanation.example import example_spec  # noqa: PLC0415 - `--help` needs no models
-    from lakewright.explanation.fields import explain_field  # noqa: PLC0415
+    from lakewright.explanation.fields import example_spec, explain_field  # noqa: PLC0415 - `--help` needs no models
     from lakewright.spec import TenantSpec  # noqa: PLC0415
 
     return explain_field(TenantSpec.model_json_schema(), path, example_spec())
