@@ -10,8 +10,7 @@ from lakewright_spark.aws_partition import bucket_arn
 
 from lakewright.client_access.role_documents import RoleReader
 from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement
-from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.lakekeeper.api.management import permissions
 from lakewright.names.table_name import QualifiedName, parse_parts

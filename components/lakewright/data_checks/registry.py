@@ -10,8 +10,8 @@ from lakewright.data_checks import access_kind, table_kind, warehouse_kind
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.spec.monitoring.access_check import AccessCheck
+from lakewright.spec.monitoring.data_check import TableCheck
 from lakewright.spec.monitoring.entry import DataCheck
-from lakewright.spec.monitoring.table_check import TableCheck
 from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 from pydantic import Discriminator, Tag
 
 from lakewright.spec.monitoring.access_check import AccessCheck
-from lakewright.spec.monitoring.table_check import TableCheck
+from lakewright.spec.monitoring.data_check import TableCheck
 from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
 
 DataCheck = TableCheck | WarehouseCheck | AccessCheck
