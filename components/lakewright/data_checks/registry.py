@@ -9,10 +9,7 @@ from typing import Any
 from lakewright.data_checks import access_kind, table_kind, warehouse_kind
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
-from lakewright.spec.monitoring.access_check import AccessCheck
-from lakewright.spec.monitoring.data_check import TableCheck
-from lakewright.spec.monitoring.entry import DataCheck
-from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
+from lakewright.spec.monitoring.data_check import AccessCheck, DataCheck, TableCheck, WarehouseCheck
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
+from lakewright.spec.monitoring.data_check import CheckEntry
 from lakewright.spec.monitoring.drift_rules import DriftRules
-from lakewright.spec.monitoring.entry import CheckEntry
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.sharing_checks import find_sharing_mistakes
 from lakewright.spec.table import TableSpec

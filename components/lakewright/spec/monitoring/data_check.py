@@ -1,14 +1,26 @@
-"""Assertions about a table: it exists, and its rows are recent or many enough."""
+"""The entries of `checks`: assertions about tables, warehouses and access."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
 
-from lakewright.names.table_name import QualifiedName, parse_table_name
-from lakewright.names.types import TableName
+from lakewright.names.table_name import QualifiedName, TableInWarehouse, parse_table_name
+from lakewright.names.types import NamespacePath, Principal, RoleArn, TableName
 from lakewright.validation.duration import seconds_between
+from lakewright.validation.quantity import FileSize, text_of_number
 from lakewright.validation.strict_model import StrictModel
 
 _TABLE_NAME = TypeAdapter[str](TableName)
@@ -61,3 +73,97 @@ class TableCheck(StrictModel):
         if self.column and not self.newer_than:
             raise ValueError("expected `newer_than` with `column`")
         return self
+
+
+class WarehouseCheck(StrictModel):
+    """A warehouse holds at most `max_bytes` bytes."""
+
+    warehouse: str
+    max_bytes: Annotated[FileSize, BeforeValidator(text_of_number)]
+    """Most bytes: `500GiB`."""
+    of: Literal["live", "stored"] = "live"
+    """`live`: the files of all tables' current snapshots. `stored`: all object versions under the warehouse's key
+    prefix, with old snapshots, metadata, orphan files and files of dropped tables."""
+
+
+Access = Literal["read", "write"]
+
+_PRINCIPAL = TypeAdapter[str](Principal)
+_ROLE_ARN = TypeAdapter[str](RoleArn)
+
+
+def _principal(value: str) -> str:
+    if value.startswith("arn:"):
+        return _ROLE_ARN.validate_python(value)
+    if not re.fullmatch(r"(user|role):\S+", value):
+        raise ValueError("expected `role:NAME`, `user:IDP~SUBJECT`, or the ARN of an IAM role")
+    return _PRINCIPAL.validate_python(value)
+
+
+class AccessTarget(StrictModel):
+    """The data of a warehouse, or of a namespace or table in it."""
+
+    warehouse: str
+    namespace: NamespacePath | None = None
+    table: TableInWarehouse | None = None
+    """NAMESPACE.TABLE in the warehouse; quote a part that contains a dot."""
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.namespace and self.table:
+            raise ValueError("expected `namespace` or `table`, not both")
+        return self
+
+    def __str__(self) -> str:
+        """Return the dotted name."""
+        inside = self.table or self.namespace
+        return f"{self.warehouse}.{inside}" if inside else self.warehouse
+
+
+class AccessCheck(StrictModel):
+    """A check of the rights that a principal has, or does not have."""
+
+    principal: Annotated[str, AfterValidator(_principal)]
+    """`role:NAME` or `user:IDP~SUBJECT` of the catalog, or the ARN of an IAM role."""
+    on: AccessTarget
+    can: list[Access] = []
+    """Allowed on every table."""
+    cannot: list[Access] = []
+    """Allowed on no table."""
+
+    @property
+    def is_iam(self) -> bool:
+        """Whether the principal is an IAM role."""
+        return self.principal.startswith("arn:")
+
+    @model_validator(mode="after")
+    def _asserts_something(self) -> Self:
+        if not self.can and not self.cannot:
+            raise ValueError("expected `can`, `cannot`, or both")
+        if both := [access for access in self.can if access in self.cannot]:
+            raise ValueError(f"expected `{both[0]}` in `can` or in `cannot`, not both")
+        return self
+
+
+DataCheck = TableCheck | WarehouseCheck | AccessCheck
+_KEYS = {"table": TableCheck, "warehouse": WarehouseCheck, "principal": AccessCheck}
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, Mapping):
+        entry = cast(Mapping[str, Any], value)
+        return next((f"tag:{key}" for key in _KEYS if key in entry), None)
+    return next((f"tag:{key}" for key, model in _KEYS.items() if isinstance(value, model)), None)
+
+
+CheckEntry = Annotated[
+    Annotated[TableCheck, Tag("tag:table")]
+    | Annotated[WarehouseCheck, Tag("tag:warehouse")]
+    | Annotated[AccessCheck, Tag("tag:principal")],
+    Discriminator(
+        _kind,
+        custom_error_type="unknown_check",
+        custom_error_message="expected a check with one of the keys `table`, `warehouse` or `principal`",
+    ),
+]
+"""An assertion about the tenant's data, which `lakewright check` evaluates."""
