@@ -14,7 +14,7 @@ from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.lakekeeper.api.management import permissions
 from lakewright.names.table_name import QualifiedName, parse_parts
-from lakewright.spec.monitoring.data_check import Access, AccessCheck
+from lakewright.spec.data_check import Access, AccessCheck
 
 MAX_NAMED_TABLES = 3
 """Tables that a message names."""

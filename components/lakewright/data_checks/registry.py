@@ -9,7 +9,7 @@ from typing import Any
 from lakewright.data_checks import access_kind, table_kind, warehouse_kind
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
-from lakewright.spec.monitoring.data_check import AccessCheck, DataCheck, TableCheck, WarehouseCheck
+from lakewright.spec.data_check import AccessCheck, DataCheck, TableCheck, WarehouseCheck
 
 
 @dataclass(frozen=True)

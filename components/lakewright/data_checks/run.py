@@ -17,7 +17,7 @@ from lakewright.data_checks.result import CheckResult, DataCheckError, StackChec
 from lakewright.data_checks.session import CheckSession, CheckTarget
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.spec.monitoring.data_check import DataCheck
+from lakewright.spec.data_check import DataCheck
 
 
 def run_checks(

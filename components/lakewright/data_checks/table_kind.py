@@ -19,7 +19,7 @@ from lakewright.data_checks.snapshots import (
     parse_snapshot_time,
 )
 from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, list_partitions
-from lakewright.spec.monitoring.data_check import TableCheck, age_seconds
+from lakewright.spec.data_check import TableCheck, age_seconds
 
 
 def format_title(check: TableCheck) -> str:

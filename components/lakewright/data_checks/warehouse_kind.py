@@ -11,7 +11,7 @@ from lakewright.data_checks.snapshots import find_current_snapshot, read_total
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.names.table_name import QualifiedName
-from lakewright.spec.monitoring.data_check import WarehouseCheck
+from lakewright.spec.data_check import WarehouseCheck
 from lakewright.validation.quantity import parse_bytes
 
 CONCURRENT_LOADS = 8

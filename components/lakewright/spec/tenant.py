@@ -13,11 +13,11 @@ from lakewright.field_map.marks import NoWayBack, Sets, WayBack
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
+from lakewright.spec.data_check import CheckEntry
+from lakewright.spec.drift_rules import DriftRules
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
-from lakewright.spec.monitoring.data_check import CheckEntry
-from lakewright.spec.monitoring.drift_rules import DriftRules
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.sharing_checks import find_sharing_mistakes
 from lakewright.spec.table import TableSpec

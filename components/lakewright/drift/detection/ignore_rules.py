@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, IgnoredBy
-from lakewright.spec.monitoring.drift_rules import DriftRules, IgnoreRule
+from lakewright.spec.drift_rules import DriftRules, IgnoreRule
 from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem, list_problems
 
