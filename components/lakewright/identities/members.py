@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from lakewright.directories.directory import GroupDirectory, Person
-from lakewright.directories.errors import DirectoryError
+from lakewright.directories.directory import DirectoryError, GroupDirectory, Person
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.spec.identity import RoleMembersSpec

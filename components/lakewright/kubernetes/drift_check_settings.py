@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from lakewright.kubernetes.settings import FileKey, LabelKey, ObjectName
 from lakewright.names.types import NotBlank, RoleArn, ServiceUrl
 from lakewright.validation.cron import Cron
-from lakewright.validation.duration import seconds_between
+from lakewright.validation.quantity import seconds_between
 from lakewright.validation.strict_model import StrictModel
 
 

@@ -19,8 +19,7 @@ from pydantic import (
 
 from lakewright.names.table_name import QualifiedName, TableInWarehouse, parse_table_name
 from lakewright.names.types import NamespacePath, Principal, RoleArn, TableName
-from lakewright.validation.duration import seconds_between
-from lakewright.validation.quantity import FileSize, text_of_number
+from lakewright.validation.quantity import FileSize, seconds_between, text_of_number
 from lakewright.validation.strict_model import StrictModel
 
 _TABLE_NAME = TypeAdapter[str](TableName)

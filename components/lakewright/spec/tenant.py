@@ -81,7 +81,7 @@ class TenantSpec(StrictModel):
     `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them."""
     project: ProjectSpec | None = None
     """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
-    labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.made_buckets:derive_labels")] = {}
+    labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.storages:derive_labels")] = {}
     """Labels of all AWS and Kubernetes objects."""
     storage: Annotated[
         dict[ComputingUnitName, StorageSpec],
