@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lakewright.errors import LakewrightError
-from lakewright.terminal.check_lines import CheckLine
+from lakewright.terminal.text_lines import CheckLine
 from lakewright.validation.documents import as_list, as_mapping
 
 Outcome = Literal["allowed", "denied"]

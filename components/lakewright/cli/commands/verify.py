@@ -80,9 +80,9 @@ def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) ->
 
 def _print_lines(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> None:
     from lakewright.client_access.check import to_check_line  # noqa: PLC0415
-    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
     from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
+    from lakewright.terminal.text_lines import print_check_lines  # noqa: PLC0415
 
     console = open_console(highlight=False, markup=False)
     print_check_lines(console, [to_check_line(check) for check in checks])

@@ -142,8 +142,8 @@ def print_report(options: FleetOptions, report: FleetReport) -> None:
 def _print_failed_checks(report: FleetReport) -> None:
     """Print the checks of `verify` that do not hold, by stack."""
     from lakewright.client_access.check import read_failed_checks, to_check_line  # noqa: PLC0415
-    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
+    from lakewright.terminal.text_lines import print_check_lines  # noqa: PLC0415
 
     console = open_console(highlight=False, markup=False)
     for result in report.results:
