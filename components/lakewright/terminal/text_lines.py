@@ -1,4 +1,4 @@
-"""The results of checks as lines of text: one for each check, with all of its evidence."""
+"""Lines of plain text, which pipes and terminals of any width take: results of checks, tables, counts with nouns."""
 
 from __future__ import annotations
 
@@ -52,3 +52,17 @@ def print_check_lines(console: Console, checks: Sequence[CheckLine]) -> None:
         row.add_column(overflow="fold")
         row.add_row(status, Text(check.text))
         console.print(row, highlight=False)
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Return the lines of a table with aligned columns."""
+    table = [[escape_line(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return [
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+    ]
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 stack`, `2 stacks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

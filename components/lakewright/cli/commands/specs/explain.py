@@ -59,7 +59,7 @@ def explain(
     if as_json:
         _print_json({"version": 1, "stack": stack, "values": [value.to_json() for value in values]})
         return
-    from lakewright.fleet.text_table import format_table  # noqa: PLC0415 - `--help` prints no table
+    from lakewright.terminal.text_lines import format_table  # noqa: PLC0415 - `--help` prints no table
 
     rows = [
         (value.path, _text(value.value), value.source.value + (f" ({value.place})" if value.place else ""))
@@ -119,7 +119,7 @@ def _describe(field: FieldDocumentation) -> list[str]:
     }
     lines += [f"  {name:{_NAME_WIDTH}}{value}" for name, value in facts.items() if value]
     if field.fields:
-        from lakewright.fleet.text_table import format_table  # noqa: PLC0415
+        from lakewright.terminal.text_lines import format_table  # noqa: PLC0415
 
         rows = [(item.name, item.type, item.description) for item in field.fields]
         lines += ["", *format_table(("FIELD", "TYPE", ""), rows, indent="  ")]
