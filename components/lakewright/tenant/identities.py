@@ -14,12 +14,12 @@ from lakewright.environment.unit_identity import (
     UnitIdentity,
     find_identities,
 )
-from lakewright.identities.members import Membership, build_memberships, read_groups
 from lakewright.lakekeeper import RoleMembers, User, get_server_info
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.standard_roles import standard_grants
+from lakewright.tenant.members import Membership, build_memberships, read_groups
 
 Uids = Mapping[str, pulumi.Output[str | None]]
 """Uid of the ServiceAccount of each unit and job."""
