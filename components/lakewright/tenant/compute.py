@@ -11,9 +11,8 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright.environment.cluster import Cluster, find_mistake
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, find_identity
-from lakewright.kubernetes import connect, manifests, texera
-from lakewright.kubernetes.activator import manifests as activator_manifests
-from lakewright.kubernetes.activator.component import Activator
+from lakewright.kubernetes import activator, connect, manifests, texera
+from lakewright.kubernetes.activator_component import Activator
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance.component import MaintenanceCronJobs
@@ -39,7 +38,7 @@ def make_compute(
     namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
     resources: list[pulumi.Resource] = [namespace]
     in_namespace = pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace]))
-    activator_ports = activator_manifests.ports(spec)
+    activator_ports = activator.ports(spec)
     if activator_ports:
         resources.append(Activator(spec, image=_choose_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:

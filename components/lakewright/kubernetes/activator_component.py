@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from lakewright.kubernetes.activator import manifests
+from lakewright.kubernetes import activator
 from lakewright.kubernetes.objects import KubernetesObject
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.names.object_names import ACTIVATOR
@@ -24,13 +24,13 @@ class Activator(pulumi.ComponentResource):
         before = [
             KubernetesObject(name, manifest, within)
             for manifest in (
-                manifests.service_account(tenant),
-                manifests.role(tenant),
-                manifests.role_binding(tenant),
-                manifests.config_map(tenant),
-                manifests.network_policy(tenant, cluster),
+                activator.service_account(tenant),
+                activator.role(tenant),
+                activator.role_binding(tenant),
+                activator.config_map(tenant),
+                activator.network_policy(tenant, cluster),
             )
         ]
         after = pulumi.ResourceOptions(parent=self, depends_on=before)
-        KubernetesObject(name, manifests.deployment(tenant, image), after)
+        KubernetesObject(name, activator.deployment(tenant, image), after)
         self.register_outputs({})
