@@ -1,4 +1,4 @@
-"""The kinds of checks. A new kind is a model in `spec/monitoring/`, a module beside this module, and a line here."""
+"""The kinds of checks. A new kind is a model in `spec/data_check.py`, a module beside this module, and a line here."""
 
 from __future__ import annotations
 
