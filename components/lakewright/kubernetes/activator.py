@@ -1,4 +1,4 @@
-"""The activator of a tenant's idle units: its manifests, and the component that declares them."""
+"""Manifests of the activator of a tenant's idle units. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-import pulumi
-
 from lakewright.kubernetes import manifests, network
 from lakewright.kubernetes.manifests import ACTIVATOR_LABELS, Manifest
-from lakewright.kubernetes.objects import KubernetesObject
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import ACTIVATOR, namespace_name
@@ -151,28 +148,3 @@ def _labels(tenant: TenantSpec) -> dict[str, str]:
 def _object(api_version: str, kind: str, tenant: TenantSpec) -> Manifest:
     metadata = {"name": ACTIVATOR, "namespace": namespace_name(tenant.name), "labels": _labels(tenant)}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-class Activator(pulumi.ComponentResource):
-    """The Deployment that starts and stops a tenant's idle units."""
-
-    def __init__(
-        self, tenant: TenantSpec, *, image: str, cluster: ClusterSettings, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        """Make the activator for all units with `idle_after`."""
-        name = f"{tenant.name}-{ACTIVATOR}"
-        super().__init__("lakewright:index:Activator", name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self)
-        before = [
-            KubernetesObject(name, manifest, within)
-            for manifest in (
-                service_account(tenant),
-                role(tenant),
-                role_binding(tenant),
-                config_map(tenant),
-                network_policy(tenant, cluster),
-            )
-        ]
-        after = pulumi.ResourceOptions(parent=self, depends_on=before)
-        KubernetesObject(name, deployment(tenant, image), after)
-        self.register_outputs({})

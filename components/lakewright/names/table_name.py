@@ -1,17 +1,14 @@
-"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE, or NAMESPACE.TABLE within a warehouse.
+"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE.
 
-Parts that contain dots are in quotes. Known applications write to namespaces of `PRESETS`.
+Parts that contain dots are in quotes. Commands load this file without pydantic. Known
+applications write to namespaces of `PRESETS`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NamedTuple
-
-from pydantic import AfterValidator, TypeAdapter
-
-from lakewright.names.types import NamespacePath, TableName
+from typing import NamedTuple
 
 _PART = re.compile(r"""\s*(?:"(?P<double>(?:[^"]|"")+)"|`(?P<back>(?:[^`]|``)+)`|(?P<plain>[^."`]+))\s*(?P<dot>\.|$)""")
 
@@ -72,23 +69,6 @@ def parse_parts(text: str) -> list[str]:
 def quote(part: str) -> str:
     """Return a part as it is written: in backquotes if it contains a dot, a quote or outer spaces."""
     return f"`{part.replace('`', '``')}`" if re.search(r"""[."`]|^\s|\s$""", part) else part
-
-
-_NAMESPACE = TypeAdapter[str](NamespacePath)
-_TABLE_NAME = TypeAdapter[str](TableName)
-
-
-def _normalize_table(value: str) -> str:
-    parts = parse_parts(value)
-    if len(parts) < 2:
-        raise ValueError("expected NAMESPACE.TABLE; the namespace may have several levels")
-    _NAMESPACE.validate_python(".".join(parts[:-1]))
-    _TABLE_NAME.validate_python(parts[-1])
-    return ".".join(quote(part) for part in parts)
-
-
-TableInWarehouse = Annotated[str, AfterValidator(_normalize_table)]
-"""NAMESPACE.TABLE; the namespace may have several levels."""
 
 
 PRESETS: Mapping[str, tuple[str, ...]] = {

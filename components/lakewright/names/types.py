@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo
 
 MAX_NAMESPACE_DEPTH = 5
 RESERVED_NAMESPACES = frozenset({"system", "examples", "information_schema"})
@@ -346,23 +346,3 @@ def is_prefix_within(prefix: str, other: str) -> bool:
 
 def _split_prefix(prefix: str) -> list[str]:
     return [part for part in prefix.strip().split("/") if part]
-
-
-_PRINCIPAL = re.compile(r"(user|role):\S+")
-_USER_ID = TypeAdapter[str](UserId)
-
-
-def _principal(value: str) -> str:
-    if not _PRINCIPAL.fullmatch(value):
-        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
-    kind, _, name = value.partition(":")
-    if kind == "user":
-        _USER_ID.validate_python(name)
-    return value
-
-
-Principal = Annotated[str, AfterValidator(_principal)]
-"""`user:IDP~SUBJECT`, or `role:NAME` of the tenant's project."""
-
-RoleKind = Literal["owner", "writer", "reader", "maintainer"]
-"""Kinds of the roles that the stack makes for each warehouse, with the names WAREHOUSE-KIND."""

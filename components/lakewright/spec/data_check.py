@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from lakewright.names.table_name import QualifiedName, TableInWarehouse, parse_table_name
-from lakewright.names.types import NamespacePath, Principal, RoleArn, TableName
+from lakewright.names.grant_names import Principal, TableInWarehouse
+from lakewright.names.table_name import QualifiedName, parse_table_name
+from lakewright.names.types import NamespacePath, RoleArn, TableName
 from lakewright.validation.quantity import FileSize, seconds_between, text_of_number
 from lakewright.validation.strict_model import StrictModel
 

@@ -9,8 +9,9 @@ from pydantic import model_validator
 
 from lakewright.field_map.marks import Sets
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
-from lakewright.names.table_name import TableInWarehouse, parse_parts, quote
-from lakewright.names.types import NamespacePath, Principal
+from lakewright.names.grant_names import Principal, TableInWarehouse
+from lakewright.names.table_name import parse_parts, quote
+from lakewright.names.types import NamespacePath
 from lakewright.validation.strict_model import StrictModel
 
 Privilege = Literal[

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
+from lakewright.names.grant_names import Principal
 from lakewright.names.table_name import PRESETS, match_preset
-from lakewright.names.types import Deletion, FormatVersion, NamespacePath, Principal, PrincipalArn, S3KeyPrefix
+from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
 from lakewright.storage.lifecycle import PrefixLifecycle
 from lakewright.validation.strict_model import StrictModel
 

@@ -12,8 +12,7 @@ from lakewright.environment.cluster import Cluster, find_mistake
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, find_identity
 from lakewright.kubernetes import activator, connect, manifests, texera
-from lakewright.kubernetes.activator import Activator
-from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.kubernetes.computing_unit import Activator, ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance.component import MaintenanceCronJobs
 from lakewright.names.object_names import MAINTENANCE

@@ -1,4 +1,4 @@
-"""What a written spec leaves out, with the reason, and errors of discovery. `lakewright.errors` draws the tree."""
+"""Objects that a written spec leaves out, with reasons, and errors of discovery. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 

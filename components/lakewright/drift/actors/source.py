@@ -22,7 +22,7 @@ def is_since(at: str, updated: str) -> bool:
 def is_after(at: str, updated: str) -> bool:
     """Return whether a time is after the stack's last update.
 
-    A time in whole seconds must be of a later second: a record of the update itself may have the same one.
+    A time in whole seconds must be of a later second: a record of the update itself may have an equal time.
     """
     moment, start = parse_json_time(at), parse_json_time(updated)
     if moment is None or start is None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast, get_args
 
-from lakewright.names.types import RoleKind, prefixes_overlap
+from lakewright.names.grant_names import RoleKind
+from lakewright.names.types import prefixes_overlap
 from lakewright.spec.checks.aws import access_checks, check_vending, log_checks, role_checks, tag_checks
 from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks

@@ -55,7 +55,7 @@ def probe_other_tables(session: WarehouseSession) -> Iterator[Attempt | Note]:
     bucket = second.location.bucket
     for attempt, response in (
         ("list", first.store.send("GET", bucket, query=make_listing_query(metadata))),
-        # The file exists: for a missing one, S3 denies a credential that may read it and not list.
+        # The file exists: for a missing file, S3 denies a credential that may read it and not list.
         ("read", first.store.send("GET", bucket, second.metadata_file.key)),
         ("write", first.store.send("PUT", bucket, extra, content=b"canary")),
         ("delete", first.store.send("DELETE", bucket, extra)),
