@@ -13,11 +13,10 @@ import httpx
 import pytest
 from lakewright.ci.documents import read_drift
 from lakewright.ci.errors import PublishError, SettingError
-from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.drift_process import run_check
+from lakewright.ci.publishing.check import DriftCheck, run_check
+from lakewright.ci.publishing.gauges import write_textfile
 from lakewright.ci.publishing.publish import parse_event_source, parse_grouping
 from lakewright.ci.publishing.pushgateway import Pushgateway
-from lakewright.ci.publishing.textfile import write_textfile
 from lakewright.cli.commands.ci import app
 from lakewright.http.retry import RetryPolicy
 from prometheus_client.parser import text_string_to_metric_families

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lakewright.cli.adoption_display import AdoptionReportingEngine
-from lakewright.ownership.adopted_resources import FILE, record_adopted_resource
+from lakewright.ownership.running_stack import FILE, record_adopted_resource
 from lakewright_engine import Operation, Result
 from lakewright_engine.display.report import OperationReport
 from lakewright_engine.project.project import PulumiProject

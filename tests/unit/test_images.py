@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from lakewright.kubernetes.images import NOT_PULLABLE, TRIAL_IMAGES
+from lakewright.environment.cluster import NOT_PULLABLE, TRIAL_IMAGES
 from lakewright.kubernetes.runtimes import RUNTIMES
 
 REPOSITORY = Path(__file__).parents[2]

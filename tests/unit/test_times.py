@@ -20,7 +20,7 @@ FORMAT = re.compile(r"strftime|(?<!from)isoformat\(|%H.?%M|%F")
 OTHER_FORMS = {
     "components/lakewright/ci/publishing/events.py": "MicroTime of Kubernetes",
     "components/lakewright/drift/objects/aws/comparison.py": "as the AWS plugin stores times",
-    "components/lakewright/drift/rules/ignore.py": "dates",
+    "components/lakewright/drift/detection/ignore_rules.py": "dates",
     "components/lakewright/fleet/run_folder.py": "name of a folder",
     "engine/lakewright_engine/state/checkpoint.py": "Pulumi's state",
     "engine/lakewright_engine/steps/deployment.py": "Pulumi's state",

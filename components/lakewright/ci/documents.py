@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from lakewright.ci.errors import DocumentError
-from lakewright.fleet.text_table import plural
+from lakewright.terminal.text_lines import plural
 from lakewright.validation.problems import list_problems
 
 VERSION = 1

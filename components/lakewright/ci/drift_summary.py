@@ -13,8 +13,8 @@ from lakewright_spark.times import format_json_time_as_text
 
 from lakewright.ci.documents import UNREACHABLE, DriftDifference, FleetDrift, SharedCause, StackDriftReport
 from lakewright.ci.markdown import clip, count_bytes, format_inline_code
-from lakewright.fleet.text_table import plural
 from lakewright.terminal.escaping import escape_text
+from lakewright.terminal.text_lines import plural
 
 LIMITS = {"markdown": 65_536, "slack": 35_000, "text": 1_000_000}
 """Bytes of a text by its format. Slack cuts messages of more than 40,000 characters."""

@@ -14,10 +14,9 @@ from lakewright.ci.markdown import (
     format_inline_code,
     format_table,
 )
-from lakewright.ci.preview_groups import group_rows
-from lakewright.ci.preview_rows import ResourceChange, TenantChanges, list_tenant_changes
-from lakewright.fleet.text_table import plural
+from lakewright.ci.preview_rows import ResourceChange, TenantChanges, group_rows, list_tenant_changes
 from lakewright.names.tenant_parts import group_by_part
+from lakewright.terminal.text_lines import plural
 
 MARKER = "<!-- lakewright: preview of the fleet -->"
 """First line of the comment, by which the next run finds it."""

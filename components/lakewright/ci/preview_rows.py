@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.ci.documents import FleetPreview, PreviewStep, StackPreview
+from lakewright.names.tenant_parts import mask_tenant
 
 DATA_TYPES = frozenset({"Warehouse", "Table", "Bucket", "BucketV2", "StoreBucket", "Namespace", "Project"})
 """Kinds of resources that hold data, or the entry of data in the catalog."""
@@ -134,3 +136,29 @@ def _loses_data(step: PreviewStep, kind: str, effect: str) -> bool:
         return True
     drops = any((line.sign, line.path.partition("[")[0]) in _DROPPED_COLUMNS for line in step.properties)
     return kind == "Table" and effect == "update" and drops
+
+
+def group_rows(rows: Sequence[TenantChanges]) -> list[list[TenantChanges]]:
+    """Return tenants with equal changes and messages together, in the order of the first of each group."""
+    groups: dict[tuple[object, ...], list[TenantChanges]] = {}
+    for row in rows:
+        groups.setdefault(_make_signature(row), []).append(row)
+    return [*groups.values()]
+
+
+def _make_signature(row: TenantChanges) -> tuple[object, ...]:
+    """Return a key that is equal for previews that differ in the tenant's name only."""
+    names = (row.stack.stack, row.stack.tenant)
+    changes = [
+        (
+            change.effect,
+            change.type,
+            mask_tenant(change.name, names),
+            change.loses_data,
+            *(mask_tenant(f"{line.sign} {line.path}: {line.text}", names) for line in change.step.properties),
+            *change.step.keys,
+        )
+        for change in row.changes
+    ]
+    messages = [mask_tenant(message, names) for message in (row.stack.error, *row.stack.messages)]
+    return (row.stack.status, row.stack.exit, *sorted(changes), *messages)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.display.report import to_text
 
-from lakewright.ownership.adopted_resources import FILE
+from lakewright.ownership.running_stack import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

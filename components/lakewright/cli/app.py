@@ -52,11 +52,11 @@ COMMANDS = {
     ),
     "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables, or restore a table."),
     "byo": (
-        "lakewright.cli.commands.roles.byo:app",
+        "lakewright.cli.commands.byo:app",
         "Bring your own bucket: reserve the external ID of a role, and print the policies that the role needs.",
     ),
     "external-ids": (
-        "lakewright.cli.commands.roles.external_ids:print_external_ids",
+        "lakewright.cli.commands.byo:print_external_ids",
         "Print the external IDs that tenant-managed IAM roles must require.",
     ),
     "verify": (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from lakewright.client_access.check import AttemptResult
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import AttemptResult, ProbeFailedError
 from lakewright.lakekeeper.api.connection.client import Client, Method, Params
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, RefusedError
 

@@ -1,9 +1,14 @@
-"""The result of an attempt: the attempt, the expected result, the actual result, and the evidence."""
+"""Results and exceptions of `lakewright verify`. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from lakewright.errors import LakewrightError
+from lakewright.terminal.text_lines import CheckLine
+from lakewright.validation.documents import as_list, as_mapping
 
 Outcome = Literal["allowed", "denied"]
 """Result of an attempt. Manifests and policies are read instead of tried: their content decides it."""
@@ -62,3 +67,36 @@ class Note:
     """Something that a probe does not prove in this environment, and why. It is printed, and fails nothing."""
 
     text: str
+
+
+class VerifyError(LakewrightError):
+    """Base of this package's errors."""
+
+
+class IdentityUnavailableError(VerifyError):
+    """The credential of a computing unit cannot be obtained from here. The message says what to do."""
+
+
+class ProbeFailedError(VerifyError):
+    """A step that must succeed failed. The message has its status code and error type."""
+
+
+_FAILED = {"not proven": "not proven"}
+"""Status of a check that does not hold, if it is not `failed`."""
+
+
+def to_check_line(check: VerifyCheck) -> CheckLine:
+    """Return a check as a line of text, with its evidence and its remedy."""
+    identity = "/".join(part for part in (check.identity, check.warehouse) if part)
+    subject = ": ".join(part for part in (check.probe, identity, check.attempt) if part)
+    evidence = check.found if check.holds else f"{check.found}, expected {check.expected}"
+    status = ("ok", "green") if check.holds else (_FAILED.get(check.found, "failed"), "red")
+    return CheckLine(*status, subject, f"{evidence}: {check.evidence}", check.remedy)
+
+
+def read_failed_checks(document: Mapping[str, Any]) -> Iterator[VerifyCheck]:
+    """Yield the checks that do not hold of a document that `lakewright verify --json` printed."""
+    for entry in map(as_mapping, as_list(document.get("checks"))):
+        check = VerifyCheck(**{name: value for name, value in entry.items() if name != "holds"})
+        if not check.holds:
+            yield check

@@ -17,8 +17,7 @@ import httpx
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.client_access.catalog_access import CatalogAccess
-from lakewright.client_access.check import AttemptResult
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import AttemptResult, ProbeFailedError
 
 S3Method = Literal["GET", "PUT", "DELETE", "POST"]
 TIMEOUT = 30

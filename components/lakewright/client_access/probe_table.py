@@ -13,7 +13,7 @@ from lakewright_spark.catalog import DELEGATION_HEADER, DELEGATION_VALUES, Catal
 
 from lakewright.client_access import iceberg_files
 from lakewright.client_access.catalog_access import CatalogAccess
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.object_store import (
     S3Method,
     SignedStore,

@@ -1,10 +1,13 @@
-"""boto3 sessions with the identity of the stack's `aws` provider."""
+"""Clients of AWS and S3: sessions with the identity of the `aws` provider, and files of certificates."""
 
 # boto3 has no types; values are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -45,3 +48,17 @@ def _get_loader(data_path: str | None) -> Any:
     from botocore import loaders  # noqa: PLC0415 - slow to load
 
     return cast(Any, loaders).create_loader(data_path)
+
+
+def write_certificate_file(certificates: str) -> Path:
+    """Write certificates in PEM to a file of the user's cache, and return its path. The content decides its name."""
+    # In a folder that other users may write to, they could change the authorities that the stack trusts.
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright"
+    file = folder / f"ca-{hashlib.sha256(certificates.encode()).hexdigest()[:32]}.pem"
+    if not file.is_file():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, new = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(certificates)
+        Path(new).replace(file)
+    return file

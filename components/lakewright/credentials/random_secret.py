@@ -1,5 +1,8 @@
 """RandomSecret: random text that a stack mints once and keeps encrypted in its state."""
 
+import hashlib
+import hmac
+import os
 import secrets
 import uuid
 from typing import Any
@@ -7,6 +10,23 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CheckResult, CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 from typing_extensions import override
+
+SEED = "LAKEWRIGHT_PLAN_SEED"
+"""Environment variable: the random seed of a plan, in hexadecimal."""
+
+
+def make_random_hex(purpose: str, size: int) -> str:
+    """Return random text: `size` bytes in hexadecimal.
+
+    Args:
+        purpose: Purpose of the text. One seed gives different texts for different purposes.
+        size: Number of bytes, at most 32.
+    """
+    seed = os.environ.get(SEED)
+    if not seed:
+        return secrets.token_hex(size)
+    return hmac.digest(seed.encode(), purpose.encode(), hashlib.sha256)[:size].hex()
+
 
 RANDOM_BYTES = 48
 """Bytes of randomness: more than any key here needs."""

@@ -4,6 +4,8 @@ A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:P
 holds the reference, a salt and a salted fingerprint; never the secret.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import json
@@ -11,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -160,3 +163,15 @@ def fingerprint(values: list[str], salt: str | None = None) -> str:
 def matches_fingerprint(values: list[str], recorded_fingerprint: str) -> bool:
     """Return whether a recorded fingerprint is of these secrets."""
     return hmac.compare_digest(fingerprint(values, recorded_fingerprint.partition(":")[0]), recorded_fingerprint)
+
+
+@dataclass(frozen=True)
+class ClientToken:
+    """A token that an identity provider issues to an OAuth2 client."""
+
+    token_url: str
+    client_id: str
+    client_secret: str | None
+    """Reference as in `credentials.references`; None if the spec has none for commands outside the cluster."""
+    audience: str | None = None
+    scope: str | None = None

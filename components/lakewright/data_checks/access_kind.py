@@ -10,12 +10,11 @@ from lakewright_spark.aws_partition import bucket_arn
 
 from lakewright.client_access.role_documents import RoleReader
 from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement
-from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
-from lakewright.lakekeeper.api.management import action_checks
+from lakewright.lakekeeper.api.management import permissions
 from lakewright.names.table_name import QualifiedName, parse_parts
-from lakewright.spec.monitoring.access_check import Access, AccessCheck
+from lakewright.spec.data_check import Access, AccessCheck
 
 MAX_NAMED_TABLES = 3
 """Tables that a message names."""
@@ -85,7 +84,7 @@ def _decide_by_catalog(check: AccessCheck, access: Access, session: CheckSession
     requests_by_operation = _list_operations(check, access, session)
     if not requests_by_operation:
         raise NotEvaluatedError(f"{check.on} has no table to check with; create one, or name a table")
-    allowed_requests = action_checks.are_allowed(
+    allowed_requests = permissions.are_allowed(
         session.client,
         session.target.spec.project_id,
         _find_identity(check, session),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from lakewright.data_checks.errors import NotEvaluatedError
+from lakewright.data_checks.result import NotEvaluatedError
 from lakewright.data_checks.time_bounds import TimeColumn, TimePartition, end_of_partition, end_of_value
 from lakewright.validation.documents import as_list, as_mapping
 

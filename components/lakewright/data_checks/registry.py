@@ -1,4 +1,4 @@
-"""The kinds of checks. A new kind is a model in `spec/monitoring/`, a module next to this module, and a line here."""
+"""The kinds of checks. A new kind is a model in `spec/data_check.py`, a module beside this module, and a line here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 from lakewright.data_checks import access_kind, table_kind, warehouse_kind
 from lakewright.data_checks.result import Verdict
 from lakewright.data_checks.session import CheckSession
-from lakewright.spec.monitoring.access_check import AccessCheck
-from lakewright.spec.monitoring.entry import DataCheck
-from lakewright.spec.monitoring.table_check import TableCheck
-from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
+from lakewright.spec.data_check import AccessCheck, DataCheck, TableCheck, WarehouseCheck
 
 
 @dataclass(frozen=True)

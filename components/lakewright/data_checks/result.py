@@ -6,6 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lakewright.errors import LakewrightError
+
+
+class DataCheckError(LakewrightError):
+    """Base of this package's errors."""
+
+
+class NotEvaluatedError(DataCheckError):
+    """A check could not be evaluated. The message says why, and what to do."""
+
+
 Outcome = Literal["passed", "failed", "not evaluated"]
 
 

@@ -10,16 +10,14 @@ from typing import Any
 
 from lakewright_spark.times import format_json_time
 
-from lakewright.client_access.errors import VerifyError
+from lakewright.client_access.check import VerifyError
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.data_checks.errors import DataCheckError
 from lakewright.data_checks.registry import CHECKS
-from lakewright.data_checks.result import CheckResult, StackChecks, Verdict
-from lakewright.data_checks.session import CheckSession
-from lakewright.data_checks.target import CheckTarget
+from lakewright.data_checks.result import CheckResult, DataCheckError, StackChecks, Verdict
+from lakewright.data_checks.session import CheckSession, CheckTarget
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.spec.monitoring.entry import DataCheck
+from lakewright.spec.data_check import DataCheck
 
 
 def run_checks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -14,18 +14,34 @@ from lakewright_spark.catalog import CatalogWarehouse
 from lakewright.client_access.catalog_access import CatalogAccess
 from lakewright.client_access.object_store import TableStore, open_s3_http
 from lakewright.client_access.probe_table import Location, WarehouseTables
-from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.target import CheckTarget
+from lakewright.client_access.role_documents import AwsSettings
+from lakewright.data_checks.result import NotEvaluatedError
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
 from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.management import roles, warehouses
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.names.table_name import QualifiedName
+from lakewright.spec import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.storage.live_storage import is_in_s3
 from lakewright.validation.documents import as_mapping
+
+
+@dataclass(frozen=True)
+class CheckTarget:
+    """One tenant."""
+
+    stack: str
+    spec: TenantSpec
+    server: ServerRef
+    """The Lakekeeper server, with the identity of the stack."""
+    aws: AwsSettings
+    """The AWS identity of the stack."""
+    resolve: Callable[[str], str]
+    """Returns the secret of a reference."""
 
 
 @dataclass

@@ -8,9 +8,8 @@ from typing import Any
 
 from lakewright_spark.times import format_time
 
-from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.newest_rows import find_newest_rows
-from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.data_checks.snapshots import (
     count_rows,
@@ -20,7 +19,7 @@ from lakewright.data_checks.snapshots import (
     parse_snapshot_time,
 )
 from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, list_partitions
-from lakewright.spec.monitoring.table_check import TableCheck, age_seconds
+from lakewright.spec.data_check import TableCheck, age_seconds
 
 
 def format_title(check: TableCheck) -> str:

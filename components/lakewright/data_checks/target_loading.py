@@ -9,10 +9,9 @@ from lakewright_engine.model.errors import EngineError
 
 from lakewright.client_access.role_documents import AwsSettings
 from lakewright.data_checks.result import StackChecks
-from lakewright.data_checks.target import CheckTarget
-from lakewright.environment.loading import platform_reader
+from lakewright.data_checks.session import CheckTarget
+from lakewright.environment.loading import platform_reader, stack_resolver
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.environment.stack_secrets import stack_resolver
 from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list
 

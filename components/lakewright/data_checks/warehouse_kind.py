@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from lakewright.data_checks.errors import NotEvaluatedError
-from lakewright.data_checks.result import Verdict
+from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.data_checks.snapshots import find_current_snapshot, read_total
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.names.table_name import QualifiedName
-from lakewright.spec.monitoring.warehouse_check import WarehouseCheck
+from lakewright.spec.data_check import WarehouseCheck
 from lakewright.validation.quantity import parse_bytes
 
 CONCURRENT_LOADS = 8

@@ -31,7 +31,7 @@ from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs
 from lakewright.lakekeeper.warehouse.namespace import NamespaceArgs, NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
-from lakewright.names import key_prefixes
+from lakewright.names.types import is_prefix_within
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -198,7 +198,7 @@ def _tally_prefix(tally: _Tally, client: Client, warehouse_id: str, bucket: OwnB
     """Add the bytes under the key prefix of a warehouse, which is emptied except for the data of other warehouses."""
     neighbours = surroundings.look_around(client).find_overlapping(bucket, prefix, [warehouse_id])
     other_prefixes = [neighbour.place.prefix for neighbour in neighbours]
-    if any(key_prefixes.is_within(prefix, other) for other in other_prefixes):
+    if any(is_prefix_within(prefix, other) for other in other_prefixes):
         return
     versions: list[tuple[str, str, int]] = []
     with own_bucket.raise_uncounted(bucket):

@@ -1,4 +1,4 @@
-"""Interface of all directories: the members of a group, by its name."""
+"""Interface of all directories: the members of a group, by name. `lakewright.errors` draws the tree of the errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from lakewright.errors import LakewrightError
 from lakewright.validation.strict_model import StrictModel
+
+
+class DirectoryError(LakewrightError):
+    """A group cannot be read. The message contains no secret."""
+
+
+class GroupNotFoundError(DirectoryError):
+    """No group has that name."""
+
+
+class AmbiguousGroupError(DirectoryError):
+    """Several groups have that name."""
+
+
+class DirectoryRefusedError(DirectoryError):
+    """The client may not read groups, or its credential is not accepted."""
+
+
+class DirectoryUnavailableError(DirectoryError):
+    """The directory does not respond, or its response is not as expected."""
+
 
 Resolve = Callable[[str], str]
 """Returns the secret behind a reference."""

@@ -16,8 +16,15 @@ from pydantic import Field
 from typing_extensions import override
 
 from lakewright.credentials.references import Reference
-from lakewright.directories.directory import DirectoryConnection, GroupDirectory, Person, Resolve
-from lakewright.directories.errors import AmbiguousGroupError, DirectoryUnavailableError, GroupNotFoundError
+from lakewright.directories.directory import (
+    AmbiguousGroupError,
+    DirectoryConnection,
+    DirectoryUnavailableError,
+    GroupDirectory,
+    GroupNotFoundError,
+    Person,
+    Resolve,
+)
 from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
 from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from lakewright.directories.directory import Resolve
-from lakewright.directories.errors import DirectoryRefusedError, DirectoryUnavailableError
+from lakewright.directories.directory import DirectoryRefusedError, DirectoryUnavailableError, Resolve
 from lakewright.http.deadline import call_within
 from lakewright.http.responses import UnusableResponseError, retry_after
 from lakewright.http.retry import RetryableError, RetryPolicy

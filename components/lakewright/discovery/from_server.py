@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lakewright.credentials import references
-from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration.omission import DiscoveryError
 from lakewright.discovery.declaration.storages import StorageHints
 from lakewright.discovery.declaration.tenant_spec import UNKNOWN_OWNER, TenantDraft, TenantNames, draft_tenant_spec
 from lakewright.discovery.listing.aws_roles import read_roles

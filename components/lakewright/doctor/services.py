@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.aws_session import open_aws_session
-from lakewright.credentials.certificate_files import write_certificate_file
+from lakewright.credentials.aws_session import open_aws_session, write_certificate_file
 from lakewright.doctor.finding import Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster

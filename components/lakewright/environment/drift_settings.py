@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lakewright.names.types import BucketName, Region
-from lakewright.spec.monitoring.drift_rules import DriftRules
+from lakewright.spec.drift_rules import DriftRules
 from lakewright.validation.strict_model import StrictModel
 
 

@@ -26,7 +26,7 @@ from lakewright.kubernetes import jobs_identity, trust
 from lakewright.kubernetes.jobs_identity import AUDIENCE, PodIdentity
 from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
-from lakewright.names.placeholders import TENANT
+from lakewright.names.object_names import TENANT
 from lakewright.names.types import (
     AwsTagKey,
     AwsTagValue,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lakewright_engine.project.project import PulumiProject
+    from lakewright_engine.project.stack_config import StackConfig
 
 
 def load_environment(project: PulumiProject, name: str) -> Environment:
@@ -53,3 +54,18 @@ def _platform_output(project: PulumiProject, stack: str) -> Any:
     if process.returncode != 0:
         raise PlatformUnreadableError(f"platform stack {stack} cannot be read: {process.stderr.strip()}")
     return json.loads(process.stdout).get(OUTPUT)
+
+
+def stack_resolver(settings: StackConfig) -> Callable[[str], str]:
+    """Return a function that returns the secret of a reference, also of a reference to the stack's configuration."""
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415
+
+    from lakewright.credentials import references  # noqa: PLC0415
+
+    def resolve(reference: str) -> str:
+        try:
+            return references.resolve(reference, settings.get)
+        except EngineError as error:  # such as a missing passphrase
+            raise references.UnresolvedCredentialError(f"`{reference}` cannot be read: {error}") from None
+
+    return resolve

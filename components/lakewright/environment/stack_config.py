@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from lakewright.environment.aws_checks import aws_problems
+from lakewright.environment.cluster import find_mistake
 from lakewright.environment.compute_checks import compute_problems
 from lakewright.environment.environment import Environment
 from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.environment.platform_reference import PlatformReader
 from lakewright.environment.tenant_spec_rules import RuleCheck
 from lakewright.environment.unit_identity import identity_problems
-from lakewright.kubernetes import connect, images
+from lakewright.kubernetes import connect
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import check_vending
@@ -121,9 +122,9 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
             )
     mistakes: dict[str, str] = {}
     for path, image, setting, default in required_images:
-        if image is None and (reason := images.find_mistake(default, trial=cluster.trial)):
+        if image is None and (reason := find_mistake(default, trial=cluster.trial)):
             mistakes[path if default is None else f"environment {name}: {setting}"] = reason
-        elif isinstance(image, str) and (reason := images.find_mistake(image, trial=cluster.trial)):
+        elif isinstance(image, str) and (reason := find_mistake(image, trial=cluster.trial)):
             mistakes[path] = reason
     return [Problem(path, reason) for path, reason in mistakes.items()]
 

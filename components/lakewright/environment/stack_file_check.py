@@ -9,7 +9,7 @@ from typing import Any
 
 from lakewright.environment.environment import is_sandbox_stopped
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.project_files.program_sources import reads_specs
+from lakewright.project_files.plugins import reads_specs
 from lakewright.project_files.stack_files import environment_file, raw_environment
 from lakewright.spec import SPEC_KEY, Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.parsing import read_stack_settings

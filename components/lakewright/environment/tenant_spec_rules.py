@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 
 from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
-from lakewright.names.placeholders import fill_placeholders
+from lakewright.names.object_names import fill_placeholders
 from lakewright.names.types import normalize_endpoint
 from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
 from lakewright.validation.documents import as_mapping, list_items

@@ -8,11 +8,10 @@ from typing import TypeAlias
 
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
 
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import PodIdentity
-from lakewright.names.object_names import MAINTENANCE, namespace_name
-from lakewright.names.placeholders import TENANT, fill_placeholders
+from lakewright.names.object_names import MAINTENANCE, TENANT, fill_placeholders, namespace_name
 from lakewright.spec import Problem, TenantSpec
 from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.standard_roles import role_problems

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list, as_mapping, as_text
+from lakewright.validation.yaml_text import load_yaml
 
 _LIMITS = {
     "minLength": "at least {} characters",
@@ -242,3 +244,11 @@ def _find_values(value: Any, steps: Sequence[str]) -> Iterator[Any]:
     elif steps[0] == "*":
         for entry in [*entries.values(), *as_list(value)]:
             yield from _find_values(entry, steps[1:])
+
+
+_FILE = Path(__file__).with_name("example.yaml")
+
+
+def example_spec() -> Any:
+    """Return the example."""
+    return load_yaml(_FILE.read_text(encoding="utf-8"))

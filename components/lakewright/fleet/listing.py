@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakewright_spark.times import format_json_time_as_text
 
 from lakewright.fleet.selection import SelectedStack, Selection, select, stack_files
-from lakewright.fleet.text_table import format_table, plural
+from lakewright.terminal.text_lines import format_table, plural
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject

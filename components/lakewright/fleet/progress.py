@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from lakewright.fleet.results import FleetReport, StackResult, StackStatus
 from lakewright.fleet.selection import SelectedStack
-from lakewright.fleet.text_table import format_table, plural
 from lakewright.terminal.console import open_console
 from lakewright.terminal.escaping import escape_line
+from lakewright.terminal.text_lines import format_table, plural
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from lakewright.fleet.errors import FleetError, ResumeError
+from lakewright.fleet.selection import FleetError, ResumeError
 from lakewright.validation.documents import as_mapping
 
 FOLDER = Path(".lakewright", "fleet")

@@ -10,12 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.state.names import suggest_name
 
-from lakewright.fleet.errors import SelectionError
+from lakewright.errors import LakewrightError
 from lakewright.project_files.stack_files import raw_spec
 from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
+
+
+class FleetError(LakewrightError):
+    """An operation on many stacks cannot start."""
+
+
+class SelectionError(FleetError):
+    """The filters select no stack, or a filter is malformed."""
+
+    exit_code = 2
+
+
+class ResumeError(FleetError):
+    """No interrupted or failed run can be resumed."""
+
+    exit_code = 2
+
 
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 

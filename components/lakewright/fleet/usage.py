@@ -19,7 +19,7 @@ from lakewright_spark.catalog import CatalogConfig
 from rich.filesize import decimal
 
 from lakewright.fleet.selection import SelectedStack
-from lakewright.fleet.text_table import format_table
+from lakewright.terminal.text_lines import format_table
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _SUMMED = ("tables", "views", "bytes_live", "bytes_reclaimable", "files", "snapshots")

@@ -1,4 +1,7 @@
-"""Computing units on Kubernetes. They have the catalog configuration, but no S3 key and no database password."""
+"""A tenant's namespace, computing units and activator on Kubernetes.
+
+Units have the catalog configuration, but no S3 key and no database password.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.credentials.random_secret import RandomSecret
-from lakewright.kubernetes import connect, manifests, namespace_manifests, runtimes
+from lakewright.kubernetes import activator, connect, manifests, namespace_manifests, runtimes
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.objects import KubernetesObject, read_uid
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
-from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST
+from lakewright.names.object_names import ACTIVATOR, COMPUTING_UNITS, DENY_ALL, TRUST
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 
@@ -112,3 +115,28 @@ def _connect_objects(
     if access.issuer:
         objects.append(KubernetesObject(name, manifests.certificate(tenant, unit, access.issuer), opts))
     return objects
+
+
+class Activator(pulumi.ComponentResource):
+    """The Deployment that starts and stops a tenant's idle units."""
+
+    def __init__(
+        self, tenant: TenantSpec, *, image: str, cluster: ClusterSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Make the activator for all units with `idle_after`."""
+        name = f"{tenant.name}-{ACTIVATOR}"
+        super().__init__("lakewright:index:Activator", name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self)
+        before = [
+            KubernetesObject(name, manifest, within)
+            for manifest in (
+                activator.service_account(tenant),
+                activator.role(tenant),
+                activator.role_binding(tenant),
+                activator.config_map(tenant),
+                activator.network_policy(tenant, cluster),
+            )
+        ]
+        after = pulumi.ResourceOptions(parent=self, depends_on=before)
+        KubernetesObject(name, activator.deployment(tenant, image), after)
+        self.register_outputs({})

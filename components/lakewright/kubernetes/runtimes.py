@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from lakewright_spark.catalog import CatalogConfig, trust_variables
 from lakewright_spark.session.truststore import java_options
 
-from lakewright.names.namespace_presets import PRESETS
+from lakewright.names.table_name import PRESETS
 from lakewright.spec.computing_unit import Runtime
 
 CONFIG_DIR = "/etc/lakewright"

@@ -1,4 +1,4 @@
-"""Names of a tenant's objects on Kubernetes and AWS, and names that computing units must not use."""
+"""Names of a tenant's objects on Kubernetes and AWS, names that computing units must not use, and `{tenant}`."""
 
 from __future__ import annotations
 
@@ -66,3 +66,12 @@ def names_of_tenant(tenant: str) -> frozenset[str]:
 def list_reserved_names(tenant: str) -> frozenset[str]:
     """Return the names that no unit may have: the unit's object would replace another object of that name."""
     return names_of_tenant(tenant) | {DEFAULT_SERVICE_ACCOUNT}
+
+
+TENANT = "{tenant}"
+"""Placeholder of the tenant's name."""
+
+
+def fill_placeholders(text: str, tenant: str) -> str:
+    """Return a setting for a tenant."""
+    return text.replace(TENANT, tenant)

@@ -1,8 +1,13 @@
-"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE, with parts that contain dots in quotes."""
+"""Names of tables as users write them: WAREHOUSE.NAMESPACE.TABLE.
+
+Parts that contain dots are in quotes. Commands load this file without pydantic. Known
+applications write to namespaces of `PRESETS`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _PART = re.compile(r"""\s*(?:"(?P<double>(?:[^"]|"")+)"|`(?P<back>(?:[^`]|``)+)`|(?P<plain>[^."`]+))\s*(?P<dot>\.|$)""")
@@ -64,3 +69,19 @@ def parse_parts(text: str) -> list[str]:
 def quote(part: str) -> str:
     """Return a part as it is written: in backquotes if it contains a dot, a quote or outer spaces."""
     return f"`{part.replace('`', '``')}`" if re.search(r"""[."`]|^\s|\s$""", part) else part
+
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "texera": (
+        "operator-port-result",
+        "operator-console-messages",
+        "workflow-runtime-statistics",
+        "operator-port-state",
+    ),
+}
+"""Namespaces by application, under the names that it uses by default."""
+
+
+def match_preset(paths: Sequence[str]) -> str | None:
+    """Return the preset whose namespaces are all among the paths."""
+    return next((name for name, preset in PRESETS.items() if set(preset) <= set(paths)), None)

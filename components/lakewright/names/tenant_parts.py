@@ -1,8 +1,9 @@
-"""The parts of a tenant, from storage to compute, in which changes are ordered and grouped."""
+"""How changes are grouped: by the part of a tenant, from storage to compute, and across tenants without their names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -81,3 +82,14 @@ def sort_by_part(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return steps with `part` in the order of the parts."""
     order = [part.value for part in TenantPart]
     return sorted(steps, key=lambda step: order.index(step["part"]))
+
+
+MASK = "TENANT"
+"""Stands for the name of the stack or of its tenant."""
+
+
+def mask_tenant(text: str, names: Iterable[str]) -> str:
+    """Return a text with the mask in place of the names, where they are whole words or parts between signs."""
+    for name in sorted({name for name in names if name}, key=len, reverse=True):
+        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", MASK, text)
+    return text

@@ -4,6 +4,8 @@ Sources of the rules: checks of Lakekeeper (names, prefixes, namespaces), naming
 Kubernetes (names that become object names).
 """
 
+from __future__ import annotations
+
 import ipaddress
 import re
 from functools import lru_cache
@@ -329,3 +331,18 @@ FormatVersion = Literal[1, 2, 3]
 """Version of the Iceberg table format."""
 Deletion = Literal["protect", "retain", "purge"]
 """Effect of a deletion on data: `protect` refuses while there is any, `retain` keeps it, `purge` deletes it."""
+
+
+def prefixes_overlap(prefix: str, other: str) -> bool:
+    """Return whether one key prefix is within the other. An empty prefix is the whole bucket."""
+    return is_prefix_within(prefix, other) or is_prefix_within(other, prefix)
+
+
+def is_prefix_within(prefix: str, other: str) -> bool:
+    """Return whether a key prefix equals the other one or is below it."""
+    parts, other_parts = _split_prefix(prefix), _split_prefix(other)
+    return parts[: len(other_parts)] == other_parts
+
+
+def _split_prefix(prefix: str) -> list[str]:
+    return [part for part in prefix.strip().split("/") if part]

@@ -8,6 +8,7 @@ therefore read from the frames that call the provider. Both engines use this ser
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -70,3 +71,23 @@ def parse_stack(urn: str) -> str:
     """Return the stack of `urn:pulumi:STACK::PROJECT::TYPE::NAME`, as `PROJECT/STACK`."""
     stack, _, remainder = urn.removeprefix(_URN).partition("::")
     return format_stack(remainder.partition("::")[0], stack)
+
+
+FILE = "LAKEWRIGHT_ADOPTED_RESOURCES"
+"""Environment variable: path of a file with one URN per line."""
+
+
+def record_adopted_resource() -> None:
+    """Append the URN of the resource that a provider checks to the file, if `lakewright` runs the provider."""
+    path, urn = os.environ.get(FILE), find_running_urn()
+    if not path or urn is None:
+        return
+    try:
+        # One write of one line: threads of the process may check resources at the same time.
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    except FileNotFoundError:
+        return  # the variable outlived its run
+    try:
+        os.write(descriptor, f"{urn}\n".encode())
+    finally:
+        os.close(descriptor)

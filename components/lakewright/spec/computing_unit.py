@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from lakewright.names.types import ComputingUnitName
 from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.size import Size, SizeChoice
-from lakewright.validation.duration import seconds_between
+from lakewright.validation.quantity import seconds_between
 from lakewright.validation.strict_model import StrictModel
 
 Runtime = Literal["spark", "texera"]

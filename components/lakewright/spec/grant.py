@@ -9,8 +9,7 @@ from pydantic import model_validator
 
 from lakewright.field_map.marks import Sets
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
-from lakewright.names.principal import Principal
-from lakewright.names.table_in_warehouse import TableInWarehouse
+from lakewright.names.grant_names import Principal, TableInWarehouse
 from lakewright.names.table_name import parse_parts, quote
 from lakewright.names.types import NamespacePath
 from lakewright.validation.strict_model import StrictModel

@@ -13,8 +13,7 @@ from lakewright.names.types import MAX_NAMESPACE_DEPTH
 from lakewright.spec.identity import IdentitySpec
 from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.cron import Cron
-from lakewright.validation.duration import seconds_between
-from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes
+from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes, seconds_between
 from lakewright.validation.strict_model import StrictModel
 
 _MIN_EXECUTOR_BYTES = 2**30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lakewright.names import key_prefixes
+from lakewright.names.types import prefixes_overlap
 from lakewright.project_files.servers import AWS, Servers, ServiceAddress
 from lakewright.spec.tenant import TenantSpec
 
@@ -23,7 +23,7 @@ class StorageLocation:
     def overlaps(self, other: StorageLocation) -> bool:
         """Return whether objects of one place can be in the other."""
         same_bucket = (self.store, self.bucket) == (other.store, other.bucket)
-        return same_bucket and key_prefixes.overlaps(self.prefix, other.prefix)
+        return same_bucket and prefixes_overlap(self.prefix, other.prefix)
 
     def __str__(self) -> str:
         """Return the place as `s3://` URL, with its endpoint unless it is AWS."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakewright.names.grant_names import RoleKind
 from lakewright.names.object_names import MAINTENANCE
-from lakewright.names.principal import RoleKind
 from lakewright.names.types import namespace_parts
 from lakewright.spec.grant import GrantSpec, GrantTarget, Privilege
 from lakewright.spec.tenant import TenantSpec

@@ -13,11 +13,11 @@ from lakewright.field_map.marks import NoWayBack, Sets, WayBack
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
+from lakewright.spec.data_check import CheckEntry
+from lakewright.spec.drift_rules import DriftRules
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
 from lakewright.spec.maintenance import MaintenanceSpec
-from lakewright.spec.monitoring.drift_rules import DriftRules
-from lakewright.spec.monitoring.entry import CheckEntry
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.sharing_checks import find_sharing_mistakes
 from lakewright.spec.table import TableSpec
@@ -81,7 +81,7 @@ class TenantSpec(StrictModel):
     `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them."""
     project: ProjectSpec | None = None
     """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
-    labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.made_buckets:derive_labels")] = {}
+    labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.storages:derive_labels")] = {}
     """Labels of all AWS and Kubernetes objects."""
     storage: Annotated[
         dict[ComputingUnitName, StorageSpec],

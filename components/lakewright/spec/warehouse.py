@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
-from lakewright.names.namespace_presets import PRESETS, match_preset
-from lakewright.names.principal import Principal
+from lakewright.names.grant_names import Principal
+from lakewright.names.table_name import PRESETS, match_preset
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
 from lakewright.storage.lifecycle import PrefixLifecycle
 from lakewright.validation.strict_model import StrictModel

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.credentials.references import Reference
 from lakewright.field_map.marks import NotExpressibleError
@@ -20,14 +22,61 @@ from lakewright.storage.backend import (
     WarehouseAccess,
     s3_profile,
 )
-from lakewright.storage.certificates import Certificates
 from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
 from lakewright.storage.restricted_fields import TenantEndpoint, TenantStsEndpoint
-from lakewright.storage.stores import STORES, StoreFeatures, StoreProduct
 from lakewright.validation.strict_model import StrictModel
 
 if TYPE_CHECKING:
     import pulumi
+
+
+_BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
+
+
+def _certificates(value: str) -> str:
+    """Return the certificates of a PEM text without anything else."""
+    blocks = list(_BLOCK.finditer(value))
+    if any(block[1] != "CERTIFICATE" for block in blocks):
+        # The message must not repeat the value, which may be a private key.
+        raise ValueError("expected certificates only; found another kind of PEM block, which may be a secret")
+    if not blocks:
+        raise ValueError("expected the certificates of an authority in PEM (`-----BEGIN CERTIFICATE-----`)")
+    text = "\n".join(block[0] for block in blocks) + "\n"
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise ValueError("expected certificates in PEM; at least one of them cannot be read") from None
+    return text
+
+
+Certificates = Annotated[str, AfterValidator(_certificates)]
+"""Certificates in PEM, without private keys."""
+
+
+StoreProduct = Literal["minio", "rustfs", "seaweedfs", "ceph", "r2"]
+
+
+@dataclass(frozen=True)
+class StoreFeatures:
+    """Parts of S3 that a store has. `docs/stores.md` has the same table."""
+
+    makes_buckets: bool = True
+    """Whether a stack can make and empty a bucket: R2 cannot list versions, and marks no bucket with a tag."""
+    needs_sts_role: bool = False
+    """Whether AssumeRole needs the ARN of a role."""
+    has_own_credential_api: bool = False
+    """Whether Lakekeeper gets temporary credentials from an API of the store's own instead of STS."""
+
+
+STORES: Mapping[StoreProduct, StoreFeatures] = {
+    "minio": StoreFeatures(),
+    "rustfs": StoreFeatures(),
+    "seaweedfs": StoreFeatures(needs_sts_role=True),
+    "ceph": StoreFeatures(needs_sts_role=True),
+    "r2": StoreFeatures(makes_buckets=False, has_own_credential_api=True),
+}
+"""Features by the name that a spec gives a store."""
+
 
 _ONLY_WHEN_MADE = ("versioning", "noncurrent_version_days", "tls_only", "admin_credential")
 """Fields of buckets that the stack makes."""

@@ -8,13 +8,11 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
-from lakewright.environment.cluster import Cluster
+from lakewright.environment.cluster import Cluster, find_mistake
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, find_identity
-from lakewright.kubernetes import connect, images, manifests, texera
-from lakewright.kubernetes.activator import manifests as activator_manifests
-from lakewright.kubernetes.activator.component import Activator
-from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.kubernetes import activator, connect, manifests, texera
+from lakewright.kubernetes.computing_unit import Activator, ComputingUnit, TenantNamespace
 from lakewright.kubernetes.connect import ConnectAccess
 from lakewright.kubernetes.maintenance.component import MaintenanceCronJobs
 from lakewright.names.object_names import MAINTENANCE
@@ -39,7 +37,7 @@ def make_compute(
     namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
     resources: list[pulumi.Resource] = [namespace]
     in_namespace = pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace]))
-    activator_ports = activator_manifests.ports(spec)
+    activator_ports = activator.ports(spec)
     if activator_ports:
         resources.append(Activator(spec, image=_choose_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
@@ -110,7 +108,7 @@ def collect_service_account_uids(compute: Sequence[pulumi.Resource]) -> dict[str
 
 def _require_image(image: str | None, cluster: Cluster, path: str) -> str:
     """Return an image after checking it, for programs without a stack file. Raises SpecError."""
-    if mistake := images.find_mistake(image, trial=cluster.trial):
+    if mistake := find_mistake(image, trial=cluster.trial):
         raise SpecError("tenant", [Problem(f"{path}.image", mistake)])
     return str(image)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pulumi
 
+from lakewright.environment.local_files import provide_client, trust_stores
 from lakewright.environment.platform import Platform
 from lakewright.environment.platform_reference import read_in_program
-from lakewright.environment.sandbox_clients import provide_client
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.environment.store_trust import trust_stores
 from lakewright.project_files.project_root import project_root
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant.tenant import Tenant

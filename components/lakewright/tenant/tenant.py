@@ -11,13 +11,13 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright.aws.preflight import refuse_missing
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
-from lakewright.identities.resources import declare_users_and_members, select_tenant_identities
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.tenant.adopted_ids import AdoptedIds
 from lakewright.tenant.compute import collect_service_account_uids, list_texera_registrations, make_compute
 from lakewright.tenant.grants import make_grants, make_roles
+from lakewright.tenant.identities import declare_users_and_members, select_tenant_identities
 from lakewright.tenant.record import make_record
 from lakewright.tenant.storage import TenantStorage, make_storages
 from lakewright.tenant.tables import make_tables

@@ -1,5 +1,7 @@
 """Quantities of CPU and memory, as in Kubernetes: `500m`, `8Gi`, `512MiB`."""
 
+from __future__ import annotations
+
 import re
 from typing import Annotated
 
@@ -85,3 +87,26 @@ Cpu = Annotated[
 ]
 FileSize = Annotated[str, AfterValidator(_file_size), WithJsonSchema({"type": "string", "examples": ["512MiB"]})]
 """A size in bytes with an optional unit: `512MiB`, `512Mi` and `536870912` are the same."""
+
+
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds_between(duration: str, least: int, most: int, expected: str, *, units: str = "mh") -> int:
+    """Return the seconds of a duration such as `45m` or `4h`.
+
+    Args:
+        duration: Amount and unit.
+        least: Fewest seconds.
+        most: Most seconds.
+        expected: Description of the range, for the message.
+        units: Allowed units: `m`, `h`, `d`.
+
+    Raises:
+        ValueError: It is not a duration, or is out of range.
+    """
+    match = re.fullmatch(rf"(\d{{1,4}})([{units}])", duration)
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
+    if not least <= seconds <= most:
+        raise ValueError(f"expected {expected}")
+    return seconds

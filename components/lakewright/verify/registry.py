@@ -1,4 +1,4 @@
-"""The probes of `lakewright verify`, in their order. A new probe is a file in `probes/` and a line here."""
+"""The probes of `lakewright verify`, in their order. A new probe is a function in `probes/` and a line here."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakewright.client_access.check import Attempt, Note
-from lakewright.verify.probes.authorization import probe_authorization
-from lakewright.verify.probes.bucket_policy import probe_bucket_policy
-from lakewright.verify.probes.bucket_root import probe_bucket_root
-from lakewright.verify.probes.foreign_catalog import probe_foreign_catalog
-from lakewright.verify.probes.foreign_signing import probe_foreign_signing
-from lakewright.verify.probes.identity import probe_identity
+from lakewright.verify.probes.foreign_warehouses import probe_foreign_catalog, probe_foreign_signing
+from lakewright.verify.probes.identity import probe_authorization, probe_identity
 from lakewright.verify.probes.management import probe_management
-from lakewright.verify.probes.metadata_address import probe_metadata_address
-from lakewright.verify.probes.other_prefixes import probe_other_prefixes
-from lakewright.verify.probes.other_tables import probe_other_tables
-from lakewright.verify.probes.table_round_trip import probe_table_round_trip
-from lakewright.verify.probes.unit_secrets import probe_unit_secrets
+from lakewright.verify.probes.pods import probe_metadata_address, probe_unit_secrets
+from lakewright.verify.probes.table_access import (
+    probe_bucket_policy,
+    probe_bucket_root,
+    probe_other_prefixes,
+    probe_other_tables,
+    probe_table_round_trip,
+)
 from lakewright.verify.probes.warehouse_roles import probe_warehouse_roles
 from lakewright.verify.session.sessions import IdentitySession, TenantSession, WarehouseSession
 

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakewright.client_access.check import Attempt, Note, VerifyCheck, expect_allowed
-from lakewright.client_access.errors import VerifyError
+from lakewright.client_access.check import Attempt, Note, VerifyCheck, VerifyError, expect_allowed
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.verify.registry import PROBES, IdentityProbe, Probe, Results, TenantProbe
 from lakewright.verify.scheduling import PARALLEL, ProbeRun, execute_all

@@ -9,7 +9,7 @@ from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, To
 
 from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials import references
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.environment.environment import Environment
 from lakewright.environment.tenant_spec_rules import read_value
 from lakewright.environment.unit_identity import (
@@ -22,8 +22,7 @@ from lakewright.environment.unit_identity import (
     tenant_auth,
 )
 from lakewright.kubernetes import connect
-from lakewright.names.object_names import MAINTENANCE
-from lakewright.names.placeholders import fill_placeholders
+from lakewright.names.object_names import MAINTENANCE, fill_placeholders
 from lakewright.spec import TenantSpec
 from lakewright.storage.registry import REFERENCE_PATHS
 from lakewright.verify.session.settings import VerifiedCluster, VerifiedServer, VerifySettings

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from lakewright.cli.commands.roles.byo import reserve
+from lakewright.cli.commands.byo import reserve
 
 SPEC = """config:
   lakewright:tenant:

@@ -11,10 +11,10 @@ import fastavro
 import pytest
 from lakewright.client_access.role_documents import AwsSettings
 from lakewright.credentials import references
-from lakewright.data_checks.errors import NotEvaluatedError
 from lakewright.data_checks.newest_rows import find_newest_rows
+from lakewright.data_checks.result import NotEvaluatedError
 from lakewright.data_checks.run import run_checks
-from lakewright.data_checks.target import CheckTarget
+from lakewright.data_checks.session import CheckTarget
 from lakewright.data_checks.time_bounds import TimeColumn
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.spec import parse_spec

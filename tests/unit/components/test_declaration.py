@@ -7,9 +7,9 @@ from typing import Any
 
 import certifi
 import pytest
+from lakewright.environment.cluster import TRIAL_IMAGES
 from lakewright.environment.environment import Environment
 from lakewright.environment.stack_config import read_stack_config
-from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.spec import SpecError, TenantSpec
 
 BARE = "lakekeeper: {endpoint: 'https://lakekeeper.example'}\n"

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from lakewright.environment.cluster import find_mistake
 from lakewright.environment.environment import Environment
-from lakewright.environment.json_schema import environment_schema_text
-from lakewright.kubernetes.images import find_mistake
+from lakewright.explanation.json_schemas import environment_schema_text
 from lakewright.spec import SpecError
 
 REPOSITORY = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.store_trust import trust_stores
+from lakewright.environment.local_files import trust_stores
 
 STORE = "-----BEGIN CERTIFICATE-----\nof a store\n-----END CERTIFICATE-----\n"
 PLATFORM = "-----BEGIN CERTIFICATE-----\nof the platform\n-----END CERTIFICATE-----\n"

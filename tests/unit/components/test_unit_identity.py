@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.sandbox_clients import provide_client
+from lakewright.environment.local_files import provide_client
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.environment.unit_identity import (
     ClientPrincipal,

@@ -8,14 +8,15 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from lakewright.directories.directory import GroupDirectory, Person
-from lakewright.directories.entra import EntraSettings
-from lakewright.directories.errors import (
+from lakewright.directories.directory import (
     AmbiguousGroupError,
     DirectoryRefusedError,
     DirectoryUnavailableError,
+    GroupDirectory,
     GroupNotFoundError,
+    Person,
 )
+from lakewright.directories.entra import EntraSettings
 from lakewright.directories.keycloak import KeycloakSettings
 from lakewright.http import retry
 from lakewright_sandbox.in_process import serve

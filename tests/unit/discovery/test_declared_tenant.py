@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright.discovery.declaration.errors import DiscoveryError
+from lakewright.discovery.declaration.omission import DiscoveryError
 from lakewright.discovery.declaration.stack_text import stack_text
 from lakewright.discovery.declaration.storages import StorageHints
 from lakewright.discovery.declaration.tenant_spec import TenantDraft, TenantNames, draft_tenant_spec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lakewright.drift.detection.grouping import group_by_cause
 from lakewright.drift.model import Actor, Difference, DifferenceKind, IgnoredBy
-from lakewright.drift.rules.grouping import group_by_cause
 
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from lakewright.drift.detection.ignore_rules import PlacedRule, apply_rules, matches, read_rules
 from lakewright.drift.model import Difference, DifferenceKind, DriftReport, StackDrift
-from lakewright.drift.rules.ignore import PlacedRule, apply_rules, matches, read_rules
-from lakewright.spec.monitoring.drift_rules import IgnoreRule
+from lakewright.spec.drift_rules import IgnoreRule
 
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 TODAY = date(2026, 11, 22)

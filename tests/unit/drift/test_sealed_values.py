@@ -1,6 +1,6 @@
 """Secrets of a state in comparisons and reports."""
 
-from lakewright.drift.dynamic.sealed_values import (
+from lakewright.drift.objects.sealed_values import (
     REDACTED,
     decrypt_secrets,
     find_secret_paths,

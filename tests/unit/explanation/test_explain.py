@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from lakewright.environment.environment import Environment
 from lakewright.explanation.effective import ValueSource, effective_values
-from lakewright.explanation.example import example_spec
-from lakewright.explanation.fields import UnknownFieldError, explain_field
+from lakewright.explanation.fields import UnknownFieldError, example_spec, explain_field
 from lakewright.spec import TenantSpec, parse_spec
 
 SCHEMA = TenantSpec.model_json_schema()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lakewright.fleet.errors import SelectionError
-from lakewright.fleet.selection import Selection, parse_labels, select
+from lakewright.fleet.selection import Selection, SelectionError, parse_labels, select
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.project.yaml_text import load_many_yaml, load_yaml
 

@@ -19,7 +19,7 @@ from lakewright.kubernetes.drift_check.manifests import (
     network_policy,
     service_account,
 )
-from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings
 from lakewright.platform_stack.manifests.network_policies import list_network_policies
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.validation.problems import SpecError

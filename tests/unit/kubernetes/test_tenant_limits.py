@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.kubernetes import manifests, namespace_manifests
-from lakewright.kubernetes.activator import manifests as activator
+from lakewright.kubernetes import activator, manifests, namespace_manifests
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts

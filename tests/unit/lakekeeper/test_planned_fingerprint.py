@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.credentials.plan_seed import SEED
+from lakewright.credentials.random_secret import SEED
 from lakewright.credentials.references import matches_fingerprint
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 

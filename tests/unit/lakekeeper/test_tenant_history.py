@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakewright.lakekeeper.provider.errors import RemovalRefusedError
 from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, find_threatened, list_added, list_removed
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordArgs, TenantRecordProvider
-from lakewright.names.key_prefixes import overlaps
+from lakewright.names.types import prefixes_overlap
 
 SERVER = {"endpoint": "http://127.0.0.1:1"}
 
@@ -133,9 +133,9 @@ def test_removed_and_added_ignore_a_rename() -> None:
 
 
 def test_prefixes_overlap_by_whole_segments() -> None:
-    assert overlaps("a", "a/b")
-    assert overlaps("a/b", "a")
-    assert not overlaps("a", "ab")
+    assert prefixes_overlap("a", "a/b")
+    assert prefixes_overlap("a/b", "a")
+    assert not prefixes_overlap("a", "ab")
 
 
 @pytest.mark.parametrize("deletion", ["protect", "retain", "purge"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright.platform_stack.encryption_key import find_key_mistake
+from lakewright.explanation.json_schemas import format_platform_schema
+from lakewright.platform_stack.secret_values import find_key_mistake
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.extra_env import find_rejection_reason
-from lakewright.platform_stack.settings.json_schema import format_platform_schema
 from lakewright.platform_stack.settings.server_environment import (
     as_string,
     build_server_environment,

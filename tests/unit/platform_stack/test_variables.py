@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from lakewright.platform_stack.settings.database import Persistence
+from lakewright.platform_stack.settings.extra_env import RETIRED, SET_BY_STACK
 from lakewright.platform_stack.settings.platform import ServerSettings
-from lakewright.platform_stack.settings.retired import RETIRED, SET_BY_STACK
 from lakewright.platform_stack.settings.variables import EnvVar, list_variables, parse_release
 
 NAMES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("configuration_names.json").read_text())

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lakewright.explanation.json_schemas import schema_text
 from lakewright.names.object_names import list_reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
-from lakewright.spec.json_schema import schema_text
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from lakewright.spec import SpecError, parse_spec
 from lakewright.storage.backend import StorageAddress, WarehouseAccess
-from lakewright.storage.s3 import S3Storage
-from lakewright.storage.stores import STORES
+from lakewright.storage.s3 import STORES, S3Storage
 
 KEYS = {"access_key_id": "config:key_id", "secret_access_key": "config:secret"}
 PLACE = {"backend": "s3", "bucket": "lake", "endpoint": "https://store.example:9000", "credential": KEYS}

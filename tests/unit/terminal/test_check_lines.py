@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from lakewright.terminal.check_lines import CheckLine, print_check_lines
 from lakewright.terminal.console import open_console
+from lakewright.terminal.text_lines import CheckLine, print_check_lines
 
 EVIDENCE = "PUT 403 AccessDenied at https://lakehouse.example/" + "a-very-long-key/" * 12
 CHECKS = [

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TextIO, cast
 
 import pytest
-from lakewright.fleet.text_table import format_table
 from lakewright.terminal.console import open_console
 from lakewright.terminal.escaping import escape_line, escape_text, indent_continuation
 from lakewright.terminal.streams import StandardStream, escape_standard_streams
+from lakewright.terminal.text_lines import format_table
 from rich.table import Table
 from rich.text import Text
 

@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from lakewright.client_access.check import Attempt, expect_allowed
-from lakewright.client_access.errors import IdentityUnavailableError, ProbeFailedError, VerifyError
+from lakewright.client_access.check import (
+    Attempt,
+    IdentityUnavailableError,
+    ProbeFailedError,
+    VerifyError,
+    expect_allowed,
+)
 from lakewright.verify.registry import IdentityProbe, Probe, TenantProbe, Turn
 from lakewright.verify.scheduling import ProbeRun, execute_all
 from lakewright.verify.session.once_property import OnceProperty

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.environment.environment import Environment
 from lakewright.spec import TenantSpec
 from lakewright.verify.session.subjects import ProbeIdentity, obtain_credential

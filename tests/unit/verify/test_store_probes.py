@@ -10,7 +10,7 @@ from lakewright.client_access.catalog_access import CatalogResponse
 from lakewright.client_access.check import Attempt
 from lakewright.client_access.object_store import StoreAddress, StoreResponse
 from lakewright.client_access.probe_table import Location, WarehouseTables
-from lakewright.verify.probes.other_tables import probe_other_tables
+from lakewright.verify.probes.table_access import probe_other_tables
 
 METADATA = "acme/executions/2/metadata/0.metadata.json"
 

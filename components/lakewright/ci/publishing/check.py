@@ -1,10 +1,18 @@
-"""A check of the fleet: its report, or the reason why it gave no report."""
+"""A check of the fleet as a child process, and its report or the reason why it gave none.
+
+A killed process or a missing report is published, too.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lakewright.ci.documents import FleetDrift
+from lakewright.ci.documents import FleetDrift, read_drift
+from lakewright.ci.errors import DocumentError
 
 
 @dataclass(frozen=True)
@@ -29,3 +37,26 @@ class DriftCheck:
     def is_complete(self) -> bool:
         """Whether everything could be checked."""
         return self.report is not None and not self.report.unchecked and not self.report.problems
+
+
+_LONGEST = 500
+
+
+def run_check(arguments: Sequence[str], *, clock: Callable[[], float] = time.time) -> DriftCheck:
+    """Run `lakewright ARGUMENTS --json` and return its result. Its errors and progress go to standard error."""
+    command = [sys.executable, "-P", "-m", "lakewright.cli", *arguments]
+    command += [] if "--json" in arguments else ["--json"]
+    begun = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        printed, errors = child.communicate()
+    sys.stderr.write(errors)
+    seconds = time.monotonic() - begun
+    try:
+        report = read_drift(printed)
+    except DocumentError as error:
+        last = [line for line in errors.splitlines() if line.strip()][-1:] or [str(error)]
+        ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
+        return DriftCheck(
+            None, clock(), seconds, f"`lakewright {arguments[0]}` ended with {ended}: {last[0][:_LONGEST]}"
+        )
+    return DriftCheck(report, clock(), seconds)

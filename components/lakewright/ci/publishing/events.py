@@ -16,7 +16,7 @@ from typing import Any
 
 from lakewright.ci.documents import StackDriftReport
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.fleet.text_table import plural
+from lakewright.terminal.text_lines import plural
 from lakewright.validation.documents import as_mapping
 
 CONTROLLER = "lakewright/drift"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakewright.ci.documents import StackDriftReport
+from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+
 
 KINDS = ("changed", "gone", "unmanaged", "unreachable", "check")
 """Kinds of differences. Each stack has a gauge of each, so that an alert ends when the number is 0 again."""
@@ -92,3 +95,21 @@ def _group_names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, s
     for difference in (*stack.active_differences, *stack.unreachable):
         names_by_kind.setdefault(difference.kind, []).append((difference.type, difference.resource))
     return names_by_kind
+
+
+def write_textfile(check: DriftCheck, file: Path) -> None:
+    """Write the gauges to a file, which is replaced at once, so that no reader sees a part of it.
+
+    Raises:
+        SettingError: The collector would not read a file of that name.
+        PublishError: The file cannot be written.
+    """
+    from prometheus_client import write_to_textfile  # noqa: PLC0415 - slow to load
+
+    if file.suffix != ".prom":
+        raise SettingError(f"textfile {file}: expected a name that ends in .prom, as node_exporter reads no other")
+    try:
+        earlier = file.read_text(encoding="utf-8") if file.exists() else ""
+        write_to_textfile(str(file), make_gauges(check, parse_last_successes(earlier)))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PublishError(f"textfile {file}: expected a file that can be written ({error})") from None

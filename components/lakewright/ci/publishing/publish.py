@@ -11,8 +11,8 @@ from pathlib import Path
 from lakewright.ci.errors import PublishError, SettingError
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.cluster import DriftEvents, EventSource
+from lakewright.ci.publishing.gauges import write_textfile
 from lakewright.ci.publishing.pushgateway import Pushgateway, read_credentials
-from lakewright.ci.publishing.textfile import write_textfile
 from lakewright.terminal.escaping import escape_line
 
 _LABEL = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)

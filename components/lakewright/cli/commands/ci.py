@@ -259,8 +259,7 @@ def _read(file: Path) -> bytes:
 def _check(words: list[str]) -> DriftCheck:
     """Return the check in a file, or the check that a command runs."""
     from lakewright.ci.documents import read_drift  # noqa: PLC0415
-    from lakewright.ci.publishing.check import DriftCheck  # noqa: PLC0415
-    from lakewright.ci.publishing.drift_process import run_check  # noqa: PLC0415
+    from lakewright.ci.publishing.check import DriftCheck, run_check  # noqa: PLC0415
 
     if words[0] in ("drift", "fleet"):
         return run_check(words)

@@ -39,7 +39,7 @@ def config(
         return
     stack = stack or find_default_stack("lakewright config", directory)
     if job_format is not None:
-        from lakewright.cli.commands.catalog_config import print_config  # noqa: PLC0415 - slow to load
+        from lakewright.cli.catalog_config import print_config  # noqa: PLC0415 - slow to load
 
         print_config(stack, job_format, directory)
         return

@@ -72,8 +72,8 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
 
 
 def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:
-    from lakewright.terminal.check_lines import CheckLine, print_check_lines  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
+    from lakewright.terminal.text_lines import CheckLine, print_check_lines  # noqa: PLC0415
 
     console = open_console(highlight=False)
     print_check_lines(

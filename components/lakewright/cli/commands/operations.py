@@ -304,7 +304,7 @@ def open_server_access(project: PulumiProject) -> ServerAccess:
         return load_environment(project, name)
 
     def open_resolver(stack: str) -> Callable[[str], str]:
-        from lakewright.environment.stack_secrets import stack_resolver  # noqa: PLC0415 - slow to load
+        from lakewright.environment.loading import stack_resolver  # noqa: PLC0415 - slow to load
 
         return stack_resolver(project.stack_config(stack))
 

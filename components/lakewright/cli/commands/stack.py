@@ -356,7 +356,7 @@ def _print_json(value: Any) -> None:
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]], indent: str = "") -> None:
-    from lakewright.fleet.text_table import format_table  # noqa: PLC0415 - `--help` prints no table
+    from lakewright.terminal.text_lines import format_table  # noqa: PLC0415 - `--help` prints no table
 
     print("\n".join(format_table(head, rows, indent)))
 

@@ -140,7 +140,7 @@ def _print_list(dropped_tables: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_to_json(dropped) for dropped in dropped_tables], indent=2))
         return
-    from lakewright.fleet.text_table import format_table  # noqa: PLC0415
+    from lakewright.terminal.text_lines import format_table  # noqa: PLC0415
 
     head = ("NAME", "KIND", "ID", "DROPPED", "KEPT UNTIL")
     rows = [

@@ -48,9 +48,8 @@ def verify(
 
 def open_session(stack: str, directory: Path) -> tuple[TenantSession, list[ProbeIdentity]]:
     """Return what probes need, and the identities to run them with. Raises UsageError if there was no `up`."""
-    from lakewright.cli.commands.catalog_config import catalog_config  # noqa: PLC0415
-    from lakewright.environment.loading import load_environment  # noqa: PLC0415
-    from lakewright.environment.stack_secrets import stack_resolver  # noqa: PLC0415
+    from lakewright.cli.catalog_config import catalog_config  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment, stack_resolver  # noqa: PLC0415
     from lakewright.spec import read_stack_file  # noqa: PLC0415
     from lakewright.verify.session.sessions import TenantSession  # noqa: PLC0415
     from lakewright.verify.session.stack_warehouses import read_other_tenants, read_stack_warehouses  # noqa: PLC0415
@@ -80,10 +79,10 @@ def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) ->
 
 
 def _print_lines(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> None:
-    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
+    from lakewright.client_access.check import to_check_line  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
     from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
-    from lakewright.verify.check_text import to_check_line  # noqa: PLC0415
+    from lakewright.terminal.text_lines import print_check_lines  # noqa: PLC0415
 
     console = open_console(highlight=False, markup=False)
     print_check_lines(console, [to_check_line(check) for check in checks])

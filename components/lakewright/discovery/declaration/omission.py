@@ -1,8 +1,18 @@
-"""Omission: something that exists and is not in a written spec, with the reason."""
+"""Objects that a written spec leaves out, with reasons, and errors of discovery. `lakewright.errors` draws the tree."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+
+from lakewright.errors import LakewrightError
+
+
+class DiscoveryError(LakewrightError):
+    """Something that exists cannot be read or declared. The message names it and what to do."""
+
+
+class EmptyProjectError(DiscoveryError):
+    """A project has no warehouse, so there is nothing to declare."""
 
 
 @dataclass(frozen=True, order=True)

@@ -10,21 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from lakewright.discovery.declaration import grant_declaration, made_buckets, table_declaration, warehouse_declaration
-from lakewright.discovery.declaration.errors import DiscoveryError, EmptyProjectError
-from lakewright.discovery.declaration.omission import Omission
+from lakewright.discovery.declaration import grant_declaration, table_declaration, warehouse_declaration
+from lakewright.discovery.declaration.omission import DiscoveryError, EmptyProjectError, Omission
 from lakewright.discovery.declaration.storages import (
+    OWNER_TAG,
+    TENANT_TAG,
     StorageHints,
     StorageNames,
     declare_storage,
+    derive_fields,
+    derive_labels,
+    find_tag_problems,
 )
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.field_map.read_back import read_fields
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
-from lakewright.names.namespace_presets import PRESETS, match_preset
-from lakewright.names.table_name import QualifiedName
+from lakewright.names.table_name import PRESETS, QualifiedName, match_preset
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.spec.tenant import ProjectSpec
 from lakewright.storage.backend import AwsDefaults
@@ -171,14 +174,14 @@ class _Draft:
     def _take_owner(self, facts: BucketFacts) -> None:
         """Use the owner in a bucket's tags, unless a person named an owner."""
         if self.names.owner == UNKNOWN_OWNER:
-            self.document["owner"] = facts.tags.get(made_buckets.OWNER_TAG, UNKNOWN_OWNER)
+            self.document["owner"] = facts.tags.get(OWNER_TAG, UNKNOWN_OWNER)
 
     def _take_bucket(self, name: str, bucket: str, facts: BucketFacts) -> None:
-        fields, problems = made_buckets.derive_fields(bucket, facts)
-        owner = facts.tags.get(made_buckets.OWNER_TAG, self.names.owner)
-        labels = made_buckets.derive_labels(facts, self.hints.environment_tags)
-        toolkit_tags = {made_buckets.TENANT_TAG: self.names.tenant, made_buckets.OWNER_TAG: owner}
-        problems += made_buckets.find_tag_problems(facts, {**labels, **self.hints.environment_tags, **toolkit_tags})
+        fields, problems = derive_fields(bucket, facts)
+        owner = facts.tags.get(OWNER_TAG, self.names.owner)
+        labels = derive_labels(facts, self.hints.environment_tags)
+        toolkit_tags = {TENANT_TAG: self.names.tenant, OWNER_TAG: owner}
+        problems += find_tag_problems(facts, {**labels, **self.hints.environment_tags, **toolkit_tags})
         if self.document["labels"] not in ({}, labels):
             problems.append("its tags differ from the tags of the tenant's other buckets")
         if problems:

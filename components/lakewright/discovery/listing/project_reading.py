@@ -14,7 +14,7 @@ from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError, RefusedError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Object
-from lakewright.lakekeeper.api.management import grants, managed_access, members, projects, roles, task_queues, users
+from lakewright.lakekeeper.api.management import grants, members, permissions, projects, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.api.management.task_queues import SOFT_DELETION, QueueConfig, Scope
@@ -144,7 +144,7 @@ def _read_warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse
     )
     if not depth.settings:
         return warehouse
-    managed = client.server().keeps_tuples and managed_access.read_of_warehouse_access(client, warehouse_id)
+    managed = client.server().keeps_tuples and permissions.read_warehouse_access(client, warehouse_id)
     return replace(warehouse, queues=_read_queues(reader, warehouse_id), managed_access=managed)
 
 
@@ -170,7 +170,7 @@ def _read_namespace(reader: _Reader, warehouse_id: str, listed_namespace: Listed
     }
     namespace_id = listed_namespace.namespace_id or (namespaces.read_id(response) if response["properties"] else "")
     managed = bool(
-        client.server().keeps_tuples and namespace_id and managed_access.read_namespace_access(client, namespace_id)
+        client.server().keeps_tuples and namespace_id and permissions.read_namespace_access(client, namespace_id)
     )
     return FoundNamespace(replace(listed_namespace, namespace_id=namespace_id), user_properties, managed)
 

@@ -15,9 +15,9 @@ from lakewright.discovery.listing.managed_objects import (
     server_key,
 )
 from lakewright.discovery.listing.project_objects import FoundGrant, ProjectObjects
-from lakewright.fleet.text_table import format_table
 from lakewright.lakekeeper.api.connection.privileges import OWNERS
 from lakewright.terminal.escaping import escape_line
+from lakewright.terminal.text_lines import format_table
 
 KINDS = (
     "project",

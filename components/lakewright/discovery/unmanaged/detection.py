@@ -20,10 +20,10 @@ from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem, UnmanagedSearch
 from lakewright.drift.session import ScanSession
 from lakewright.fleet.states import state_reader
-from lakewright.fleet.text_table import plural
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import RefusedError, UnreachableError
 from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.terminal.text_lines import plural
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState

@@ -23,8 +23,8 @@ from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, Gr
 from lakewright.lakekeeper.api.management import grants, members, projects, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, Scope
-from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.target import OnNamespace, OnTabular
+from lakewright.lakekeeper.grants import target as grant_target
+from lakewright.lakekeeper.grants.target import OnNamespace, OnTabular
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that people make. Roles of other providers are synchronized from a directory."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.steps.object_read import ObjectRead
 
-from lakewright.drift.actors.times import is_since
+from lakewright.drift.actors.source import is_since
 from lakewright.drift.model import Actor
 from lakewright.drift.session import StackResource
 from lakewright.validation.documents import as_list, as_mapping

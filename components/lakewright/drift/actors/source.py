@@ -1,4 +1,4 @@
-"""The interface of a source of records, and the rule that names an actor."""
+"""The interface of a source of records, and the rules that name an actor by the times of its records."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakewright.drift.actors.times import is_after
+from lakewright_spark.times import parse_json_time
+
 from lakewright.drift.model import Actor, Difference
 from lakewright.drift.session import StackResource
 from lakewright.errors import LakewrightError
+
+
+def is_since(at: str, updated: str) -> bool:
+    """Return whether a time in whole seconds is in or after the second of the stack's last update."""
+    moment, start = parse_json_time(at), parse_json_time(updated)
+    return moment is not None and start is not None and moment >= start.replace(microsecond=0)
+
+
+def is_after(at: str, updated: str) -> bool:
+    """Return whether a time is after the stack's last update.
+
+    A time in whole seconds must be of a later second: a record of the update itself may have an equal time.
+    """
+    moment, start = parse_json_time(at), parse_json_time(updated)
+    if moment is None or start is None:
+        return False
+    return moment > start
 
 
 class AuditSourceError(LakewrightError):

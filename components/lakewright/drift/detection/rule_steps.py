@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakewright.drift.rules.grouping import group_by_cause
-from lakewright.drift.rules.ignore import PlacedRule, apply_rules, read_stack_rules
+from lakewright.drift.detection.grouping import group_by_cause
+from lakewright.drift.detection.ignore_rules import PlacedRule, apply_rules, read_stack_rules
 from lakewright.project_files.stack_files import environment_file, raw_environment
 
 if TYPE_CHECKING:

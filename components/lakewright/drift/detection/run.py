@@ -20,7 +20,7 @@ from lakewright.drift.model import Difference, DriftReport, Finding, ScanProblem
 from lakewright.drift.scanners.registry import find_scanner, load_scanner
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
 from lakewright.fleet.states import StackState, StateReader, state_reader
-from lakewright.fleet.text_table import plural
+from lakewright.terminal.text_lines import plural
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from lakewright.drift.model import Actor, Difference, DifferenceKind, DriftReport, StackDrift
-from lakewright.fleet.text_table import plural
 from lakewright.terminal.escaping import escape_line
+from lakewright.terminal.text_lines import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

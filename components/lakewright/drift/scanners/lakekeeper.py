@@ -13,8 +13,8 @@ from pulumi.dynamic import ResourceProvider
 from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
-from lakewright.drift.dynamic.comparison import ObservedObject, find_differences, read
 from lakewright.drift.model import DifferenceKind, Finding, ScanProblem
+from lakewright.drift.objects.dynamic_comparison import ObservedObject, find_differences, read
 from lakewright.drift.provider_classes import provider_class
 from lakewright.drift.session import ScanSession, StackResource
 from lakewright.lakekeeper.api.connection.client import ClientPool

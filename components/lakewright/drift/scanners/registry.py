@@ -1,11 +1,29 @@
-"""The scanners by the prefix of resource types. A module is loaded when a state has such a resource."""
+"""The interface of a scanner, and the scanners by the prefix of resource types.
+
+A module is loaded when a state has such a resource.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
+from typing import Protocol
 
-from lakewright.drift.scanners.scanner import Scanner
+from lakewright.drift.model import Finding
+from lakewright.drift.session import ScanSession, StackResource
+
+
+class Scanner(Protocol):
+    """Compares the states of resources with a kind of server."""
+
+    def scan(self, resources: Sequence[StackResource], session: ScanSession) -> Iterable[Finding]:
+        """Return differences and problems of the resources of all stacks.
+
+        An error of one server or resource is a problem of the stacks concerned, and never ends the scan.
+        """
+        ...
+
 
 SCANNERS: dict[str, str] = {
     "pulumi-python:dynamic/credentials:": "lakewright.drift.scanners.lakekeeper:LakekeeperScanner",

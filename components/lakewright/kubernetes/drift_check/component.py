@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 
 from lakewright.kubernetes.drift_check.manifests import DriftCheckLocation, drift_check_manifests
-from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings
 from lakewright.kubernetes.objects import KubernetesObject
 
 

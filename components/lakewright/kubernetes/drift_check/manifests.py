@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lakewright.kubernetes import manifests, network
-from lakewright.kubernetes.drift_check_settings import DriftCheckSettings, parse_deadline
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, parse_deadline
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings

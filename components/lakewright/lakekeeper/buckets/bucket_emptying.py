@@ -21,7 +21,7 @@ from lakewright.lakekeeper.buckets.own_bucket import (
 )
 from lakewright.lakekeeper.provider.diagnostics import note
 from lakewright.lakekeeper.provider.errors import BucketRefusedError, StillHeldError
-from lakewright.names import key_prefixes
+from lakewright.names.types import is_prefix_within
 
 MAX_OBJECTS_PER_CALL = 1000
 """Objects in one DeleteObjects call, S3's limit."""
@@ -43,7 +43,7 @@ def empty(bucket: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> Non
             f"{bucket.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
             " `key_prefix` and run `up`."
         )
-    if any(key_prefixes.is_within(key_prefix, other) for other in spared):
+    if any(is_prefix_within(key_prefix, other) for other in spared):
         return
     with raise_refusals(f"emptying {key_prefix}/ of {bucket.where}"):
         client = open_client(bucket)

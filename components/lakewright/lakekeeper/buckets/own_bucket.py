@@ -12,8 +12,7 @@ from typing import Any, Self, cast
 from pydantic import PrivateAttr
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.aws_session import open_aws_session
-from lakewright.credentials.certificate_files import write_certificate_file
+from lakewright.credentials.aws_session import open_aws_session, write_certificate_file
 from lakewright.credentials.references import Reference
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError

@@ -13,17 +13,17 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import grants
-from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.entry import (
+from lakewright.lakekeeper.grants import target as grant_target
+from lakewright.lakekeeper.grants.entry import (
     DeclaredGrant,
     Privilege,
     claim_place,
     exactly_one,
+    explain_unsupported,
     make_claim_key,
     place_of_members,
 )
-from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
-from lakewright.lakekeeper.grants.support import explain_unsupported
+from lakewright.lakekeeper.grants.target import GrantTarget, OnRole
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants

@@ -11,10 +11,9 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, format_entries
 from lakewright.lakekeeper.api.management import grants, users
-from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claim_place, entries, make_claim_key
-from lakewright.lakekeeper.grants.model.target import GrantTarget
-from lakewright.lakekeeper.grants.support import explain_unsupported
+from lakewright.lakekeeper.grants import target as grant_target
+from lakewright.lakekeeper.grants.entry import DeclaredGrant, claim_place, entries, explain_unsupported, make_claim_key
+from lakewright.lakekeeper.grants.target import GrantTarget
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants

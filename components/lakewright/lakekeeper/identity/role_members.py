@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import members, project_record, users
 from lakewright.lakekeeper.api.management.members import Member
-from lakewright.lakekeeper.grants.model.entry import claim_place, place_of_members
+from lakewright.lakekeeper.grants.entry import claim_place, place_of_members
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from lakewright.lakekeeper.api.catalog import catalog_config, namespaces, tabulars
+from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
     NotFoundError,
@@ -108,7 +108,7 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
     """Return the catalog's configuration for an active warehouse of a project; by default, of the default project."""
     client = reach(server)
     try:
-        config = catalog_config.get(client, warehouse, project_id)
+        config = namespaces.get_catalog_config(client, warehouse, project_id)
     except NotFoundError:
         location = f"project {project_id}" if project_id else "the default project"
         raise NothingFoundError(

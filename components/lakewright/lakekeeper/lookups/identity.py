@@ -124,7 +124,7 @@ def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMe
 def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
     """Return the grants directly on an object; `on` as for `Grant`. Raises NothingFoundError."""
     # These modules import Pulumi, which takes most of a second. Other lookups do not need it.
-    from lakewright.lakekeeper.grants.model import target as grant_target  # noqa: PLC0415
+    from lakewright.lakekeeper.grants import target as grant_target  # noqa: PLC0415
     from lakewright.lakekeeper.provider import inputs as declared  # noqa: PLC0415
 
     client = reach(server)

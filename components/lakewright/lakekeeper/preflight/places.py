@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lakewright.lakekeeper.preflight.report import Check
-from lakewright.names import key_prefixes
+from lakewright.names.types import prefixes_overlap
 
 Container = tuple[str, ...]
 
@@ -32,7 +32,7 @@ class Place:
     def overlaps(self, other: "Place") -> bool:
         """Return whether one location contains the other."""
         same_container = (self.type, self.container) == (other.type, other.container)
-        return same_container and key_prefixes.overlaps(self.prefix, other.prefix)
+        return same_container and prefixes_overlap(self.prefix, other.prefix)
 
 
 def read_place(profile: dict[str, Any]) -> Place:

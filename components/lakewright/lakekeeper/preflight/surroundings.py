@@ -8,7 +8,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight.places import Neighbour, read_place
-from lakewright.names import key_prefixes
+from lakewright.names.types import prefixes_overlap
 
 
 class Bucket(Protocol):
@@ -50,7 +50,7 @@ class Surroundings:
             for neighbour in self.neighbours
             if neighbour.id not in ours
             and neighbour.is_in_bucket(bucket.bucket, bucket.endpoint)
-            and key_prefixes.overlaps(neighbour.place.prefix, prefix)
+            and prefixes_overlap(neighbour.place.prefix, prefix)
         ]
 
 

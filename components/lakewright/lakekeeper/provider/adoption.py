@@ -20,9 +20,9 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
 from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext, Taking
-from lakewright.ownership.adopted_resources import record_adopted_resource
 from lakewright.ownership.mark import Claimant
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import record_adopted_resource
 
 
 @dataclass(frozen=True)

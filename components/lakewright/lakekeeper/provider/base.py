@@ -19,8 +19,7 @@ from pydantic import ValidationError
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, InsecureEndpointError, RefusedError
-from lakewright.lakekeeper.api.connection.plain_http import as_recorded, require_tls
-from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.connection.server import ServerRef, as_recorded, require_tls
 from lakewright.lakekeeper.provider import adoption, errors, inactive_warehouses, run_context, server_identity
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.adoption import Adopting

@@ -13,10 +13,13 @@ from lakewright.lakekeeper.provider.inputs import (
     has_unknown,
     is_unknown,
 )
-from lakewright.lakekeeper.storage.adls import AdlsProfile, adls_defaults_left_out
+from lakewright.lakekeeper.storage.azure_and_google import (
+    AdlsProfile,
+    GcsProfile,
+    StorageLayout,
+    adls_defaults_left_out,
+)
 from lakewright.lakekeeper.storage.credentials import AnyCredential, CloudflareR2, UndeclaredCredential
-from lakewright.lakekeeper.storage.gcs import GcsProfile
-from lakewright.lakekeeper.storage.layout import StorageLayout
 from lakewright.names.types import Arn, BucketName, Region, RoleArn, S3KeyPrefix, Seconds, StorageEndpoint, StsEndpoint
 
 

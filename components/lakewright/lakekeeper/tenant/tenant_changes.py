@@ -26,8 +26,8 @@ from lakewright.lakekeeper.tenant.tenant_history import (
     rename_conflicts,
     share_place,
 )
-from lakewright.names import key_prefixes
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.names.types import prefixes_overlap
 
 
 class Recorded(Protocol):
@@ -255,7 +255,7 @@ def _refuse_places(new: Recorded) -> None:
                 other.deletion == "retain"
                 and warehouse.bucket == other.bucket
                 and (warehouse.origin, warehouse.key_prefix) != (other.origin, other.key_prefix)
-                and key_prefixes.overlaps(warehouse.key_prefix or "", other.key_prefix)
+                and prefixes_overlap(warehouse.key_prefix or "", other.key_prefix)
             ):
                 raise RemovalRefusedError(
                     f"warehouse `{name}` would be at {warehouse.key_prefix}/ of bucket `{warehouse.bucket}`,"

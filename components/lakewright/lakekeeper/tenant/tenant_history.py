@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.inputs import Declared
-from lakewright.names import key_prefixes
-from lakewright.names.types import Deletion
+from lakewright.names.types import Deletion, prefixes_overlap
 
 
 class RecordedWarehouse(Declared):
@@ -217,13 +216,13 @@ def find_threatened(
         if warehouse.deletion == "purge" and not _was_purged_there(warehouse, before)
         for data in retained
         if data.deletion == "protect" and data.name not in dropped and warehouse.bucket == data.bucket
-        if key_prefixes.overlaps(warehouse.key_prefix or "", data.key_prefix)
+        if prefixes_overlap(warehouse.key_prefix or "", data.key_prefix)
     ]
 
 
 def share_place(first: RecordedWarehouse, second: RecordedWarehouse) -> bool:
     """Return whether two warehouses are in one bucket, and their key prefixes overlap."""
-    return first.bucket == second.bucket and key_prefixes.overlaps(first.key_prefix or "", second.key_prefix or "")
+    return first.bucket == second.bucket and prefixes_overlap(first.key_prefix or "", second.key_prefix or "")
 
 
 def find_origin(name: str, warehouse: RecordedWarehouse) -> str:

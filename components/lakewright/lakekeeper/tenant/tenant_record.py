@@ -12,7 +12,7 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.credentials import plan_seed
+from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
 from lakewright.lakekeeper.buckets.existing_bucket import ExistingBucket
@@ -95,7 +95,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         retained = tenant_history.find_retained_data(
             identified, warehouses, kept, args.dropped_warehouses, args.adopting
         )
-        tag = (before.bucket_tag if before else None) or plan_seed.make_random_hex(f"bucket tag of {args.tenant}", 8)
+        tag = (before.bucket_tag if before else None) or make_random_hex(f"bucket tag of {args.tenant}", 8)
         checked = args.model_copy(update={"warehouses": identified, "kept": retained, "bucket_tag": tag})
         self.run.record_id = tag
         if not has_unknown([args.server, args.buckets, args.stores]):

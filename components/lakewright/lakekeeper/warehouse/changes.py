@@ -9,7 +9,7 @@ from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
-from lakewright.lakekeeper.api.management import managed_access, warehouses
+from lakewright.lakekeeper.api.management import permissions, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.storage.credentials import credential_request
@@ -72,7 +72,7 @@ class Changes:
             if call in calls:
                 self._change(call, body)
         if "managed-access" in calls:
-            managed_access.set_of_warehouse(self.client, self.warehouse_id, managed=bool(self.new.managed_access))
+            permissions.set_warehouse_access(self.client, self.warehouse_id, managed=bool(self.new.managed_access))
         if not self.new.active and (active or waking):
             warehouses.deactivate(self.client, self.warehouse_id)
         if self.new.active and not active and not waking:

@@ -8,7 +8,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.buckets.unaccounted_tables import find_tables
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.provider.diagnostics import warn
-from lakewright.names import key_prefixes
+from lakewright.names.types import is_prefix_within
 
 
 def empty(client: Client, warehouse_id: str, bucket: OwnBucket, key_prefix: str) -> None:
@@ -26,7 +26,7 @@ def empty(client: Client, warehouse_id: str, bucket: OwnBucket, key_prefix: str)
     for neighbour in neighbours:
         warn(f"{bucket.where}: keeping objects under {neighbour.place.prefix}/ in {key_prefix}/: {neighbour} is there")
     spared = [neighbour.place.prefix for neighbour in neighbours]
-    if around.unseen and not any(key_prefixes.is_within(key_prefix, prefix) for prefix in spared):
+    if around.unseen and not any(is_prefix_within(key_prefix, prefix) for prefix in spared):
         spared += _tables_of_unseen(bucket, key_prefix, spared, around.unseen)
     bucket_emptying.empty(bucket, key_prefix, spared)
 

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.catalog import contents, namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotEmptyError, ProtectedError
-from lakewright.lakekeeper.api.management import managed_access as managed
+from lakewright.lakekeeper.api.management import permissions as managed
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -207,7 +207,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if new.protected is not None and live_args.protected != new.protected:
             namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
         if new.managed_access is not None and live_args.managed_access != new.managed_access:
-            managed.set_of_namespace(client, namespace_id, managed=new.managed_access)
+            managed.set_namespace_access(client, namespace_id, managed=new.managed_access)
         return ObservedResource(new, observed.computed)
 
     def _observe(

@@ -7,7 +7,7 @@ from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.api.management import validation
+from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, read_place
 from lakewright.lakekeeper.preflight.report import Check, Report, write
@@ -84,9 +84,9 @@ def _check_storage(client: Client, new: WarehouseArgs, mine: str | None, secret:
         return [Check(name="storage", status="failed", reason=str(unresolved))]
     if mine:
         change = {key: sent[key] for key in ("storage-profile", "storage-credential") if key in sent}
-        reported = validation.validate_storage(client, mine, change)
+        reported = warehouses.validate_storage(client, mine, change)
     else:
-        reported = validation.validate_creation(client, new.project_id, sent)
+        reported = warehouses.validate_creation(client, new.project_id, sent)
     if reported is not None:
         return [_as_check(result) for result in reported]
     if not isinstance(new.storage, S3Profile):
@@ -95,7 +95,7 @@ def _check_storage(client: Client, new: WarehouseArgs, mine: str | None, secret:
     return storage.checks(new.storage, new.credential, secret, new=mine is None)
 
 
-def _as_check(reported: validation.Reported) -> Check:
+def _as_check(reported: warehouses.Reported) -> Check:
     error = cast(dict[str, Any], reported.get("error") or {})
     reason = str(error.get("message") or reported.get("reason") or "")
     return Check(name=f"server: {reported['name']}", status=reported["status"], reason=reason)

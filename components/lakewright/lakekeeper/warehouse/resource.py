@@ -7,12 +7,12 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.credentials import plan_seed
 from lakewright.credentials import references as credentials
+from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
-from lakewright.lakekeeper.api.management import managed_access as managed
+from lakewright.lakekeeper.api.management import permissions as managed
 from lakewright.lakekeeper.api.management import project_record, projects, warehouses
 from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
 from lakewright.lakekeeper.preflight import report
@@ -94,7 +94,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return recorded_fingerprint
         if recorded_fingerprint and credentials.matches_fingerprint(values, recorded_fingerprint):
             return recorded_fingerprint
-        salt = plan_seed.make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
+        salt = make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)
 
     @override
@@ -261,7 +261,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         # Lists do not contain managed access. It is read with a separate call, only if it is declared.
         access = None
         if args.managed_access is not None:
-            access = managed.read_of_warehouse_access(client, warehouses.read_id(response))
+            access = managed.read_warehouse_access(client, warehouses.read_id(response))
         is_reported = client.server().reports_credential_kind
         return ObservedResource(observe(response, args, reports_credential_kind=is_reported, managed_access=access))
 

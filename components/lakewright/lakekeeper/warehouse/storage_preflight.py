@@ -10,7 +10,7 @@ from typing import Any, cast
 from lakewright_spark.aws_partition import service_host
 
 from lakewright.credentials import references as credentials
-from lakewright.credentials.certificate_files import write_certificate_file
+from lakewright.credentials.aws_session import write_certificate_file
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.storage.credentials import AccessKey

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lakewright.kubernetes.drift_check_settings import DriftCheckSettings
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings
 from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth
 from lakewright.names.types import RoleArn, ServiceUrl
 from lakewright.platform_stack.settings.authentication import AuthenticationSettings

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast, get_args
 
-from lakewright.names import key_prefixes
-from lakewright.names.principal import RoleKind
+from lakewright.names.grant_names import RoleKind
+from lakewright.names.types import prefixes_overlap
 from lakewright.spec.checks.aws import access_checks, check_vending, log_checks, role_checks, tag_checks
 from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
@@ -168,7 +168,7 @@ def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMist
         if storage.get("bucket") is not None and prefix is not None:
             prefixes.append((index, storage["bucket"], prefix.strip(" /")))
     for (first, bucket, prefix), (second, other_bucket, other) in combinations(prefixes, 2):
-        if bucket == other_bucket and key_prefixes.overlaps(prefix, other):
+        if bucket == other_bucket and prefixes_overlap(prefix, other):
             yield (
                 ("warehouses", second, "key_prefix"),
                 f"expected a prefix without overlap; `{other}` overlaps `{prefix}` of warehouses.{first}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from lakewright.names.namespace_presets import PRESETS
-from lakewright.names.table_name import QualifiedName, parse_table_name
+from lakewright.names.table_name import PRESETS, QualifiedName, parse_table_name
 from lakewright.validation.documents import join_names, list_items
 from lakewright.validation.problems import SpecMistake
 

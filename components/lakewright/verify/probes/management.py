@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lakewright.client_access.catalog_access import HIDDEN_WAREHOUSE, CatalogAccess
 from lakewright.client_access.check import Attempt, expect_denied
 from lakewright.validation.documents import as_list, as_mapping
-from lakewright.verify.probes.foreign_catalog import list_foreign_warehouses
+from lakewright.verify.probes.foreign_warehouses import list_foreign_warehouses
 from lakewright.verify.session.sessions import IdentitySession
 
 SHARED_WITH_MAINTENANCE = (

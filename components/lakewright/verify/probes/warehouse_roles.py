@@ -13,7 +13,7 @@ from lakewright_spark.aws_partition import bucket_arn
 from lakewright.client_access.check import Attempt, Note, expect_denied
 from lakewright.client_access.role_documents import RoleReader
 from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement, find_open_trust
-from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.session.sessions import TenantSession
 from lakewright.verify.session.stack_warehouses import StackWarehouse
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from lakewright.client_access.errors import IdentityUnavailableError, ProbeFailedError
+from lakewright.client_access.check import IdentityUnavailableError, ProbeFailedError
 from lakewright.validation.documents import as_list, as_mapping
 
 TIMEOUT = 15

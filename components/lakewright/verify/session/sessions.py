@@ -14,7 +14,7 @@ import yaml
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 
 from lakewright.client_access.catalog_access import CatalogAccess
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.object_store import open_s3_http
 from lakewright.client_access.probe_table import ProbeTable, WarehouseTables, make_namespace_name
 from lakewright.http.retry import RetryPolicy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lakewright.client_access.errors import IdentityUnavailableError
+from lakewright.client_access.check import IdentityUnavailableError
 from lakewright.credentials import references
-from lakewright.credentials.client_token import ClientToken
+from lakewright.credentials.references import ClientToken
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
     ServerAuth,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.lakekeeper.api.catalog import tabulars
 from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
-from lakewright.lakekeeper.api.management import validation
+from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
@@ -228,7 +228,7 @@ def test_row_dry_runs(old: OldServer) -> None:
     Resource(ProjectProvider()).up(**project)
     profile = {"type": "s3", "bucket": old.bucket, "region": "us-east-1", "sts-enabled": False}
     body = {"warehouse-name": "x", "storage-profile": profile}
-    checks = validation.validate_creation(old.client(), project["project_id"], body)
+    checks = warehouses.validate_creation(old.client(), project["project_id"], body)
     assert (checks is not None) == old.is_at_least("0.14")
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials.client_token import ClientToken
-from lakewright.credentials.references import resolve
+from lakewright.credentials.references import ClientToken, resolve
 from lakewright.environment.environment import Environment
 from lakewright.environment.unit_identity import find_identity
 from lakewright.spec import TenantSpec

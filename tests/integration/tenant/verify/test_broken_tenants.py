@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.client_access.errors import ProbeFailedError
+from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.probe_table import CREATED, PREFIX
-from lakewright.credentials.client_token import ClientToken
-from lakewright.verify.probes.other_prefixes import CANARY
+from lakewright.credentials.references import ClientToken
+from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
 from lakewright.verify.session.subjects import ProbeIdentity

@@ -29,7 +29,7 @@ from lakewright.lakekeeper.api.connection.errors import (
 )
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.api.management import managed_access, permissions, projects, roles, users, warehouses
+from lakewright.lakekeeper.api.management import permissions, projects, roles, users, warehouses
 
 from tests.unit.lakekeeper.scripted_server import OK, QUICK, Script, refusal
 
@@ -243,7 +243,7 @@ ON = Object("project", project_id="p")
         ({}, "users", users.list_all),
         ({}, "roles", lambda c: roles.list_all(c, "p")),
         ({"roles": [{}]}, "name", lambda c: roles.find_by_name(c, "p", "r")),
-        ({}, "managed-access", lambda c: managed_access.read_of_warehouse_access(c, "w")),
+        ({}, "managed-access", lambda c: permissions.read_warehouse_access(c, "w")),
         ({}, "assignments", lambda c: permissions.list_grants(c, ON)),
         ({"assignments": [{}]}, "type", lambda c: permissions.list_grants(c, ON)),
         ({}, "metadata", lambda c: tables.load(c, "w", "ns", "t")),

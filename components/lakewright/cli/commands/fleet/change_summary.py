@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.fleet.results import FleetReport, StackResult
-from lakewright.fleet.text_table import plural
-from lakewright.names.tenant_mask import mask_tenant
+from lakewright.names.tenant_parts import mask_tenant
+from lakewright.terminal.text_lines import plural
 from lakewright.validation.documents import as_list, as_mapping
 
 _UNCHANGED = ("same", "read", "refresh")

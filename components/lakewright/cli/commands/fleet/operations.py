@@ -31,7 +31,7 @@ from lakewright.cli.errors import UsageError
 from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Parallel, Refresh, Yes
 from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, make_selection
 from lakewright.fleet.schedule import OnError
-from lakewright.fleet.text_table import plural
+from lakewright.terminal.text_lines import plural
 
 if TYPE_CHECKING:
     from lakewright.fleet.results import FleetReport

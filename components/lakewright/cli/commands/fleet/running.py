@@ -141,9 +141,9 @@ def print_report(options: FleetOptions, report: FleetReport) -> None:
 
 def _print_failed_checks(report: FleetReport) -> None:
     """Print the checks of `verify` that do not hold, by stack."""
-    from lakewright.terminal.check_lines import print_check_lines  # noqa: PLC0415
+    from lakewright.client_access.check import read_failed_checks, to_check_line  # noqa: PLC0415
     from lakewright.terminal.console import open_console  # noqa: PLC0415
-    from lakewright.verify.check_text import read_failed_checks, to_check_line  # noqa: PLC0415
+    from lakewright.terminal.text_lines import print_check_lines  # noqa: PLC0415
 
     console = open_console(highlight=False, markup=False)
     for result in report.results:
@@ -167,8 +167,8 @@ def _folder(
     stacks: Sequence[SelectedStack],
 ) -> RunFolder:
     """Return the folder of a new run, or of the run to resume."""
-    from lakewright.fleet.errors import ResumeError  # noqa: PLC0415
     from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
+    from lakewright.fleet.selection import ResumeError  # noqa: PLC0415
 
     plans = {"--save-plans": options.save_plans, "--plans": options.plans}
     arguments += tuple(word for option, path in plans.items() if path for word in (option, str(path)))
@@ -192,8 +192,7 @@ def _folder(
 
 def _stacks(project: PulumiProject, options: FleetOptions) -> Sequence[SelectedStack]:
     """Return the selected stacks. With plans and without a filter, these are the stacks that have a plan."""
-    from lakewright.fleet.errors import SelectionError  # noqa: PLC0415
-    from lakewright.fleet.selection import select  # noqa: PLC0415
+    from lakewright.fleet.selection import SelectionError, select  # noqa: PLC0415
 
     if options.save_plans:
         options.save_plans.mkdir(parents=True, exist_ok=True)

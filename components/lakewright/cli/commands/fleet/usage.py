@@ -30,7 +30,7 @@ def usage(
     """
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
 
-    from lakewright.cli.catalog_outputs import read_catalog_config  # noqa: PLC0415
+    from lakewright.cli.catalog_config import read_catalog_config  # noqa: PLC0415
     from lakewright.cli.errors import UsageError  # noqa: PLC0415
     from lakewright.fleet.absent_stacks import find_absent_stacks  # noqa: PLC0415
     from lakewright.fleet.progress import format_not_deployed  # noqa: PLC0415

@@ -59,7 +59,7 @@ def explain(
     if as_json:
         _print_json({"version": 1, "stack": stack, "values": [value.to_json() for value in values]})
         return
-    from lakewright.fleet.text_table import format_table  # noqa: PLC0415 - `--help` prints no table
+    from lakewright.terminal.text_lines import format_table  # noqa: PLC0415 - `--help` prints no table
 
     rows = [
         (value.path, _text(value.value), value.source.value + (f" ({value.place})" if value.place else ""))
@@ -77,8 +77,7 @@ def _is_below(path: str, field: str) -> bool:
 
 
 def _documentation(path: str) -> list[FieldDocumentation]:
-    from lakewright.explanation.example import example_spec  # noqa: PLC0415 - `--help` needs no models
-    from lakewright.explanation.fields import explain_field  # noqa: PLC0415
+    from lakewright.explanation.fields import example_spec, explain_field  # noqa: PLC0415 - `--help` needs no models
     from lakewright.spec import TenantSpec  # noqa: PLC0415
 
     return explain_field(TenantSpec.model_json_schema(), path, example_spec())
@@ -120,7 +119,7 @@ def _describe(field: FieldDocumentation) -> list[str]:
     }
     lines += [f"  {name:{_NAME_WIDTH}}{value}" for name, value in facts.items() if value]
     if field.fields:
-        from lakewright.fleet.text_table import format_table  # noqa: PLC0415
+        from lakewright.terminal.text_lines import format_table  # noqa: PLC0415
 
         rows = [(item.name, item.type, item.description) for item in field.fields]
         lines += ["", *format_table(("FIELD", "TYPE", ""), rows, indent="  ")]

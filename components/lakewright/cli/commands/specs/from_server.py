@@ -109,7 +109,7 @@ class _Written:
 
     def write_all(self, folder: Path) -> None:
         """Write a spec for each project that no stack manages."""
-        from lakewright.discovery.declaration.errors import EmptyProjectError  # noqa: PLC0415
+        from lakewright.discovery.declaration.omission import EmptyProjectError  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
         if not folder.is_dir():

@@ -100,16 +100,16 @@ def schema(
     Example: lakewright spec schema --environment
     """
     if platform:
-        from lakewright.platform_stack.settings.json_schema import format_platform_schema  # noqa: PLC0415
+        from lakewright.explanation.json_schemas import format_platform_schema  # noqa: PLC0415
 
         sys.stdout.write(format_platform_schema())
         return
     if environment:
-        from lakewright.environment.json_schema import environment_schema_text  # noqa: PLC0415
+        from lakewright.explanation.json_schemas import environment_schema_text  # noqa: PLC0415
 
         sys.stdout.write(environment_schema_text())
         return
-    from lakewright.spec.json_schema import schema_text  # noqa: PLC0415
+    from lakewright.explanation.json_schemas import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
 

@@ -1,4 +1,4 @@
-"""Calls about namespaces. A path is a tuple of levels, outermost first."""
+"""Calls about a warehouse's catalog configuration, and its namespaces. A path is a tuple of levels, outermost first."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -120,3 +120,10 @@ def delete(client: Client, warehouse_id: str, path: Path, *, with_content: bool 
     """Drop an empty namespace, or a namespace with its contents."""
     params = {"recursive": True, "force": True, "purge": True} if with_content else None
     client.call("DELETE", url(warehouse_id, path), params=params)
+
+
+def get_catalog_config(client: Client, warehouse: str, project_id: str | None = None) -> dict[str, Any]:
+    """Return the defaults and overrides of an active warehouse, by its name."""
+    # The server reads the part before the first slash as a project id. A name alone works in the default project only.
+    name = f"{project_id}/{warehouse}" if project_id else warehouse
+    return client.json("GET", "/catalog/v1/config", params={"warehouse": name})

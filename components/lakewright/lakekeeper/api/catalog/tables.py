@@ -1,4 +1,4 @@
-"""Calls about tables: calls of the Iceberg REST catalog, and Lakekeeper's protection."""
+"""Calls about tables and views: calls of the Iceberg REST catalog, and Lakekeeper's protection."""
 
 from __future__ import annotations
 
@@ -68,3 +68,16 @@ def protect(client: Client, warehouse_id: str, table_id: str, *, protected: bool
 
 def _protection(warehouse_id: str, tabular_id: str, kind: str = "table") -> str:
     return f"/management/v1/warehouse/{warehouse_id}/{kind}/{tabular_id}/protection"
+
+
+ViewMetadata = dict[str, Any]
+"""A view's metadata in the format of the Iceberg view specification."""
+
+
+def load_view(client: Client, warehouse_id: str, namespace: Path, name: str) -> ViewMetadata | None:
+    """Return a view's metadata; None if the view does not exist or is hidden."""
+    path = f"{namespaces.url(warehouse_id, namespace)}/views/{quote(name, safe='')}"
+    try:
+        return client.json("GET", path, headers=NO_CREDENTIALS)["metadata"]
+    except NotFoundError:
+        return None

@@ -21,7 +21,6 @@ from lakewright.http.responses import (
 from lakewright.http.retry import RetryableError, RetryPolicy
 from lakewright.http.tls import hint
 from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticatedError
-from lakewright.lakekeeper.api.connection.plain_http import require_tls
 from lakewright.lakekeeper.api.connection.response_body import parse_json
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
@@ -29,6 +28,7 @@ from lakewright.lakekeeper.api.connection.server import (
     ServerRef,
     ServerTokenAuth,
     ServerTokenFileAuth,
+    require_tls,
 )
 
 Resolve = Callable[[str], str]

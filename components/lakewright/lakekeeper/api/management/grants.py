@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.connection.errors import (
 )
 from lakewright.lakekeeper.api.connection.paging import pages, parts
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS, GrantEntry, Object
-from lakewright.lakekeeper.api.management import permissions, projects, roles, tags, warehouses
+from lakewright.lakekeeper.api.management import permissions, projects, roles, warehouses
 
 MAX_ENTRIES_PER_CALL = 100
 """Maximum number of entries in one call."""
@@ -103,7 +103,7 @@ def _is_gone(client: Client, on: Object) -> bool:
             case "project":
                 return projects.read_name(client, on.project_id or "") is None
             case "tag":
-                return not tags.is_there(client, on.project_id or "", on.object_id)
+                return not has_tag(client, on.project_id or "", on.object_id)
             case "role":
                 return roles.get(client, on.project_id or "", on.object_id) is None
             case _:
@@ -227,3 +227,27 @@ def _words(client: Client, on: Object) -> list[str]:
 
 def _entry(entry: GrantEntry) -> dict[str, Any]:
     return {"privilege": entry.privilege, "principal": {entry.kind: entry.principal}}
+
+
+TAG_ROOT = "/management/v1/tag-definition"
+
+
+def find_tag_id(client: Client, project_id: str, name: str) -> str | None:
+    """Return the id of a tag by name, ignoring case; None if the project or tag does not exist or is hidden."""
+    try:
+        for page in pages(client, TAG_ROOT, {"name": name}, project=project_id):
+            for tag in cast(list[dict[str, Any]], page["tag-definitions"]):
+                if str(tag["name"]).casefold() == name.casefold():
+                    return str(tag["id"])
+    except NotFoundError:
+        pass
+    return None
+
+
+def has_tag(client: Client, project_id: str, definition_id: str) -> bool:
+    """Return whether a project has a visible tag with this id."""
+    try:
+        client.json("GET", f"{TAG_ROOT}/{definition_id}", project=project_id)
+    except NotFoundError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Commands about IAM roles of tenants' own buckets: `byo` and `external-ids`."""

@@ -1,1 +1,0 @@
-"""Rules about differences: ignored differences, and groups with one cause. Pure functions."""

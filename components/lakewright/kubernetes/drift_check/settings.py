@@ -1,0 +1,112 @@
+"""Settings of the drift check."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lakewright.kubernetes.settings import FileKey, LabelKey, ObjectName
+from lakewright.names.types import NotBlank, RoleArn, ServiceUrl
+from lakewright.validation.cron import Cron
+from lakewright.validation.quantity import seconds_between
+from lakewright.validation.strict_model import StrictModel
+
+
+def _check_state_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme != "s3" or not parts.hostname or parts.username:
+        raise ValueError("expected the `s3://BUCKET?region=REGION` of the stacks' backend, without credentials")
+    return value
+
+
+def _check_gateway_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise ValueError("expected the address of a pushgateway, such as `http://pushgateway.monitoring.svc:9091`")
+    return value
+
+
+def _check_deadline(value: str) -> str:
+    parse_deadline(value)
+    return value
+
+
+def parse_deadline(duration: str) -> int:
+    """Return the seconds of a deadline. Raises ValueError if it is out of range."""
+    return seconds_between(duration, 300, 12 * 3600, "5m to 12h, such as `45m` or `2h`")
+
+
+def _check_variable(value: str) -> str:
+    if value in _OWN_VARIABLES:
+        raise ValueError("expected another variable: the check sets this variable itself")
+    return value
+
+
+_OWN_VARIABLES = frozenset(
+    {"HOME", "KUBECONFIG", "PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"}
+)
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_check_variable)]
+Quantity = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi)?$")]
+
+
+class SecretKey(StrictModel):
+    """A key of a Secret in the check's namespace, which another tool makes."""
+
+    name: ObjectName
+    key: FileKey
+
+
+class DriftCheckResources(StrictModel):
+    """Requests and limits of the check. It needs about 1 MiB for 5 tenants."""
+
+    cpu: Quantity = "500m"
+    memory: Quantity = "512Mi"
+    memory_limit: Quantity = "1Gi"
+
+
+class DriftCheckSettings(StrictModel):
+    """The check: its image, the locations of states and secrets, and the targets of results."""
+
+    image: NotBlank
+    """Image of `lakewright` with the project's files, by digest; see `docs/drift-in-kubernetes.md`."""
+    schedule: Cron = "17 3 * * *"
+    """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
+    deadline: Annotated[str, AfterValidator(_check_deadline)] = "1h"
+    """Time after which a run is stopped."""
+    state: Annotated[str, AfterValidator(_check_state_url)]
+    """Backend of the tenants' stacks: `s3://BUCKET?region=REGION`."""
+    passphrase: SecretKey
+    """Secret with the passphrase of the stacks. The pod has it as a file."""
+    stacks: list[NotBlank] = []
+    """Patterns of stacks to check. Default: all."""
+    role_arn: RoleArn | None = None
+    """IAM role that may read the states and the tenants' objects, and nothing else."""
+    identity: Literal["irsa", "pod-identity"] = "irsa"
+    """`irsa` annotates the ServiceAccount; `pod-identity` needs an association in EKS and no annotation."""
+    variables: dict[VariableName, str] = {}
+    """Other environment variables, such as AWS_REGION; no secrets."""
+    secret_variables: dict[VariableName, SecretKey] = {}
+    """Environment variables from Secrets, such as the variable that `lakekeeper.auth` of the environment names."""
+    contexts: list[NotBlank] = []
+    """Names of this cluster in the tenants' states: `kubernetes.context` of their environments."""
+    read_secrets: bool = False
+    """Whether the check may read Secrets of all namespaces, to compare the tokens of Spark Connect."""
+    events: bool = True
+    """Whether drift becomes Events on the tenants' namespaces."""
+    pushgateway: Annotated[str, AfterValidator(_check_gateway_url)] | None = None
+    """Prometheus pushgateway that gets the gauges."""
+    textfile_claim: ObjectName | None = None
+    """PersistentVolumeClaim that gets the gauges as `lakewright-drift.prom`."""
+    pod_labels: dict[LabelKey, str] = {}
+    """Labels of the pod, for policies of other namespaces."""
+    egress: list[ServiceUrl] = []
+    """Further addresses that the check reaches, such as a Lakekeeper outside the cluster on another port than 443."""
+    resources: DriftCheckResources = DriftCheckResources()
+
+    @model_validator(mode="after")
+    def _reports_somewhere(self) -> Self:
+        if not (self.events or self.pushgateway or self.textfile_claim):
+            raise ValueError("expected `events`, `pushgateway` or `textfile_claim`: otherwise no result is visible")
+        return self

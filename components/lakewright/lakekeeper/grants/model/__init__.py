@@ -1,1 +1,0 @@
-"""Objects and entries of grants."""

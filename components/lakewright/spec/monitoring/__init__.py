@@ -1,1 +1,0 @@
-"""Settings for the time after an update: checks of the tenant's data, and rules about drift."""
