@@ -151,10 +151,10 @@ class Stack:
             events=events,
         )
 
-    def run_up(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run_up(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run `run_up.py` in a process of its own, which may be killed."""
         environment = {**os.environ, **self.environment, **variables}
-        return run_command([str(self.program_dir), *words], self.folder, environment, script=RUN_UP)
+        return run_command([str(self.program_dir), *arguments], self.folder, environment, script=RUN_UP)
 
     def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
         """Run the same with the Pulumi CLI."""
