@@ -1,4 +1,4 @@
-"""Runners that are killed or stopped, or whose storage fails: the next runner finishes, and nothing is lost or stuck."""
+"""Runners that are killed or stopped, or whose storage fails: the next runner finishes and loses nothing."""
 
 from __future__ import annotations
 
