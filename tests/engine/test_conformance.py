@@ -30,21 +30,19 @@ def test_case_matches_recording(name: str, tmp_path: Path) -> None:
         secrets |= step.get("config", {})
         before = stack.resources()
         outcome = stack.run(*step["run"], env=step.get("env"))
-        step_description = f"{name}, step {number}: {' '.join(step['run'])}\n" + "\n".join(outcome.messages)
-        assert outcome.exit == expected_step["exit"], step_description
-        assert sorted(map(key, outcome.steps)) == sorted(map(key, expected_step["steps"])), step_description
-        assert sorted(outcome.provider_calls) == sorted(expected_step["provider_calls"]), step_description
-        assert outcome.files == expected_step["files"], step_description
-        assert outcome.outputs == expected_step["outputs"], step_description
-        assert [op.type for op in stack.list_pending_operations()] == expected_step["pending_operations"], (
-            step_description
-        )
-        assert messages_match(outcome, expected_step["message"]), step_description
+        context = f"{name}, step {number}: {' '.join(step['run'])}\n" + "\n".join(outcome.messages)
+        assert outcome.exit == expected_step["exit"], context
+        assert sorted(map(key, outcome.steps)) == sorted(map(key, expected_step["steps"])), context
+        assert sorted(outcome.provider_calls) == sorted(expected_step["provider_calls"]), context
+        assert outcome.files == expected_step["files"], context
+        assert outcome.outputs == expected_step["outputs"], context
+        assert [op.type for op in stack.list_pending_operations()] == expected_step["pending_operations"], context
+        assert messages_match(outcome, expected_step["message"]), context
         after = stack.resources()
-        assert normal(after) == normalize_recorded(expected_step["resources"], secrets), step_description
+        assert normal(after) == normalize_recorded(expected_step["resources"], secrets), context
         if not expected_step["provider_calls"] and "refresh" not in step["run"][0]:
-            assert providers(before) == providers(after) or not before, step_description
-        assert_forced_order(outcome, before, after, step_description)
+            assert providers(before) == providers(after) or not before, context
+        assert_forced_order(outcome, before, after, context)
 
 
 def prepare(stack: Stack, step: dict[str, Any]) -> None:
@@ -118,13 +116,13 @@ def providers(resources: list[Any]) -> dict[str, Any]:
     return {state.urn: state.inputs["__provider"] for state in resources if "__provider" in state.inputs}
 
 
-def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], step_description: str) -> None:
+def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], context: str) -> None:
     """Check that a dependency is created or updated before its dependents, and deleted after them."""
     depends = {state.urn: {*state.dependencies, state.parent} for state in [*before, *after]}
     by_name = {urn.rsplit("::", 1)[-1]: urn for urn in depends}
     changes = [step for step in outcome.steps if step["op"] in ("create", "update", "create-replacement", "same")]
     for first, second in combinations(changes, 2):
-        assert by_name.get(second["name"]) not in depends.get(by_name.get(first["name"], ""), set()), step_description
+        assert by_name.get(second["name"]) not in depends.get(by_name.get(first["name"], ""), set()), context
     deleted = [step for step in outcome.steps if step["op"] == "delete"]
     for first, second in combinations(deleted, 2):
-        assert by_name.get(first["name"]) not in depends.get(by_name.get(second["name"], ""), set()), step_description
+        assert by_name.get(first["name"]) not in depends.get(by_name.get(second["name"], ""), set()), context

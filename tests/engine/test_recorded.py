@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recordings import FOLDER, SCENARIOS, Recording, create_stack, file_of, play, read_recording, write
+from recordings import FOLDER, SCENARIOS, Recording, create_stack, find_recording_file, play, read_recording, write
 
 RECORDING = os.environ.get("LAKEWRIGHT_RECORD", "") not in ("", "0")
 
@@ -39,7 +39,7 @@ def test_versions_of_the_cli_compare_by_number(version: str, since: str, older: 
 
 
 def test_every_recording_has_a_program() -> None:
-    assert set(FOLDER.iterdir()) == {file_of(name) for name in SCENARIOS}
+    assert set(FOLDER.iterdir()) == {find_recording_file(name) for name in SCENARIOS}
 
 
 def is_older(version: str, since: str) -> bool:
@@ -65,11 +65,9 @@ def record(name: str, folder: Path) -> None:
 def compare(name: str, folder: Path, recording: Recording, *, cli: bool) -> None:
     scenario = SCENARIOS[name]
     stack = create_stack(scenario, folder)
-    assert [step["command"] for step in recording] == list(scenario.commands), (
-        "the program has changed: record it again"
-    )
+    assert [step["command"] for step in recording] == list(scenario.commands), "the program has changed: record again"
     for number, expected_effects in enumerate(recording, 1):
         effects, messages = play(scenario, stack, number, cli=cli)
-        step_description = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
+        context = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
         for part, expected in expected_effects.items():
-            assert effects[part] == expected, f"{part} of {step_description}"
+            assert effects[part] == expected, f"{part} of {context}"

@@ -40,6 +40,6 @@ def test_planned_updates_do_what_the_cli_did(name: str, tmp_path: Path) -> None:
     stack.__class__ = PlannedStack
     for number, expected_effects in enumerate(read_recording(name), 1):
         effects, messages = play(scenario, stack, number, cli=False)
-        step_description = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
+        context = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
         for part, expected in expected_effects.items():
-            assert effects[part] == expected, f"{part} of {step_description}"
+            assert effects[part] == expected, f"{part} of {context}"

@@ -65,7 +65,7 @@ def list_updated_kinds(outcome: Any) -> list[str]:
 
 
 def drift(outcome: Any) -> list[str]:
-    """Return the properties that `--diff` displays, without server-managed properties such as resourceVersion and status."""
+    """Return the properties that `--diff` displays, without properties of the server such as resourceVersion."""
     text = io.StringIO()
     with Display(Console(file=text, width=200), "refresh", "dev", dry=True, diff=True) as display:
         for event in outcome.events:

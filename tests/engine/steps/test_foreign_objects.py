@@ -26,15 +26,11 @@ aws.iam.Role("role", name={name!r}, assume_role_policy={TRUST!r}, opts=opts)
     stack = Stack(tmp_path, stack_program(sandbox) + program)
     outcome = stack.run("up")
     assert outcome.exit == 0, outcome.messages
-    finished_resources = [resource for resource in stack.resources() if not resource.type.startswith("aws:")]
-    interrupted_resources = [
+    other_resources = [resource for resource in stack.resources() if not resource.type.startswith("aws:")]
+    aws_resources = [
         replace(resource, id="", outputs={}) for resource in stack.resources() if resource.type.startswith("aws:")
     ]
-    stack.save(
-        StackSnapshot(
-            finished_resources, [PendingOperation(resource, "creating") for resource in interrupted_resources]
-        )
-    )
+    stack.save(StackSnapshot(other_resources, [PendingOperation(resource, "creating") for resource in aws_resources]))
     return stack
 
 

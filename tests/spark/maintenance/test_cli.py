@@ -189,7 +189,7 @@ def test_restore_lists_and_restores_backups(
     name = table.job("retention").manifest.rpartition("/")[2]
 
     def restore(*arguments: str) -> subprocess.CompletedProcess[str]:
-        arguments = [
+        restore_command = [
             "restore",
             "--table",
             "maintained.restored_by_hand",
@@ -198,7 +198,7 @@ def test_restore_lists_and_restores_backups(
             "--warehouse",
             "soft",
         ]
-        program = [sys.executable, "-m", "lakewright_spark.cli", *arguments, "--json", *arguments]
+        program = [sys.executable, "-m", "lakewright_spark.cli", *restore_command, "--json", *arguments]
         return subprocess.run(program, capture_output=True, text=True, check=False)
 
     listing = restore()
