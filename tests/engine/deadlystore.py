@@ -33,8 +33,8 @@ class DeadlyProvider(filestore.FileProvider):
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         die("before")
-        found = [path for path in filestore.root().glob("*.json") if path.name.endswith(f"-{props['path']}")]
-        name = found[0].name if found else f"{len(list(filestore.root().glob('*.json')))}-{props['path']}"
+        paths = [path for path in filestore.root().glob("*.json") if path.name.endswith(f"-{props['path']}")]
+        name = paths[0].name if paths else f"{len(list(filestore.root().glob('*.json')))}-{props['path']}"
         result = super().create({**props, "path": name})
         die("after")
         return CreateResult(result.id, {**result.outs, "path": props["path"]})

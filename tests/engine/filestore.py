@@ -24,7 +24,7 @@ def root() -> Path:
     return path
 
 
-def declared(props: dict[str, Any]) -> dict[str, Any]:
+def select_inputs(props: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in props.items() if k in ("path", "content", "size", "token")}
 
 
@@ -50,20 +50,20 @@ class FileProvider(ResourceProvider):
         self._log("create", props["path"])
         if props.get("content") == "fail":
             raise RuntimeError("the store refused the object")
-        (root() / props["path"]).write_text(json.dumps(declared(props), sort_keys=True))
-        return CreateResult(props["path"], {**declared(props), "etag": f"etag-{props.get('content')}"})
+        (root() / props["path"]).write_text(json.dumps(select_inputs(props), sort_keys=True))
+        return CreateResult(props["path"], {**select_inputs(props), "etag": f"etag-{props.get('content')}"})
 
     def read(self, id_, props):
         try:
-            found = json.loads((root() / id_).read_text())
+            inputs = json.loads((root() / id_).read_text())
         except FileNotFoundError:
             return ReadResult(None, {})
-        return ReadResult(id_, {**found, "etag": f"etag-{found.get('content')}"}, found)
+        return ReadResult(id_, {**inputs, "etag": f"etag-{inputs.get('content')}"}, inputs)
 
     def update(self, id_, _olds, news):
         self._log("update", id_)
-        (root() / id_).write_text(json.dumps(declared(news), sort_keys=True))
-        return UpdateResult({**declared(news), "etag": f"etag-{news.get('content')}"})
+        (root() / id_).write_text(json.dumps(select_inputs(news), sort_keys=True))
+        return UpdateResult({**select_inputs(news), "etag": f"etag-{news.get('content')}"})
 
     def delete(self, id_, _props):
         self._log("delete", id_)

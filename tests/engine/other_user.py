@@ -1,4 +1,4 @@
-"""Probe what another user of the machine can call of a run. Programs of tests call `probe`."""
+"""Probe the calls that another user of the machine can make to a run. Programs of tests call `probe`."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def _descendants(root: int) -> set[int]:
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-    found, size = {root}, 0
-    while len(found) > size:
-        size = len(found)
-        found |= {pid for pid, parent in parents.items() if parent in found}
-    return found
+    processes, size = {root}, 0
+    while len(processes) > size:
+        size = len(processes)
+        processes |= {pid for pid, parent in parents.items() if parent in processes}
+    return processes
 
 
 def _addresses(pids: set[int]) -> list[str]:

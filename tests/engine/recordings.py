@@ -31,16 +31,16 @@ _NOT_COMPARED = ("created", "modified", "sourcePosition", "stackTrace")
 _UNORDERED = ("dependencies", "replaceWith")
 
 
-def recording(name: str) -> Recording:
-    return json.loads(file_of(name).read_text())
+def read_recording(name: str) -> Recording:
+    return json.loads(find_recording_file(name).read_text())
 
 
 def write(name: str, steps: Recording) -> None:
     FOLDER.mkdir(exist_ok=True)
-    file_of(name).write_text(json.dumps(steps, indent=1, sort_keys=True) + "\n")
+    find_recording_file(name).write_text(json.dumps(steps, indent=1, sort_keys=True) + "\n")
 
 
-def stack_of(scenario: Scenario, folder: Path) -> Stack:
+def create_stack(scenario: Scenario, folder: Path) -> Stack:
     return Stack(folder, HEADER + scenario.program)
 
 
@@ -77,16 +77,16 @@ def _steps(outcome: Outcome) -> list[dict[str, Any]]:
     for event in outcome.events:
         report.add(event)
     steps = report.to_json({}, 0)["steps"]
-    kept = [{key: step[key] for key in ("op", "urn", "keys", "result") if step.get(key)} for step in steps]
-    return sorted(kept, key=lambda step: json.dumps(step, sort_keys=True))
+    steps_to_compare = [{key: step[key] for key in ("op", "urn", "keys", "result") if step.get(key)} for step in steps]
+    return sorted(steps_to_compare, key=lambda step: json.dumps(step, sort_keys=True))
 
 
 def _resources(resources: list[dict[str, Any]], secrets: PassphraseManager) -> list[dict[str, Any]]:
-    normalized = [_normalized(resource, secrets) for resource in resources]
+    normalized = [_normalize(resource, secrets) for resource in resources]
     return sorted(normalized, key=lambda resource: (resource["urn"], bool(resource.get("delete"))))
 
 
-def _normalized(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]:
+def _normalize(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]:
     """Return a resource with decrypted secrets and without times, positions, provider ids and versions of hashes."""
     body = {key: _plain(key, value, secrets) for key, value in body.items() if key not in _NOT_COMPARED}
     for key in _UNORDERED:
@@ -111,5 +111,5 @@ def _plain(key: str, value: Any, secrets: PassphraseManager) -> Any:
     return [_plain("", item, secrets) for item in value] if isinstance(value, list) else value
 
 
-def file_of(name: str) -> Path:
+def find_recording_file(name: str) -> Path:
     return FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.json"

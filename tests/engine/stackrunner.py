@@ -134,12 +134,12 @@ class Stack:
             count_contents=count_contents,
         )
 
-        def on_each(event: EngineEvent) -> None:
+        def record_event(event: EngineEvent) -> None:
             events.append(event)
             on_event(event)
 
         with self._environment(env or {}), use_sdk_process():
-            result: Result = run(operation, on_each)
+            result: Result = run(operation, record_event)
         return Outcome(
             exit=result.exit,
             steps=_steps(events),
@@ -151,10 +151,10 @@ class Stack:
             events=events,
         )
 
-    def run_up(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run_up(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run `run_up.py` in a process of its own, which may be killed."""
         environment = {**os.environ, **self.environment, **variables}
-        return run_command([str(self.program_dir), *words], self.folder, environment, script=RUN_UP)
+        return run_command([str(self.program_dir), *arguments], self.folder, environment, script=RUN_UP)
 
     def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
         """Run the same with the Pulumi CLI."""
@@ -192,8 +192,8 @@ class Stack:
 
     def files(self) -> dict[str, Any]:
         """Return the provider's objects. Other files of a test are not JSON."""
-        found = {path.name: _parsed(path) for path in sorted(self.store.glob("[!.]*"))}
-        return {name: content for name, content in found.items() if content is not None}
+        contents = {path.name: _parse_json(path) for path in sorted(self.store.glob("[!.]*"))}
+        return {name: content for name, content in contents.items() if content is not None}
 
     def resources(self) -> list[Any]:
         """Return the resources of the saved state with decrypted secrets."""
@@ -218,7 +218,7 @@ class Stack:
         with self._environment({}):
             return self.project.secrets(self.name)
 
-    def pending(self) -> list[Any]:
+    def list_pending_operations(self) -> list[Any]:
         with self._environment({}):
             snapshot = self.backend.load(self.project_name, self.name)
         assert snapshot is not None
@@ -240,7 +240,7 @@ class Stack:
         return log
 
 
-def _parsed(path: Path) -> Any:
+def _parse_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text())
     except ValueError:

@@ -25,24 +25,24 @@ def test_case_matches_recording(name: str, tmp_path: Path) -> None:
     expected = json.loads((CASES / name / "expected.json").read_text())
     stack = Stack(tmp_path, (CASES / name / "program.py").read_text())
     secrets: dict[str, str] = {}
-    for number, (step, wanted) in enumerate(zip(case["steps"], expected, strict=True), 1):
+    for number, (step, expected_step) in enumerate(zip(case["steps"], expected, strict=True), 1):
         prepare(stack, step)
         secrets |= step.get("config", {})
         before = stack.resources()
         outcome = stack.run(*step["run"], env=step.get("env"))
-        where = f"{name}, step {number}: {' '.join(step['run'])}\n" + "\n".join(outcome.messages)
-        assert outcome.exit == wanted["exit"], where
-        assert sorted(map(key, outcome.steps)) == sorted(map(key, wanted["steps"])), where
-        assert sorted(outcome.provider_calls) == sorted(wanted["provider_calls"]), where
-        assert outcome.files == wanted["files"], where
-        assert outcome.outputs == wanted["outputs"], where
-        assert [op.type for op in stack.pending()] == wanted["pending_operations"], where
-        assert messages_match(outcome, wanted["message"]), where
+        context = f"{name}, step {number}: {' '.join(step['run'])}\n" + "\n".join(outcome.messages)
+        assert outcome.exit == expected_step["exit"], context
+        assert sorted(map(key, outcome.steps)) == sorted(map(key, expected_step["steps"])), context
+        assert sorted(outcome.provider_calls) == sorted(expected_step["provider_calls"]), context
+        assert outcome.files == expected_step["files"], context
+        assert outcome.outputs == expected_step["outputs"], context
+        assert [op.type for op in stack.list_pending_operations()] == expected_step["pending_operations"], context
+        assert messages_match(outcome, expected_step["message"]), context
         after = stack.resources()
-        assert normal(after) == recorded(wanted["resources"], secrets), where
-        if not wanted["provider_calls"] and "refresh" not in step["run"][0]:
-            assert providers(before) == providers(after) or not before, where
-        assert_forced_order(outcome, before, after, where)
+        assert normal(after) == normalize_recorded(expected_step["resources"], secrets), context
+        if not expected_step["provider_calls"] and "refresh" not in step["run"][0]:
+            assert providers(before) == providers(after) or not before, context
+        assert_forced_order(outcome, before, after, context)
 
 
 def prepare(stack: Stack, step: dict[str, Any]) -> None:
@@ -58,15 +58,15 @@ def key(step: dict[str, str]) -> tuple[str, ...]:
     return step["op"], step["type"], step["name"]
 
 
-def messages_match(outcome: Outcome, wanted: list[str]) -> bool:
+def messages_match(outcome: Outcome, recorded_messages: list[str]) -> bool:
     """Return whether the errors of the recording are reported. A recording has the first line of each error.
 
     A provider's traceback is recorded by its first line and reported by its last line, for the same resource.
     """
     reported = {message.removeprefix("error: ").partition("\n")[0] for message in outcome.messages}
-    errors = {line.split("error: ", 1)[1] for line in wanted if "error: " in line}
+    errors = {line.split("error: ", 1)[1] for line in recorded_messages if "error: " in line}
     tracebacks = {error for error in errors if error.startswith("Traceback")}
-    failed = {line.split()[2] for line in wanted if " **creating failed** error: Traceback" in line}
+    failed = {line.split()[2] for line in recorded_messages if " **creating failed** error: Traceback" in line}
     diagnostics = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
     refused = {
         diagnostic.urn.rsplit("::", 1)[-1]
@@ -88,7 +88,7 @@ def normal(resources: list[Any]) -> dict[str, Any]:
 IGNORED = ("created", "modified", "sourcePosition", "stackTrace")
 
 
-def recorded(resources: list[dict[str, Any]], secrets: dict[str, str]) -> dict[str, Any]:
+def normalize_recorded(resources: list[dict[str, Any]], secrets: dict[str, str]) -> dict[str, Any]:
     return {resource["urn"]: blind({k: v for k, v in resource.items() if v or k == "custom"}) for resource in resources}
 
 
@@ -116,13 +116,13 @@ def providers(resources: list[Any]) -> dict[str, Any]:
     return {state.urn: state.inputs["__provider"] for state in resources if "__provider" in state.inputs}
 
 
-def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], where: str) -> None:
-    """Check that creations and updates follow those of their dependencies, and deletions precede them."""
+def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], context: str) -> None:
+    """Check that a dependency is created or updated before its dependents, and deleted after them."""
     depends = {state.urn: {*state.dependencies, state.parent} for state in [*before, *after]}
     by_name = {urn.rsplit("::", 1)[-1]: urn for urn in depends}
-    made = [step for step in outcome.steps if step["op"] in ("create", "update", "create-replacement", "same")]
-    for first, second in combinations(made, 2):
-        assert by_name.get(second["name"]) not in depends.get(by_name.get(first["name"], ""), set()), where
+    changes = [step for step in outcome.steps if step["op"] in ("create", "update", "create-replacement", "same")]
+    for first, second in combinations(changes, 2):
+        assert by_name.get(second["name"]) not in depends.get(by_name.get(first["name"], ""), set()), context
     deleted = [step for step in outcome.steps if step["op"] == "delete"]
     for first, second in combinations(deleted, 2):
-        assert by_name.get(first["name"]) not in depends.get(by_name.get(second["name"], ""), set()), where
+        assert by_name.get(first["name"]) not in depends.get(by_name.get(second["name"], ""), set()), context

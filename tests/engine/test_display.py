@@ -35,7 +35,7 @@ def stack(tmp_path: Path) -> Stack:
     return stack
 
 
-def displayed(stack: Stack, *command: str, diff: bool = False, terminal: bool = False) -> str:
+def render(stack: Stack, *command: str, diff: bool = False, terminal: bool = False) -> str:
     outcome = stack.run(*command)
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=200, color_system=None)
@@ -48,13 +48,13 @@ def displayed(stack: Stack, *command: str, diff: bool = False, terminal: bool = 
 
 
 def test_run_displays_resources_and_summary(stack: Stack) -> None:
-    lines = displayed(stack, "up").splitlines()
+    lines = render(stack, "up").splitlines()
     assert lines[0] == "Updating (dev):", "a log has no progress line"
     assert "  +  pulumi-python:dynamic/store:File  a  created" in lines
     assert '    content : "one"' in lines
     assert "    token   : [secret]" in lines
     assert "    + 3 created" in lines
-    unchanged = displayed(stack, "up")
+    unchanged = render(stack, "up")
     assert "File" not in unchanged
     assert "3 unchanged" in unchanged
 
@@ -79,17 +79,17 @@ def event(kind: str, body: dict[str, Any]) -> EngineEvent:
 def test_changes_list_their_properties(stack: Stack) -> None:
     stack.run("up")
     stack.write_program(PROGRAM.replace("CONTENT", "two"))
-    preview = displayed(stack, "preview")
+    preview = render(stack, "preview")
     assert "  ~  pulumi-python:dynamic/store:File  a  update [content]" in preview
     assert "~ 2 to update" in preview
-    assert '~ content: "one" => "two"' in displayed(stack, "preview", diff=True)
+    assert '~ content: "one" => "two"' in render(stack, "preview", diff=True)
 
 
 def test_refresh_displays_drift(stack: Stack) -> None:
     stack.run("up")
     (stack.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted", "token": TOKEN}))
     (stack.store / "b.json").unlink()
-    text = displayed(stack, "refresh", "--preview-only", diff=True)
+    text = render(stack, "refresh", "--preview-only", diff=True)
     assert "a  drift: changed [content" in text
     assert "b  drift: gone" in text
     assert '~ content: "one" => "drifted"' in text
@@ -98,17 +98,17 @@ def test_refresh_displays_drift(stack: Stack) -> None:
 def test_no_secret_is_displayed(stack: Stack) -> None:
     # The etag of the store repeats its content: only values that the stack declares secret are hidden.
     for command in (("up",), ("preview", "--refresh"), ("destroy",)):
-        assert TOKEN not in displayed(stack, *command, diff=True, terminal=True)
+        assert TOKEN not in render(stack, *command, diff=True, terminal=True)
 
 
 def test_terminal_displays_progress(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    assert "Previewing update …" in displayed(stack, "preview", terminal=True)
+    assert "Previewing update …" in render(stack, "preview", terminal=True)
 
 
 def test_failure_is_marked_with_its_message(stack: Stack) -> None:
     stack.write_program(PROGRAM.replace('"a.json"', '""'))
-    text = displayed(stack, "preview")
+    text = render(stack, "preview")
     assert "must not be empty" in text
 
 
@@ -119,16 +119,16 @@ def test_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
     report = OperationReport()
     for event in outcome.events:
         report.add(event)
-    found = report.to_json(outcome.outputs, outcome.exit)
-    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
-    assert [(step["op"], step["name"], step["keys"]) for step in found["steps"]] == [
+    document = report.to_json(outcome.outputs, outcome.exit)
+    assert list(document) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert [(step["op"], step["name"], step["keys"]) for step in document["steps"]] == [
         ("same", "conf-dev", []),
         ("update", "a", ["content"]),
         ("update", "b", ["content"]),
     ]
-    assert found["changes"] == {"same": 1, "update": 2}
-    assert found["outputs"] == {"content": "two", "token": "[secret]"}
-    assert TOKEN not in json.dumps(found)
+    assert document["changes"] == {"same": 1, "update": 2}
+    assert document["outputs"] == {"content": "two", "token": "[secret]"}
+    assert TOKEN not in json.dumps(document)
 
 
 def test_diff_lists_single_values() -> None:
@@ -203,7 +203,7 @@ def test_preview_displays_steps_in_groups(stack: Stack) -> None:
     for dry, lines in ((True, ["files", "b", "a"]), (False, ["a", "b"])):
         text = io.StringIO()
         with Display(Console(file=text, width=200), "up", "dev", dry=dry, group=group) as display:
-            for each in events:
-                display(each)
-        words = [word for line in text.getvalue().splitlines() for word in line.split()]
-        assert [word for word in words if word in ("files", "a", "b")] == lines, text.getvalue()
+            for event in events:
+                display(event)
+        words_of_output = [word for line in text.getvalue().splitlines() for word in line.split()]
+        assert [word for word in words_of_output if word in ("files", "a", "b")] == lines, text.getvalue()

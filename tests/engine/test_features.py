@@ -1,4 +1,4 @@
-"""Features of programs beyond plain resources, and refused ones."""
+"""Features of programs beyond plain resources, and refused features."""
 
 from __future__ import annotations
 

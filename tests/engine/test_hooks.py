@@ -46,11 +46,11 @@ def test_failed_hooks_before_and_after_a_step(tmp_path: Path) -> None:
     assert prevented.exit == 1
     assert 'error: before hook "before_create" failed: not today' in prevented.messages
     assert prevented.files == {}
-    kept = stack.run("up", env={"CONTENT": "one", "FAILING": "after_create"})
-    assert kept.exit == 1
-    assert 'error: after hook "after_create" failed: not today' in kept.messages
+    created = stack.run("up", env={"CONTENT": "one", "FAILING": "after_create"})
+    assert created.exit == 1
+    assert 'error: after hook "after_create" failed: not today' in created.messages
     assert stack.resource("a").id == "a.json"
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []
 
 
 def test_destroy_refuses_delete_hooks(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recordings import FOLDER, SCENARIOS, Recording, file_of, play, recording, stack_of, write
+from recordings import FOLDER, SCENARIOS, Recording, create_stack, find_recording_file, play, read_recording, write
 
 RECORDING = os.environ.get("LAKEWRIGHT_RECORD", "") not in ("", "0")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_engine_does_what_the_cli_did(name: str, tmp_path: Path) -> None:
-    compare(name, tmp_path, recording(name), cli=False)
+    compare(name, tmp_path, read_recording(name), cli=False)
 
 
 @pytest.mark.pulumi_cli
@@ -27,7 +27,7 @@ def test_the_cli_does_what_was_recorded(name: str, tmp_path: Path) -> None:
     elif is_older(read_cli_version(), since):
         pytest.skip(f"needs the Pulumi CLI {since} or newer")
     else:
-        compare(name, tmp_path, recording(name), cli=True)
+        compare(name, tmp_path, read_recording(name), cli=True)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_versions_of_the_cli_compare_by_number(version: str, since: str, older: 
 
 
 def test_every_recording_has_a_program() -> None:
-    assert set(FOLDER.iterdir()) == {file_of(name) for name in SCENARIOS}
+    assert set(FOLDER.iterdir()) == {find_recording_file(name) for name in SCENARIOS}
 
 
 def is_older(version: str, since: str) -> bool:
@@ -58,16 +58,16 @@ def read_cli_version() -> str:
 
 def record(name: str, folder: Path) -> None:
     scenario = SCENARIOS[name]
-    stack = stack_of(scenario, folder)
+    stack = create_stack(scenario, folder)
     write(name, [play(scenario, stack, number, cli=True)[0] for number in range(1, len(scenario.commands) + 1)])
 
 
-def compare(name: str, folder: Path, recorded: Recording, *, cli: bool) -> None:
+def compare(name: str, folder: Path, recording: Recording, *, cli: bool) -> None:
     scenario = SCENARIOS[name]
-    stack = stack_of(scenario, folder)
-    assert [step["command"] for step in recorded] == list(scenario.commands), "the program has changed: record it anew"
-    for number, wanted in enumerate(recorded, 1):
+    stack = create_stack(scenario, folder)
+    assert [step["command"] for step in recording] == list(scenario.commands), "the program has changed: record again"
+    for number, expected_effects in enumerate(recording, 1):
         effects, messages = play(scenario, stack, number, cli=cli)
-        where = f"{name}, step {number}, {wanted['command']}; messages: {''.join(messages)}"
-        for part, expected in wanted.items():
-            assert effects[part] == expected, f"{part} of {where}"
+        context = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
+        for part, expected in expected_effects.items():
+            assert effects[part] == expected, f"{part} of {context}"

@@ -61,9 +61,9 @@ def test_secret_is_encrypted_and_salted(project: PulumiProject) -> None:
     assert "hush" not in text
     assert text.startswith("encryptionsalt: v1:")
     assert "# Tenant acme" in text
-    again = project.stack_config("acme")
-    assert again.get("token") == "hush"
-    assert again.mask_secrets("conf:token") == "[secret]"
+    reread_settings = project.stack_config("acme")
+    assert reread_settings.get("token") == "hush"
+    assert reread_settings.mask_secrets("conf:token") == "[secret]"
     configuration = project.configuration("acme")
     assert (configuration.values["conf:token"], configuration.secret_keys) == ("hush", ["conf:token"])
 

@@ -41,9 +41,9 @@ def start(stack: Stack, *arguments: str) -> tuple[int, int]:
     if pid == 0:
         command = [sys.executable, "-c", RUN, str(stack.program_dir), *arguments]
         os.execve(sys.executable, command, {**os.environ, **stack.environment})
-    seen = b""
-    while b"a is there" not in seen:
-        seen += os.read(terminal, 4096)
+    output = b""
+    while b"a is there" not in output:
+        output += os.read(terminal, 4096)
     return pid, terminal
 
 
@@ -57,7 +57,7 @@ def test_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:
 
     assert not os.WIFSIGNALED(status)
     assert stack.resource("a").id == "a.json"
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []
     assert list((stack.backend.storage.root / "locks").rglob("*.json")) == []
 
 

@@ -1,4 +1,4 @@
-"""Edits of a stack file by path: only the text of what changes is replaced."""
+"""Edits of a stack file by path: only the text of changed entries is replaced."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def test_any_edit_has_the_expected_data_or_is_refused(
         edited = edit_entry(text, path, value)
     except YamlEditError:
         return
-    others = {other: _at(tree, other) for other in paths(tree) if other[: len(path)] != path[: len(other)]}
-    found = yaml.safe_load(edited)
-    assert _at(found, path) == value
-    assert {other: _at(found, other) for other in others} == others
+    other_entries = {other: _look_up(tree, other) for other in paths(tree) if other[: len(path)] != path[: len(other)]}
+    edited_tree = yaml.safe_load(edited)
+    assert _look_up(edited_tree, path) == value
+    assert {other: _look_up(edited_tree, other) for other in other_entries} == other_entries
 
 
-def _at(data: Any, path: tuple[str | int, ...]) -> Any:
+def _look_up(data: Any, path: tuple[str | int, ...]) -> Any:
     for step in path:
         data = data[step]
     return data
@@ -160,7 +160,7 @@ def is_text_for_go(text: str) -> bool:
     return not (GO_INT.fullmatch(plain) or GO_FLOAT.fullmatch(plain))
 
 
-def unquoted(text: str) -> str | None:
+def dump_unquoted(text: str) -> str | None:
     """Return the text of a written value as it is without quotes; None if it has some."""
     written = dump_yaml({"k": text}).removeprefix("k:").strip()
     return None if written.startswith(("'", '"')) else written
@@ -168,13 +168,13 @@ def unquoted(text: str) -> str | None:
 
 @pytest.mark.parametrize("text", GO_VALUES.split())
 def test_values_of_go_are_written_with_quotes(text: str) -> None:
-    assert unquoted(text) is None
+    assert dump_unquoted(text) is None
     assert yaml.safe_load(dump_yaml({"k": text, text: 1})) == {"k": text, text: 1}
 
 
 @pytest.mark.parametrize("text", ["v1.2", "1.2.3", "10.0.0.0/8", "2026-11", "7d", "e5", "yes-no", "0x", "a_1"])
 def test_plain_text_is_written_without_quotes(text: str) -> None:
-    assert unquoted(text) == text
+    assert dump_unquoted(text) == text
 
 
 @given(
@@ -186,7 +186,7 @@ def test_plain_text_is_written_without_quotes(text: str) -> None:
 )
 @settings(max_examples=500, deadline=None)
 def test_text_is_text_for_go_and_for_pyyaml(text: str) -> None:
-    plain = unquoted(text)
+    plain = dump_unquoted(text)
 
     assert plain is None or is_text_for_go(plain)
     assert yaml.safe_load(dump_yaml({"k": [text]})) == {"k": [text]}

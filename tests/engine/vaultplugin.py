@@ -1,4 +1,4 @@
-"""A provider plugin that accepts secrets and returns everything in plain text, as most real ones do.
+"""A provider plugin that accepts secrets and returns everything in plain text, as most real plugins do.
 
 `install` puts it on a PATH as `pulumi-resource-vault`. Its objects are JSON files in the folder VAULT. Every call is a
 line of the file `.log`. Properties of `vault:index:Thing` with a meaning:
@@ -9,7 +9,7 @@ line of the file `.log`. Properties of `vault:index:Thing` with a meaning:
 - `unhealthy`: the object does not become ready.
 """
 
-# ruff: noqa: N802 - the names are those of the protocol
+# ruff: noqa: N802 - the protocol sets the names
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def to_struct(values: dict[str, Any]) -> Struct:
     return json_format.ParseDict(values, Struct())
 
 
-def _elided(value: Any) -> Any:
+def _elide_content(value: Any) -> Any:
     if isinstance(value, dict) and value.get(SIGNATURE) and value.get("hash"):
         return {SIGNATURE: value[SIGNATURE], "hash": value["hash"]}
     return value
@@ -106,16 +106,16 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=kind, diffs=changed, replaces=replaces)
 
     def Create(self, request: Any, context: Any) -> Any:
-        given = read_struct(request.properties)
+        inputs = read_struct(request.properties)
         object_id = "" if request.preview else uuid.uuid4().hex[:8]
         if not request.preview:
-            object_id = str(given.get("name", object_id))
-            if given.get("patient"):
+            object_id = str(inputs.get("name", object_id))
+            if inputs.get("patient"):
                 self._cancelled.wait()
             self._log(f"create {object_id}")
-            self._write(object_id, given)
-        outputs = to_struct(self._outputs(given))
-        self._refuse_unhealthy(given, object_id, context, preview=request.preview)
+            self._write(object_id, inputs)
+        outputs = to_struct(self._outputs(inputs))
+        self._refuse_unhealthy(inputs, object_id, context, preview=request.preview)
         return provider_pb2.CreateResponse(id=object_id, properties=outputs)
 
     def Read(self, request: Any, context: Any) -> Any:
@@ -123,20 +123,20 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
         file = self._folder / f"{request.id}.json"
         if not file.exists():
             return provider_pb2.ReadResponse()
-        given = json.loads(file.read_text())
-        given = {key: value for key, value in given.items() if key not in given.get("forget", [])}
-        self._refuse_unhealthy(given, request.id, context, preview=False)
+        inputs = json.loads(file.read_text())
+        inputs = {key: value for key, value in inputs.items() if key not in inputs.get("forget", [])}
+        self._refuse_unhealthy(inputs, request.id, context, preview=False)
         return provider_pb2.ReadResponse(
-            id=request.id, properties=to_struct(self._outputs(given)), inputs=to_struct(self._inputs(given))
+            id=request.id, properties=to_struct(self._outputs(inputs)), inputs=to_struct(self._inputs(inputs))
         )
 
     def Update(self, request: Any, context: Any) -> Any:
-        given = read_struct(request.news)
+        inputs = read_struct(request.news)
         if not request.preview:
             self._log(f"update {request.id}")
-            self._write(request.id, given)
-        self._refuse_unhealthy(given, request.id, context, preview=request.preview)
-        return provider_pb2.UpdateResponse(properties=to_struct(self._outputs(given)))
+            self._write(request.id, inputs)
+        self._refuse_unhealthy(inputs, request.id, context, preview=request.preview)
+        return provider_pb2.UpdateResponse(properties=to_struct(self._outputs(inputs)))
 
     def Delete(self, request: Any, context: Any) -> Any:
         self._log(f"delete {request.id}")
@@ -148,27 +148,27 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
         self._cancelled.set()
         return Empty()
 
-    def _write(self, object_id: str, given: dict[str, Any]) -> None:
-        (self._folder / f"{object_id}.json").write_text(json.dumps(given))
+    def _write(self, object_id: str, inputs: dict[str, Any]) -> None:
+        (self._folder / f"{object_id}.json").write_text(json.dumps(inputs))
 
     @staticmethod
-    def _outputs(given: dict[str, Any]) -> dict[str, Any]:
+    def _outputs(inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a server: assets without contents."""
-        outputs = {key: _elided(value) for key, value in given.items() if key != "forget"}
+        outputs = {key: _elide_content(value) for key, value in inputs.items() if key != "forget"}
         return {**outputs, "issued": "made by the server", "id": "an output"}
 
     @staticmethod
-    def _inputs(given: dict[str, Any]) -> dict[str, Any]:
-        return {key: _elided(value) for key, value in given.items()}
+    def _inputs(inputs: dict[str, Any]) -> dict[str, Any]:
+        return {key: _elide_content(value) for key, value in inputs.items()}
 
-    def _refuse_unhealthy(self, given: dict[str, Any], object_id: str, context: Any, *, preview: bool) -> None:
-        if not given.get("unhealthy") or preview:
+    def _refuse_unhealthy(self, inputs: dict[str, Any], object_id: str, context: Any, *, preview: bool) -> None:
+        if not inputs.get("unhealthy") or preview:
             return
         failed = provider_pb2.ErrorResourceInitFailed(
             id=object_id,
-            properties=to_struct(self._outputs(given)),
+            properties=to_struct(self._outputs(inputs)),
             reasons=["the object is not ready"],
-            inputs=to_struct(given),
+            inputs=to_struct(inputs),
         )
         detail = any_pb2.Any()
         detail.Pack(failed)

@@ -19,7 +19,7 @@ KEY = "a key that signs tokens of tests only, and is 32 bytes long at least"
 HOP_BY_HOP = {"connection", "content-length", "transfer-encoding", "content-encoding", "host"}
 
 
-def token(seconds: float, **claims: Any) -> str:
+def issue_token(seconds: float, **claims: Any) -> str:
     """Return a JWT that expires in this number of seconds."""
     return jwt.encode({"sub": "job", "exp": int(time.time() + seconds), **claims}, KEY, algorithm="HS256")
 
@@ -56,10 +56,10 @@ class AuthenticatingProxy:
             return self._grant(headers, body)
         if self.status:
             return httpx.Response(self.status, text="the server is in trouble")
-        given = headers.get("Authorization", "").removeprefix("Bearer ") or None
-        self.tokens.append(given)
+        bearer = headers.get("Authorization", "").removeprefix("Bearer ") or None
+        self.tokens.append(bearer)
         try:
-            jwt.decode(given or "", KEY, algorithms=["HS256"])
+            jwt.decode(bearer or "", KEY, algorithms=["HS256"])
         except jwt.InvalidTokenError as error:
             problem = {"code": 401, "type": "AuthenticationFailed", "message": str(error)}
             return httpx.Response(401, json={"error": problem})
@@ -67,10 +67,12 @@ class AuthenticatingProxy:
             problem = {"code": 400, "type": "MissingProjectId", "message": f"{method} {path} names no project"}
             return httpx.Response(400, json={"error": problem})
         self.paths.append(path.partition("?")[0])
-        kept = {k: v for k, v in headers.items() if k.lower() not in HOP_BY_HOP} | {"Host": headers["Host"]}
+        forwarded_headers = {k: v for k, v in headers.items() if k.lower() not in HOP_BY_HOP} | {
+            "Host": headers["Host"]
+        }
         if self.endpoint.startswith("https"):
-            kept["X-Forwarded-Proto"] = "https"
-        return self.http.request(method, self.upstream + path, headers=kept, content=body)
+            forwarded_headers["X-Forwarded-Proto"] = "https"
+        return self.http.request(method, self.upstream + path, headers=forwarded_headers, content=body)
 
     def _grant(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
@@ -78,12 +80,12 @@ class AuthenticatingProxy:
         basic = httpx.BasicAuth("job", self.secret)._auth_header
         if headers.get("Authorization") != basic and form.get("client_secret") != self.secret:
             return httpx.Response(401, json={"error": "invalid_client"})
-        made = token(self.life, jti=str(len(self.grants)))
-        return httpx.Response(200, json={"access_token": made, "token_type": "Bearer", "expires_in": self.life})
+        access_token = issue_token(self.life, jti=str(len(self.grants)))
+        return httpx.Response(200, json={"access_token": access_token, "token_type": "Bearer", "expires_in": self.life})
 
 
 @contextmanager
-def serving(proxy: AuthenticatingProxy, certificate: Path | None = None) -> Iterator[AuthenticatingProxy]:
+def serve_proxy(proxy: AuthenticatingProxy, certificate: Path | None = None) -> Iterator[AuthenticatingProxy]:
     """Run the proxy on a free port, over HTTPS with a certificate whose PEM file also has the key."""
 
     class Handler(BaseHTTPRequestHandler):

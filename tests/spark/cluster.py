@@ -70,13 +70,13 @@ def write_spark_conf(folder: Path, properties: Mapping[str, str]) -> Path:
 def standalone_cluster(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[Cluster]:
     """Run a cluster without keys, catalogs and Iceberg jars. `conf` is its SPARK_CONF_DIR."""
     with ExitStack() as stack:
-        words = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        master, log = _started(stack, words, folder / "master.log", conf)
+        arguments = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        master, log = _start_daemon(stack, arguments, folder / "master.log", conf)
         address = _wait_for_log(master, log, r"Starting Spark master at (spark://\S+)")
         common = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         common += ["--cores", "1", "--memory", "700m"]
         started = [
-            _started(
+            _start_daemon(
                 stack, [*common, "--work-dir", str(folder / f"worker-{n}"), address], folder / f"worker-{n}.log", conf
             )
             for n in range(workers)
@@ -91,7 +91,9 @@ def environment_without_credentials() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYICEBERG_", "SPARK_"))}
 
 
-def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -> tuple[subprocess.Popen[bytes], Path]:
+def _start_daemon(
+    stack: ExitStack, arguments: list[str], log: Path, conf: Path | None
+) -> tuple[subprocess.Popen[bytes], Path]:
     home = Path(pyspark.__file__).parent
     options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS}
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
@@ -99,7 +101,7 @@ def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -
     environment |= {"SPARK_CONF_DIR": str(conf)} if conf else {}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *words],
+            [str(home / "bin" / "spark-class"), *arguments],
             env=environment,
             cwd=log.parent,
             stdout=output,

@@ -58,7 +58,7 @@ class FaultInjectingProxy:
         return fault(line, forward) if fault else forward()
 
     @contextmanager
-    def injecting(self, fault: Fault) -> Iterator[None]:
+    def inject(self, fault: Fault) -> Iterator[None]:
         """Apply a fault to every request until the block ends."""
         self.lines.clear()
         self._fault = fault
@@ -93,12 +93,12 @@ def random_faults(random: Random, share: float, hits: list[str]) -> Fault:
 
 def kill_at_request(kill: Callable[[], None], nth: int, line: str = "") -> Fault:
     """Return a fault that calls `kill` at the nth request whose line contains a text, before it takes effect."""
-    lock, seen = threading.Lock(), [0]
+    lock, count = threading.Lock(), [0]
 
-    def fault(asked: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+    def fault(request_line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
         with lock:
-            seen[0] += line in asked
-            due = line in asked and seen[0] >= nth
+            count[0] += line in request_line
+            due = line in request_line and count[0] >= nth
         if not due:
             return forward()
         kill()

@@ -27,8 +27,8 @@ def link_around(root: Path, targets: list[str]) -> None:
         (root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
 
 
-def mount(*words: str) -> None:
-    subprocess.run(["mount", *words], check=True)
+def mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)
 
 
 def main(file: str) -> None:

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.spark
-@pytest.mark.stand_in("brings up a sandbox of its own")
+@pytest.mark.stand_in("starts its own sandbox")
 def test_demo_succeeds(tmp_path: Path) -> None:
     # Keys of a real account and plugins for real clouds: the demo must not use them.
     home = tmp_path / "home"

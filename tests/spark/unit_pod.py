@@ -42,7 +42,7 @@ def read_manifests(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class UnitPod:
-    """Pod of the one Deployment in the manifests. `folder` gets its volumes and its log."""
+    """Pod of the only Deployment in the manifests. `folder` gets its volumes and its log."""
 
     manifests: list[dict[str, Any]]
     folder: Path
@@ -70,8 +70,8 @@ class UnitPod:
         """Return the texts of a Secret's keys."""
         if name in self.secrets:
             return dict(self.secrets[name])
-        (found,) = (m for m in self.manifests if m["kind"] == "Secret" and m["metadata"]["name"] == name)
-        return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+        (manifest,) = (m for m in self.manifests if m["kind"] == "Secret" and m["metadata"]["name"] == name)
+        return {key: base64.b64decode(value).decode() for key, value in manifest["data"].items()}
 
     def renew(self, volume: str, file: str, text: str) -> None:
         """Replace a file of a volume in one step, as Kubernetes does."""
@@ -80,7 +80,7 @@ class UnitPod:
         fresh.replace(self.folder / "volumes" / volume / file)
 
     @contextmanager
-    def running(self) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    def run(self) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         """Run the container's command until the block ends; yield process and port once it accepts connections."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -121,8 +121,8 @@ class UnitPod:
         folder.mkdir(parents=True)
         match volume:
             case {"configMap": {"name": name}}:
-                (found,) = (m for m in self.manifests if m["kind"] == "ConfigMap" and m["metadata"]["name"] == name)
-                files = found["data"]
+                (manifest,) = (m for m in self.manifests if m["kind"] == "ConfigMap" and m["metadata"]["name"] == name)
+                files = manifest["data"]
             case {"secret": {"secretName": name, **rest}}:
                 keys = self.secret(name)
                 items = rest.get("items") or [{"key": key, "path": key} for key in keys]

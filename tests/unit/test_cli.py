@@ -83,8 +83,8 @@ def test_stack_from_init_to_removal(folder: Path, lakewright: Callable[..., Done
     assert lakewright("stack", "output", "answer", "--stack", "dev").stdout == "42\n"
     assert json.loads(lakewright("stack", "output", "--json", "--stack", "dev").stdout) == {"answer": 42}
     exported = lakewright("stack", "export", "--stack", "dev").stdout
-    again = lakewright("stack", "import", "--stack", "dev", stdin=exported)
-    assert again.stdout == "Import complete.\n"
+    imported = lakewright("stack", "import", "--stack", "dev", stdin=exported)
+    assert imported.stdout == "Import complete.\n"
     assert lakewright("stack", "export", "--stack", "dev").stdout == exported
     refused = lakewright("stack", "rm", "--stack", "dev", "--yes")
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
@@ -95,8 +95,8 @@ def test_stack_from_init_to_removal(folder: Path, lakewright: Callable[..., Done
     assert spec.exists()
 
     lakewright("stack", "init", "--stack", "dev")
-    again = lakewright("stack", "rm", "--stack", "dev", "--yes", "--remove-spec")
-    assert again.stdout == f"Stack 'dev' has been removed!\nDeleted {spec}\n"
+    removed_with_spec = lakewright("stack", "rm", "--stack", "dev", "--yes", "--remove-spec")
+    assert removed_with_spec.stdout == f"Stack 'dev' has been removed!\nDeleted {spec}\n"
     assert not spec.exists()
 
 
@@ -119,16 +119,16 @@ def test_forgotten_resources_keep_existing(folder: Path, lakewright: Callable[..
 def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     done = lakewright("up", "--stack", "dev", "--yes", "--json", "--engine", "embedded")
-    found = json.loads(done.stdout)
-    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
-    assert (found["changes"], found["outputs"], found["exit"]) == ({"create": 1}, {"answer": 42}, 0)
+    report = json.loads(done.stdout)
+    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert (report["changes"], report["outputs"], report["exit"]) == ({"create": 1}, {"answer": 42}, 0)
     wrong = lakewright("preview", "--stack", "nope", "--json", "--engine", "embedded")
     assert json.loads(wrong.stdout)["exit"] == wrong.returncode == 6
 
 
 @pytest.mark.parametrize("verb", ["preview", "up", "refresh", "destroy"])
 @pytest.mark.parametrize(
-    ("words", "exit_code", "message"),
+    ("arguments", "exit_code", "message"),
     [
         (["--stack", "nope"], 6, "no stack named 'nope' found"),
         (["--stack", "dev", "-C", "/nowhere"], 1, "-C /nowhere: No such file or directory"),
@@ -139,15 +139,15 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
     ],
 )
 def test_json_is_one_object_for_every_failure(
-    verb: str, words: list[str], exit_code: int, message: str, lakewright: Callable[..., Done]
+    verb: str, arguments: list[str], exit_code: int, message: str, lakewright: Callable[..., Done]
 ) -> None:
     yes = [] if verb == "preview" else ["--yes"]
-    engine = [] if "--engine" in words else ["--engine", "embedded"]
-    failed = lakewright(verb, *words, *yes, *engine, "--json")
-    found = json.loads(failed.stdout)
-    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
-    assert found["exit"] == failed.returncode == exit_code
-    assert any(message in line for line in found["messages"])
+    engine = [] if "--engine" in arguments else ["--engine", "embedded"]
+    failed = lakewright(verb, *arguments, *yes, *engine, "--json")
+    report = json.loads(failed.stdout)
+    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert report["exit"] == failed.returncode == exit_code
+    assert any(message in line for line in report["messages"])
 
 
 def test_json_without_yes_is_an_error_in_json(lakewright: Callable[..., Done]) -> None:
@@ -163,12 +163,12 @@ def test_config_is_set_read_and_removed(folder: Path, lakewright: Callable[..., 
     lakewright("config", "set", "token", "--secret", "--stack", "dev", stdin="hush\n")
     assert "hush" not in (folder / "Pulumi.dev.yaml").read_text()
     assert lakewright("config", "get", "token", "--stack", "dev").stdout == "hush\n"
-    listed = lakewright("config", "--stack", "dev").stdout
-    assert "[secret]" in listed
-    assert "hush" not in listed
+    listing = lakewright("config", "--stack", "dev").stdout
+    assert "[secret]" in listing
+    assert "hush" not in listing
     lakewright("config", "rm", "size", "--stack", "dev")
-    gone = lakewright("config", "get", "size", "--stack", "dev")
-    assert (gone.returncode, gone.stderr) == (1, "error: configuration key 'size' not found for stack 'dev'\n")
+    missing = lakewright("config", "get", "size", "--stack", "dev")
+    assert (missing.returncode, missing.stderr) == (1, "error: configuration key 'size' not found for stack 'dev'\n")
     as_json = lakewright("config", "get", "token", "--json", "--stack", "dev").stdout
     assert json.loads(as_json) == {"value": "hush", "secret": True}
 
@@ -316,6 +316,6 @@ def test_init_without_a_passphrase_says_how_to_set_one(
 def test_up_and_stack_ls_count_the_same_resources(lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "dev")
     done = json.loads(lakewright("up", "dev", "--yes", "--json", "--engine", "embedded").stdout)
-    listed = lakewright("stack", "ls").stdout.splitlines()
+    listing = lakewright("stack", "ls").stdout.splitlines()
     counted = json.loads(lakewright("fleet", "list", "dev", "--json").stdout)["stacks"][0]["resources"]
-    assert int(listed[1].split()[-1]) == counted == sum(done["changes"].values())
+    assert int(listing[1].split()[-1]) == counted == sum(done["changes"].values())

@@ -92,8 +92,8 @@ def test_sandbox_uses_its_own_providers(path: Path, project: PulumiProject, tmp_
 
     environment.write_text("sandbox: ../.sandbox\n")
 
-    chosen = choose_engine(EngineName.AUTO, project, "dev")
-    assert (chosen.name, chosen.reason) == ("embedded", "the environment is a sandbox, which has its own aws")
+    engine = choose_engine(EngineName.AUTO, project, "dev")
+    assert (engine.name, engine.reason) == ("embedded", "the environment is a sandbox, which has its own aws")
 
 
 def test_sandbox_variable_leaves_other_environments_alone(

@@ -15,8 +15,8 @@ def rows() -> list[tuple[str, str, str]]:
     """Return the cells of the table "To add something"."""
     text = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
     section = text.partition("## To add something\n")[2].partition("\n## ")[0]
-    found = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
-    return [row for row in found if row[0] != "To add"]
+    cells = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    return [row for row in cells if row[0] != "To add"]
 
 
 def names(file: Path) -> set[str]:
@@ -54,8 +54,8 @@ def test_files_and_registries_exist(kind: str, files: str, registries: str) -> N
     paths = [text for text in re.findall(r"`([^`]+)`", files) if "/" in text]
     assert paths
     for path in paths:
-        place = REPOSITORY / path
-        assert (place.parent if "NAME" in place.name else place).exists(), f"{kind}: {path}"
+        target = REPOSITORY / path
+        assert (target.parent if "NAME" in target.name else target).exists(), f"{kind}: {path}"
     registered = re.findall(r"`(\w+)` in `([^`]+)`", registries)
     assert registered or "README.md" in registries
     for name, path in registered:

@@ -33,11 +33,11 @@ def sources() -> list[str]:
 
 def codes(error: type[Exception]) -> set[int]:
     """Return the exit codes of an exception and of its subclasses."""
-    own = {code} if isinstance(code := getattr(error, "exit_code", None), int) else set[int]()
-    return own.union(*(codes(below) for below in error.__subclasses__()))
+    own_codes = {code} if isinstance(code := getattr(error, "exit_code", None), int) else set[int]()
+    return own_codes.union(*(codes(below) for below in error.__subclasses__()))
 
 
-def documented_codes(text: str) -> set[int]:
+def read_documented_codes(text: str) -> set[int]:
     return {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
 
 
@@ -60,8 +60,8 @@ def test_variables_of_other_tools_are_documented() -> None:
 def test_every_exit_code_is_documented() -> None:
     first, _, second = page("exit-codes.md").partition("## `lakewright-spark`")
     lakewright = codes(EngineError) | codes(UsageError) | {UNEXPECTED_CHANGES, INTERRUPTED_EXIT} | SANDBOX_EXIT_CODES
-    assert documented_codes(first) == lakewright
-    assert documented_codes(second) == codes(LakewrightSparkError) | {2}
+    assert read_documented_codes(first) == lakewright
+    assert read_documented_codes(second) == codes(LakewrightSparkError) | {2}
 
 
 def test_files_outside_git_are_ignored() -> None:

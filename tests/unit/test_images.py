@@ -28,11 +28,11 @@ def instructions(image: str = "spark") -> list[tuple[str, str]]:
     text = re.sub(r"^#.*\n", "", (IMAGES / FILES[image]).read_text(), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     pairs = [line.partition(" ")[::2] for line in lines if line.strip()]
-    return [(name, words.strip()) for name, words in pairs]
+    return [(name, rest_of_line.strip()) for name, rest_of_line in pairs]
 
 
 def arguments(name: str, image: str = "spark") -> list[str]:
-    return [words for instruction, words in instructions(image) if instruction == name]
+    return [text for instruction, text in instructions(image) if instruction == name]
 
 
 def blocks(lock: Path) -> set[str]:
@@ -55,7 +55,7 @@ def write_tool(folder: Path, name: str, script: str) -> None:
 @pytest.mark.parametrize(("image", "bases"), [("spark", BASES), ("lakewright", OTHER_BASES)])
 def test_base_images_are_arguments_without_default(image: str, bases: dict[str, str]) -> None:
     assert set(arguments("ARG", image)) == {*bases, *(CHECKSUMS if image == "lakewright" else ())}
-    assert {words.split()[0] for words in arguments("FROM", image)} == {f"${{{name}}}" for name in bases}
+    assert {text.split()[0] for text in arguments("FROM", image)} == {f"${{{name}}}" for name in bases}
 
 
 def test_image_runs_as_the_unit_does() -> None:
@@ -67,7 +67,7 @@ def test_image_runs_as_the_unit_does() -> None:
 
 @both
 def test_packages_and_build_back_ends_have_hashes(image: str) -> None:
-    commands = [command for words in arguments("RUN", image) for command in words.split("&&")]
+    commands = [command for text in arguments("RUN", image) for command in text.split("&&")]
     installs = [command for command in commands if " install " in command and "pulumi plugin" not in command]
     syncs = [command for command in commands if " sync " in command]
 
@@ -76,12 +76,12 @@ def test_packages_and_build_back_ends_have_hashes(image: str) -> None:
         command for command in installs if "--no-deps" in command and re.search(r"( \./[a-z]+)+\s*$", command)
     ]
     assert all("--build-constraints requirements-build.lock" in command for command in syncs)
-    assert not [words for words in commands if re.search(r"\b(curl|wget|apt|apt-get)\b", words)]
+    assert not [command for command in commands if re.search(r"\b(curl|wget|apt|apt-get)\b", command)]
     assert arguments("ADD", image) == []
 
 
 def test_plugins_have_the_packages_versions_and_checksums() -> None:
-    (install,) = [words for words in arguments("RUN", "lakewright") if "pulumi plugin" in words]
+    (install,) = [text for text in arguments("RUN", "lakewright") if "pulumi plugin" in text]
 
     for name in ("aws", "kubernetes"):
         expected = (
@@ -115,10 +115,10 @@ def test_image_has_packages_of_the_repository_only(image: str, needed: str, unwa
 
 def test_image_has_all_packages_of_the_jobs() -> None:
     project = tomllib.loads((REPOSITORY / "spark" / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["jobs"]]
+    requirements = [*project["dependencies"], *project["optional-dependencies"]["jobs"]]
     locked = {block.partition("==")[0] for block in blocks(IMAGES / "requirements.lock")}
 
-    assert {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in declared} <= locked
+    assert {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in requirements} <= locked
 
 
 def test_image_has_all_packages_of_the_commands() -> None:
@@ -128,8 +128,8 @@ def test_image_has_all_packages_of_the_commands() -> None:
         # States in buckets, and history entries that the Pulumi CLI compressed.
         extras = project["optional-dependencies"] if package == "engine" else {}
         requirements = [*project["dependencies"], *(name for extra in extras.values() for name in extra)]
-        declared = {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in requirements}
-        assert {name for name in declared if not name.startswith("lakewright")} <= locked
+        names = {str(re.split(r"[\[=<>]", requirement)[0]) for requirement in requirements}
+        assert {name for name in names if not name.startswith("lakewright")} <= locked
 
 
 @both
@@ -138,7 +138,7 @@ def test_image_contains_nothing_but_what_it_runs(image: str) -> None:
 
     assert everything == "*"
     admitted = {line.removeprefix("!") for line in exceptions if line.startswith("!")}
-    copied = {word for words in arguments("COPY", image) if "--from" not in words for word in words.split()[:-1]}
+    copied = {word for text in arguments("COPY", image) if "--from" not in text for word in text.split()[:-1]}
     assert copied == admitted
     assert not [name for name in copied if not (REPOSITORY / name).exists()]
 
@@ -246,8 +246,8 @@ def test_entrypoint_starts_executors_and_commands(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "JAVA_HOME": str(tmp_path), "SPARK_HOME": "/opt/spark"}
     environment |= {**variables, **options, "SPARK_EXECUTOR_MEMORY": "512m"}
 
-    def run(*words: str) -> list[str]:
-        command = [str(IMAGES / "entrypoint.sh"), *words]
+    def run(*arguments: str) -> list[str]:
+        command = [str(IMAGES / "entrypoint.sh"), *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
 
     executor = run("executor")

@@ -40,14 +40,17 @@ def find_keys(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def test_json_keys_in_the_sources_are_snake_case() -> None:
-    found: dict[str, set[str]] = {}
+    keys_by_function: dict[str, set[str]] = {}
     for folder in ("components/lakewright", "engine/lakewright_engine", "spark/lakewright_spark"):
         for file in (REPOSITORY / folder).rglob("*.py"):
             path = str(file.relative_to(REPOSITORY))
             if not path.startswith((*SENT_TO_OTHERS,)):
                 for function in find_json_functions(file):
-                    found.setdefault(f"{path}: {function.name}", set()).update(find_keys(function))
+                    keys_by_function.setdefault(f"{path}: {function.name}", set()).update(find_keys(function))
 
-    wrong = {place: [key for key in keys if not SNAKE_CASE.fullmatch(key)] for place, keys in found.items()}
-    assert len(found) > 50
-    assert {place: keys for place, keys in wrong.items() if keys} == {}
+    wrong = {
+        function_name: [key for key in keys if not SNAKE_CASE.fullmatch(key)]
+        for function_name, keys in keys_by_function.items()
+    }
+    assert len(keys_by_function) > 50
+    assert {function_name: keys for function_name, keys in wrong.items() if keys} == {}

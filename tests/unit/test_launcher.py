@@ -24,30 +24,30 @@ def diagnostic(line: str, severity: str = "info#err") -> EngineEvent:
     return EngineEvent.from_json({"sequence": 0, "timestamp": 0, "diagnosticEvent": body})
 
 
-def passed_on(*lines: str) -> list[str]:
+def filter_lines(*lines: str) -> list[str]:
     """Return the lines that remain of the launcher's output."""
-    seen: list[EngineEvent] = []
-    tracebacks = LauncherTracebacks(seen.append)
+    events: list[EngineEvent] = []
+    tracebacks = LauncherTracebacks(events.append)
     for line in lines:
         tracebacks(diagnostic(line))
     tracebacks.flush()
-    return [event.diagnostic_event.message.strip("\n") for event in seen if event.diagnostic_event is not None]
+    return [event.diagnostic_event.message.strip("\n") for event in events if event.diagnostic_event is not None]
 
 
 def test_tracebacks_of_an_interrupted_launcher_are_left_out() -> None:
-    assert passed_on("before", *INTERRUPTED, BETWEEN, *INTERRUPTED, "after") == ["before", "after"]
+    assert filter_lines("before", *INTERRUPTED, BETWEEN, *INTERRUPTED, "after") == ["before", "after"]
 
 
 def test_other_tracebacks_are_printed_in_full() -> None:
     for lines in (DEFECT, PROGRAM, (*DEFECT, BETWEEN, *PROGRAM), INTERRUPTED[:3]):
-        assert passed_on(*lines) == list(lines)
+        assert filter_lines(*lines) == list(lines)
 
 
 def test_errors_between_lines_are_printed_at_once() -> None:
-    seen: list[EngineEvent] = []
-    tracebacks = LauncherTracebacks(seen.append)
+    events: list[EngineEvent] = []
+    tracebacks = LauncherTracebacks(events.append)
 
     tracebacks(diagnostic(INTERRUPTED[0]))
     tracebacks(diagnostic("the disk is full", severity="error"))
 
-    assert [event.diagnostic_event.severity for event in seen if event.diagnostic_event is not None] == ["error"]
+    assert [event.diagnostic_event.severity for event in events if event.diagnostic_event is not None] == ["error"]

@@ -40,23 +40,25 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
     return project
 
 
-def put_project(
+def add_project(
     project: PulumiProject, stack: str, endpoint: str = CLOSED, *, server_id: str | None = None, is_marked: bool = True
 ) -> None:
     """Put project `acme` at an endpoint into the state of a stack."""
     inputs: dict[str, Any] = {"project_id": "acme", "server": {"endpoint": endpoint}}
     inputs |= {"stack": f"lake/{stack}"} if is_marked else {}
     outputs = {"server_id": server_id} if server_id else {}
-    _put(project, stack, "pulumi-python:dynamic/lakekeeper:Project", inputs, outputs)
+    _add_resource(project, stack, "pulumi-python:dynamic/lakekeeper:Project", inputs, outputs)
 
 
-def put_bucket(project: PulumiProject, stack: str, endpoint: str | None = None) -> None:
+def add_bucket(project: PulumiProject, stack: str, endpoint: str | None = None) -> None:
     """Put bucket `acme-lake` of a store, or of AWS, into the state of a stack."""
     inputs = {"bucket": "acme-lake", "region": "eu-west-1"} | ({"endpoint": endpoint} if endpoint else {})
-    _put(project, stack, "pulumi-python:dynamic/lakekeeper:BucketRemoval", inputs, {})
+    _add_resource(project, stack, "pulumi-python:dynamic/lakekeeper:BucketRemoval", inputs, {})
 
 
-def _put(project: PulumiProject, stack: str, kind: str, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
+def _add_resource(
+    project: PulumiProject, stack: str, kind: str, inputs: dict[str, Any], outputs: dict[str, Any]
+) -> None:
     name = "pond" if stack == "elsewhere" else "lake"
     backend = project.backend()
     exported: dict[str, Any] = backend.export(name, stack)
@@ -84,7 +86,7 @@ def refusal(project: PulumiProject, *consents: Consent, deletes: bool = False) -
     ],
 )
 def test_owner_of_the_project_is_named(project: PulumiProject, stack: str, endpoint: str, *, is_named: bool) -> None:
-    put_project(project, stack, endpoint)
+    add_project(project, stack, endpoint)
 
     message = refusal(project)
 
@@ -95,21 +97,21 @@ def test_owner_of_the_project_is_named(project: PulumiProject, stack: str, endpo
 
 @pytest.mark.parametrize(("endpoint", "is_named"), [(None, True), ("https://minio.example", False)])
 def test_owner_of_the_bucket_is_named(project: PulumiProject, endpoint: str | None, *, is_named: bool) -> None:
-    put_bucket(project, "elsewhere", endpoint)
+    add_bucket(project, "elsewhere", endpoint)
 
     assert ("bucket `acme-lake` is in the state of stack `pond/elsewhere`" in refusal(project)) is is_named
 
 
 def test_bucket_that_a_deployed_stack_adds_is_searched(project: PulumiProject) -> None:
-    put_project(project, "mine")
-    put_bucket(project, "theirs")
+    add_project(project, "mine")
+    add_bucket(project, "theirs")
 
     assert "bucket `acme-lake` is in the state of stack `lake/theirs`" in refusal(project)
 
 
 @pytest.mark.parametrize(("text", "is_named"), [('{"checkpoint": "acme', True), ('{"checkpoint": "globex', False)])
 def test_unreadable_state_is_a_possible_owner(project: PulumiProject, text: str, *, is_named: bool) -> None:
-    put_project(project, "theirs")
+    add_project(project, "theirs")
     (file,) = Path(project.state_url.removeprefix("file://")).rglob("theirs.json")
     file.write_text(text)
 
@@ -119,7 +121,7 @@ def test_unreadable_state_is_a_possible_owner(project: PulumiProject, text: str,
 
 
 def test_operator_permits_what_another_state_has(project: PulumiProject, capsys: pytest.CaptureFixture[str]) -> None:
-    put_project(project, "theirs")
+    add_project(project, "theirs")
 
     assert "project `acme`" in refusal(project, parse_consent("bucket=acme"))
     assert refusal(project, parse_consent("project=acme")) == ""
@@ -130,14 +132,14 @@ def test_operator_permits_what_another_state_has(project: PulumiProject, capsys:
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_unmarked_project_in_two_states_is_refused(project: PulumiProject, *, is_marked: bool, deletes: bool) -> None:
     """A copy of a state of an earlier version: no mark says whose the project is."""
-    put_project(project, "mine", is_marked=is_marked)
-    put_project(project, "theirs", is_marked=is_marked)
+    add_project(project, "mine", is_marked=is_marked)
+    add_project(project, "theirs", is_marked=is_marked)
 
     assert bool(refusal(project, deletes=deletes)) is not is_marked
 
 
 def test_destroy_of_an_empty_stack_is_allowed(project: PulumiProject) -> None:
-    put_project(project, "theirs")
+    add_project(project, "theirs")
 
     assert refusal(project, deletes=True) == ""
 
@@ -154,7 +156,7 @@ def test_state_of_a_backend_of_the_cli_is_exported(
     project: PulumiProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, expected: int | None
 ) -> None:
     """Retained and lost objects are also found if only the Pulumi CLI reads the backend."""
-    put_project(project, "mine")
+    add_project(project, "mine")
     exported = project.backend().export(project.name, "mine")
     (project.root / "state.json").write_text(json.dumps(exported))
     command = tmp_path / "bin" / "pulumi"

@@ -29,8 +29,8 @@ class RecordedStack:
         self.imported.append(state.deployment or {})
 
 
-def state(*, made: bool) -> dict[str, Any]:
-    return {"resources": [RESOURCE] if made else [], "pending_operations": [PENDING]}
+def state(*, is_made: bool) -> dict[str, Any]:
+    return {"resources": [RESOURCE] if is_made else [], "pending_operations": [PENDING]}
 
 
 def run(stack: RecordedStack, *, clears: bool = True, fails: bool = False) -> None:
@@ -39,43 +39,43 @@ def run(stack: RecordedStack, *, clears: bool = True, fails: bool = False) -> No
             raise RuntimeError("the run failed")
 
 
-def pending_after(stack: RecordedStack) -> list[Any]:
+def read_imported_operations(stack: RecordedStack) -> list[Any]:
     assert len(stack.imported) == 1
     return stack.imported[0]["pending_operations"]
 
 
 def test_completed_creation_is_removed() -> None:
-    stack = RecordedStack([state(made=False), state(made=True)])
+    stack = RecordedStack([state(is_made=False), state(is_made=True)])
     run(stack)
-    assert pending_after(stack) == []
+    assert read_imported_operations(stack) == []
 
 
 def test_completed_creation_is_removed_after_a_failure() -> None:
-    stack = RecordedStack([state(made=False), state(made=True)])
+    stack = RecordedStack([state(is_made=False), state(is_made=True)])
     with pytest.raises(RuntimeError, match="the run failed"):
         run(stack, fails=True)
-    assert pending_after(stack) == []
+    assert read_imported_operations(stack) == []
 
 
 def test_completed_creation_is_removed_by_destroy() -> None:
-    stack = RecordedStack([state(made=True), state(made=False)])
+    stack = RecordedStack([state(is_made=True), state(is_made=False)])
     run(stack)
-    assert pending_after(stack) == []
+    assert read_imported_operations(stack) == []
 
 
 def test_incomplete_creation_stays() -> None:
-    stack = RecordedStack([state(made=False)])
+    stack = RecordedStack([state(is_made=False)])
     run(stack)
     assert not stack.imported
 
 
 def test_preview_does_not_write_the_state() -> None:
-    stack = RecordedStack([state(made=True)])
+    stack = RecordedStack([state(is_made=True)])
     run(stack, clears=False)
     assert not stack.imported
 
 
 def test_state_that_another_run_changes_is_not_written() -> None:
-    stack = RecordedStack([state(made=True), state(made=True), {**state(made=True), "metadata": {}}])
+    stack = RecordedStack([state(is_made=True), state(is_made=True), {**state(is_made=True), "metadata": {}}])
     run(stack)
     assert not stack.imported

@@ -17,7 +17,7 @@ def permissions(load_script: Callable[[str], ModuleType]) -> ModuleType:
     return load_script("permissions")
 
 
-def without_statement(documents: Documents) -> Iterator[tuple[str, Documents]]:
+def remove_each_statement(documents: Documents) -> Iterator[tuple[str, Documents]]:
     for name, document in documents.items():
         for index, statement in enumerate(document["Statement"]):
             fewer = deepcopy(documents)
@@ -25,7 +25,7 @@ def without_statement(documents: Documents) -> Iterator[tuple[str, Documents]]:
             yield f"{name}: {statement['Sid']}", fewer
 
 
-def without_action(documents: Documents) -> Iterator[tuple[str, Documents]]:
+def remove_each_action(documents: Documents) -> Iterator[tuple[str, Documents]]:
     for name, document in documents.items():
         for index, statement in enumerate(document["Statement"]):
             actions = statement["Action"]
@@ -35,7 +35,7 @@ def without_action(documents: Documents) -> Iterator[tuple[str, Documents]]:
                 yield f"{name}: {statement['Sid']}: {action}", fewer
 
 
-def without_condition(documents: Documents) -> Iterator[tuple[str, Documents]]:
+def remove_each_condition(documents: Documents) -> Iterator[tuple[str, Documents]]:
     for name, document in documents.items():
         for index, statement in enumerate(document["Statement"]):
             for operator, keys in statement.get("Condition", {}).items():
@@ -50,7 +50,7 @@ def test_page_is_up_to_date(permissions: ModuleType) -> None:
     assert permissions.PAGE.read_text(encoding="utf-8") == permissions.page()
 
 
-@pytest.mark.parametrize("remove", [without_statement, without_action, without_condition])
+@pytest.mark.parametrize("remove", [remove_each_statement, remove_each_action, remove_each_condition])
 def test_every_part_of_a_document_matters(
     remove: Callable[[Documents], Iterator[tuple[str, Documents]]], permissions: ModuleType
 ) -> None:

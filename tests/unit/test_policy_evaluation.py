@@ -26,9 +26,9 @@ def identity(*statements: dict[str, Any]) -> Policy:
     return parse(json.dumps({"Version": "2012-10-17", "Statement": list(statements)}), "identity")
 
 
-def on_bucket(principal: Any, effect: str = "Allow", **more: Any) -> Policy:
-    named = more.pop("element", "Principal")
-    statement = {"Effect": effect, named: principal, "Action": "s3:*", "Resource": "*", **more}
+def create_bucket_policy(principal: Any, effect: str = "Allow", **more: Any) -> Policy:
+    element = more.pop("element", "Principal")
+    statement = {"Effect": effect, element: principal, "Action": "s3:*", "Resource": "*", **more}
     return parse(json.dumps({"Version": "2012-10-17", "Statement": [statement]}), "resource")
 
 
@@ -75,7 +75,7 @@ class TestIdentityPolicies:
         assert get(USER, IdentityPolicies((NOTHING, ALL))).allowed
 
     def test_explicit_deny_overrides_every_allow(self) -> None:
-        decision = get(USER, IdentityPolicies((ALL, DENY_ALL)), on_bucket({"AWS": USER_ARN}))
+        decision = get(USER, IdentityPolicies((ALL, DENY_ALL)), create_bucket_policy({"AWS": USER_ARN}))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in an identity-based policy")
 
@@ -157,64 +157,68 @@ class TestSessionPolicies:
 
 class TestResourcePolicies:
     def test_naming_a_user_is_enough(self) -> None:
-        assert get(USER, IdentityPolicies(), on_bucket({"AWS": USER_ARN})).allowed
-        assert get(USER, IdentityPolicies(), on_bucket({"AWS": "AIDAUSER"})).allowed
+        assert get(USER, IdentityPolicies(), create_bucket_policy({"AWS": USER_ARN})).allowed
+        assert get(USER, IdentityPolicies(), create_bucket_policy({"AWS": "AIDAUSER"})).allowed
 
     def test_naming_a_user_is_not_limited_by_a_boundary(self) -> None:
-        assert get(USER, IdentityPolicies((), boundary=NOTHING), on_bucket({"AWS": USER_ARN})).allowed
+        assert get(USER, IdentityPolicies((), boundary=NOTHING), create_bucket_policy({"AWS": USER_ARN})).allowed
 
     def test_naming_a_role_needs_no_identity_policy(self) -> None:
-        assert get(SESSION, IdentityPolicies(), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert get(SESSION, IdentityPolicies(), create_bucket_policy({"AWS": ROLE_ARN})).allowed
 
     def test_naming_a_role_is_limited_by_session_policy_and_boundary(self) -> None:
-        assert not get(SESSION, IdentityPolicies((), session=(NOTHING,)), on_bucket({"AWS": ROLE_ARN})).allowed
-        assert not get(SESSION, IdentityPolicies((), boundary=NOTHING), on_bucket({"AWS": ROLE_ARN})).allowed
-        assert get(SESSION, IdentityPolicies((), boundary=ALL, session=(ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert not get(
+            SESSION, IdentityPolicies((), session=(NOTHING,)), create_bucket_policy({"AWS": ROLE_ARN})
+        ).allowed
+        assert not get(SESSION, IdentityPolicies((), boundary=NOTHING), create_bucket_policy({"AWS": ROLE_ARN})).allowed
+        assert get(
+            SESSION, IdentityPolicies((), boundary=ALL, session=(ALL,)), create_bucket_policy({"AWS": ROLE_ARN})
+        ).allowed
 
     def test_naming_the_session_is_limited_by_neither(self) -> None:
         rights = IdentityPolicies((), boundary=NOTHING, session=(NOTHING,))
-        assert get(SESSION, rights, on_bucket({"AWS": SESSION_ARN})).allowed
+        assert get(SESSION, rights, create_bucket_policy({"AWS": SESSION_ARN})).allowed
 
     def test_role_arn_condition_works_like_naming_the_session(self) -> None:
         """The principal is everybody, and the condition has the role's ARN."""
-        policy = on_bucket("*", Condition={"ArnEquals": {"aws:PrincipalArn": ROLE_ARN}})
+        policy = create_bucket_policy("*", Condition={"ArnEquals": {"aws:PrincipalArn": ROLE_ARN}})
         assert get(SESSION, IdentityPolicies((), session=(NOTHING,)), policy).allowed
         assert not get(USER, IdentityPolicies(), policy).allowed
 
     def test_naming_the_account_needs_identity_policies(self) -> None:
         for principal in (ROOT_ARN, ACCOUNT):
-            assert not get(USER, IdentityPolicies(), on_bucket({"AWS": principal})).allowed
-            assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal})).allowed
+            assert not get(USER, IdentityPolicies(), create_bucket_policy({"AWS": principal})).allowed
+            assert get(USER, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": principal})).allowed
 
     def test_naming_another_user_grants_nothing(self) -> None:
         for principal in ({"AWS": f"{USER_ARN}a"}, {"AWS": "999999999999"}, {"Service": "s3.amazonaws.com"}):
-            assert not get(USER, IdentityPolicies(), on_bucket(principal)).allowed
+            assert not get(USER, IdentityPolicies(), create_bucket_policy(principal)).allowed
 
     def test_another_session_of_the_role_is_not_named(self) -> None:
         other = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/s2"
-        assert not get(SESSION, IdentityPolicies(), on_bucket({"AWS": other})).allowed
+        assert not get(SESSION, IdentityPolicies(), create_bucket_policy({"AWS": other})).allowed
 
     @pytest.mark.parametrize("principal", [USER_ARN, ROOT_ARN, ACCOUNT, "*"])
     def test_deny_applies_to_everybody_it_names(self, principal: str) -> None:
-        decision = get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal}, "Deny"))
+        decision = get(USER, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": principal}, "Deny"))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in a resource-based policy")
 
     def test_deny_of_the_role_applies_to_its_sessions(self) -> None:
-        assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
-        assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": SESSION_ARN}, "Deny")).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": ROLE_ARN}, "Deny")).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": SESSION_ARN}, "Deny")).allowed
 
     def test_deny_of_another_user_does_not_apply(self) -> None:
-        assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
+        assert get(USER, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": ROLE_ARN}, "Deny")).allowed
 
     def test_identity_policies_alone_are_enough(self) -> None:
-        assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert get(USER, IdentityPolicies((ALL,)), create_bucket_policy({"AWS": ROLE_ARN})).allowed
 
     def test_not_principal_needs_all_forms_of_an_exception(self) -> None:
         """Only a principal that is listed in all its forms is excepted."""
 
-        def policy(*listed: str) -> Policy:
-            return on_bucket({"AWS": list(listed)}, "Deny", element="NotPrincipal")
+        def policy(*arns: str) -> Policy:
+            return create_bucket_policy({"AWS": list(arns)}, "Deny", element="NotPrincipal")
 
         assert get(SESSION, IdentityPolicies((ALL,)), policy(ROOT_ARN, ROLE_ARN, SESSION_ARN)).allowed
         assert not get(SESSION, IdentityPolicies((ALL,)), policy(ROLE_ARN, SESSION_ARN)).allowed
@@ -226,14 +230,14 @@ class TestResourcePolicies:
 class TestAnonymous:
     def test_anonymous_requests_are_denied(self) -> None:
         assert not get(NOBODY, IdentityPolicies()).allowed
-        assert not get(NOBODY, IdentityPolicies(), on_bucket({"AWS": ROOT_ARN})).allowed
+        assert not get(NOBODY, IdentityPolicies(), create_bucket_policy({"AWS": ROOT_ARN})).allowed
 
     def test_everybody_includes_anonymous_requests(self) -> None:
-        assert get(NOBODY, IdentityPolicies(), on_bucket("*")).allowed
-        assert get(NOBODY, IdentityPolicies(), on_bucket({"AWS": "*"})).allowed
+        assert get(NOBODY, IdentityPolicies(), create_bucket_policy("*")).allowed
+        assert get(NOBODY, IdentityPolicies(), create_bucket_policy({"AWS": "*"})).allowed
 
     def test_condition_on_the_caller_excludes_anonymous_requests(self) -> None:
-        policy = on_bucket("*", Condition={"StringEquals": {"aws:PrincipalAccount": ACCOUNT}})
+        policy = create_bucket_policy("*", Condition={"StringEquals": {"aws:PrincipalAccount": ACCOUNT}})
         assert not get(NOBODY, IdentityPolicies(), policy).allowed
 
 
@@ -280,14 +284,14 @@ class TestServicesAndTokens:
     """Callers without policies of their own: a resource policy must name them."""
 
     def test_service_is_allowed_by_name_only(self) -> None:
-        assert get(SERVICE, IdentityPolicies(), on_bucket({"Service": LOGGING})).allowed
-        assert get(SERVICE, IdentityPolicies(), on_bucket("*")).allowed
-        assert not get(SERVICE, IdentityPolicies(), on_bucket({"Service": "ec2.amazonaws.com"})).allowed
-        assert not get(SERVICE, IdentityPolicies(), on_bucket({"AWS": ROOT_ARN})).allowed
+        assert get(SERVICE, IdentityPolicies(), create_bucket_policy({"Service": LOGGING})).allowed
+        assert get(SERVICE, IdentityPolicies(), create_bucket_policy("*")).allowed
+        assert not get(SERVICE, IdentityPolicies(), create_bucket_policy({"Service": "ec2.amazonaws.com"})).allowed
+        assert not get(SERVICE, IdentityPolicies(), create_bucket_policy({"AWS": ROOT_ARN})).allowed
         assert not get(SERVICE, IdentityPolicies()).allowed
 
     def test_deny_of_everyone_includes_services(self) -> None:
-        denying = on_bucket("*", "Deny")
+        denying = create_bucket_policy("*", "Deny")
         assert not get(SERVICE, IdentityPolicies(), denying).allowed
 
     @pytest.mark.parametrize(
@@ -295,7 +299,7 @@ class TestServicesAndTokens:
     )
     def test_deny_can_except_services(self, key: list[str] | None, *, denied: bool) -> None:
         """BoolIfExists is true without the key, so that anonymous callers are denied."""
-        policy = on_bucket("*", "Deny", Condition={"BoolIfExists": {"aws:PrincipalIsAWSService": "false"}})
+        policy = create_bucket_policy("*", "Deny", Condition={"BoolIfExists": {"aws:PrincipalIsAWSService": "false"}})
         context = {"aws__PrincipalIsAWSService": key} if key else {}
         decision = get(USER, IdentityPolicies((ALL,)), policy, **context)
         assert ("explicit deny" in decision.message) == denied
@@ -322,19 +326,21 @@ class TestOtherAccounts:
     """Between accounts, resource policy and identity policies must both allow."""
 
     def test_both_sides_must_allow(self) -> None:
-        named = on_bucket({"AWS": FOREIGN_ARN})
+        policy = create_bucket_policy({"AWS": FOREIGN_ARN})
         owner = {"aws__ResourceAccount": [ACCOUNT]}
-        assert get(FOREIGN, IdentityPolicies((ALL,)), named, **owner).allowed
-        assert not get(FOREIGN, IdentityPolicies(), named, **owner).allowed
+        assert get(FOREIGN, IdentityPolicies((ALL,)), policy, **owner).allowed
+        assert not get(FOREIGN, IdentityPolicies(), policy, **owner).allowed
         assert not get(FOREIGN, IdentityPolicies((ALL,)), **owner).allowed
 
     def test_naming_the_other_account_is_enough(self) -> None:
-        named = on_bucket({"AWS": "arn:aws:iam::210987654321:root"})
-        assert get(FOREIGN, IdentityPolicies((ALL,)), named, aws__ResourceAccount=[ACCOUNT]).allowed
+        policy = create_bucket_policy({"AWS": "arn:aws:iam::210987654321:root"})
+        assert get(FOREIGN, IdentityPolicies((ALL,)), policy, aws__ResourceAccount=[ACCOUNT]).allowed
 
     def test_boundary_limits_a_caller_of_another_account(self) -> None:
         rights = IdentityPolicies((ALL,), boundary=NOTHING)
-        assert not get(FOREIGN, rights, on_bucket({"AWS": FOREIGN_ARN}), aws__ResourceAccount=[ACCOUNT]).allowed
+        assert not get(
+            FOREIGN, rights, create_bucket_policy({"AWS": FOREIGN_ARN}), aws__ResourceAccount=[ACCOUNT]
+        ).allowed
 
 
 class TestOwnSessions:
@@ -343,8 +349,8 @@ class TestOwnSessions:
     def test_resource_policies_do_not_lift_the_limit(self) -> None:
         """The session policy limits even where a resource policy names the user or everybody."""
         rights = IdentityPolicies((ALL,), session=(NOTHING,))
-        assert not get(USER, rights, on_bucket({"AWS": USER_ARN})).allowed
-        assert not get(USER, rights, on_bucket("*")).allowed
+        assert not get(USER, rights, create_bucket_policy({"AWS": USER_ARN})).allowed
+        assert not get(USER, rights, create_bucket_policy("*")).allowed
 
     def test_intersection_is_allowed(self) -> None:
         assert get(USER, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed

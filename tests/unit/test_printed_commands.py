@@ -64,7 +64,7 @@ class Printed:
     """A command, and where it is printed."""
 
     text: str
-    place: str
+    position: str
 
     @property
     def words(self) -> list[str]:
@@ -96,23 +96,25 @@ def commands_of_sources() -> Iterator[Printed]:
             for node in ast.walk(tree):
                 if not isinstance(node, ast.expr) or id(node) in inner or (text := literal(node)) is None:
                     continue
-                place = f"{file.relative_to(REPOSITORY)}:{node.lineno}"
+                position = f"{file.relative_to(REPOSITORY)}:{node.lineno}"
                 for match in (*IN_TEXT.finditer(text), *EXAMPLE.finditer(text), *WHOLE.finditer(text)):
-                    yield Printed(match[1].strip(), place)
+                    yield Printed(match[1].strip(), position)
 
 
 def commands_of_pages() -> Iterator[Printed]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", "    ")
         for number, line in enumerate(text.splitlines(), 1):
-            place = f"{page.relative_to(REPOSITORY)}:{number}"
-            yield from (Printed(match[2], place) for match in IN_CONSOLE.finditer(line))
-            yield from (Printed(match[1], place) for match in IN_TEXT.finditer(line) if not SYNOPSIS.search(match[1]))
+            position = f"{page.relative_to(REPOSITORY)}:{number}"
+            yield from (Printed(match[2], position) for match in IN_CONSOLE.finditer(line))
+            yield from (
+                Printed(match[1], position) for match in IN_TEXT.finditer(line) if not SYNOPSIS.search(match[1])
+            )
 
 
-def parse(words: list[str]) -> str:
+def parse(arguments: list[str]) -> str:
     """Parse a command with the real parser. Return the names of its groups and of itself."""
-    program, *words = words
+    program, *arguments = arguments
     command: Any = typer.main.get_command(app if program == "lakewright" else spark_app)
     path: list[str] = []
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -120,21 +122,21 @@ def parse(words: list[str]) -> str:
         context, name = None, program
         while True:
             is_group = hasattr(command, "resolve_command")
-            if not words and path:  # the mention of a command, without what it needs
+            if not arguments and path:  # the mention of a command, without what it needs
                 return " ".join(path)
             try:
-                context = command.make_context(name, list(words), parent=context)
+                context = command.make_context(name, list(arguments), parent=context)
             except typer.Exit:  # --help and --version
                 return " ".join(path)
             remaining = [*getattr(context, "_protected_args", []), *context.args]
             if not is_group or not remaining:
                 return " ".join(path)
-            name, command, words = command.resolve_command(context, remaining)
+            name, command, arguments = command.resolve_command(context, remaining)
             path.append(str(name))
 
 
 @pytest.fixture(scope="module")
-def printed() -> list[Printed]:
+def commands() -> list[Printed]:
     commands = [*commands_of_sources(), *commands_of_pages()]
     assert len(commands) > 300
     return commands
@@ -154,29 +156,29 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_printed_commands_are_parsed(printed: list[Printed], project: Path) -> None:
+def test_printed_commands_are_parsed(commands: list[Printed], project: Path) -> None:
     problems: list[str] = []
-    for command in printed:
+    for command in commands:
         if command.words[0] == "pulumi":
             continue
         try:
             parse(command.words)
         except Exception as error:  # noqa: BLE001 - each is listed
-            problems.append(f"{command.place}: {command.text}: {getattr(error, 'message', error)}")
+            problems.append(f"{command.position}: {command.text}: {getattr(error, 'message', error)}")
     assert problems == []
 
 
 def test_harmless_printed_commands_run(
-    printed: list[Printed], project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    commands: list[Printed], project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEWRIGHT_STACK", "acme")
-    lines = {" ".join(command.words): command.words for command in printed if command.words[0] == "lakewright"}
+    lines = {" ".join(command.words): command.words for command in commands if command.words[0] == "lakewright"}
     ran: set[str] = set()
-    for line, words in lines.items():
-        if (name := parse(words)) not in HARMLESS or "--format" in words:
+    for line, command_words in lines.items():
+        if (name := parse(command_words)) not in HARMLESS or "--format" in command_words:
             continue
         with pytest.raises(SystemExit):
-            main(words[1:])
+            main(command_words[1:])
         errors = capsys.readouterr().err
         assert "--help`" not in errors, f"{line}: {errors}"
         ran.add(name)
@@ -185,12 +187,12 @@ def test_harmless_printed_commands_run(
 
 @pytest.mark.pulumi_cli
 @pytest.mark.skipif(shutil.which("pulumi") is None, reason="needs the Pulumi CLI")
-def test_the_pulumi_cli_takes_its_printed_commands(printed: list[Printed], tmp_path: Path) -> None:
+def test_the_pulumi_cli_takes_its_printed_commands(commands: list[Printed], tmp_path: Path) -> None:
     problems: list[str] = []
-    for words in {tuple(command.words) for command in printed if command.words[0] == "pulumi"}:
-        done = subprocess.run([*words, "--help"], cwd=tmp_path, check=False, capture_output=True, text=True)
+    for command_words in {tuple(command.words) for command in commands if command.words[0] == "pulumi"}:
+        done = subprocess.run([*command_words, "--help"], cwd=tmp_path, check=False, capture_output=True, text=True)
         help_text = done.stdout + done.stderr
         # An unknown command prints the help of the group above it.
-        if done.returncode or not re.search(rf"^\s+pulumi {re.escape(words[1])}\b", help_text, re.MULTILINE):
-            problems.append(f"{' '.join(words)}: {help_text[:200]}")
+        if done.returncode or not re.search(rf"^\s+pulumi {re.escape(command_words[1])}\b", help_text, re.MULTILINE):
+            problems.append(f"{' '.join(command_words)}: {help_text[:200]}")
     assert problems == []

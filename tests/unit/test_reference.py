@@ -49,8 +49,8 @@ def reference(load_script: Callable[[str], ModuleType]) -> Any:
 
 
 def test_reference_is_up_to_date(reference: Any) -> None:
-    kept = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
-    assert kept == reference.pages(), "run `make docs`"
+    committed_pages = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
+    assert committed_pages == reference.pages(), "run `make docs`"
 
 
 def test_signatures_follow_from_the_models(

@@ -29,25 +29,27 @@ def names(remainder: Remainder) -> list[tuple[str, str]]:
 def test_confirmed_preview_names_all_remaining_steps() -> None:
     planned = [step("same", "a"), step("create", "b"), step("update", "c"), step("replace", "d"), step("delete", "e")]
     taken = [step("create", "b", done=True), step("update", "c")]
-    found = find_remainder(Operation("up", PROJECT, "dev"), taken, planned, state=[urn("a")])
-    assert names(found) == [("update", "c"), ("delete", "e")]
-    assert found.is_complete
+    remainder = find_remainder(Operation("up", PROJECT, "dev"), taken, planned, state=[urn("a")])
+    assert names(remainder) == [("update", "c"), ("delete", "e")]
+    assert remainder.is_complete
 
 
 def test_without_preview_state_and_program_name_the_rest() -> None:
     state = [urn("conf-dev", "pulumi:pulumi:Stack"), urn("default", "pulumi:providers:aws"), urn("a"), urn("b")]
-    declared = [("pulumi:pulumi:Stack", "conf-dev"), *(("a:b:C", name) for name in "abcde")]
+    declared_resources = [("pulumi:pulumi:Stack", "conf-dev"), *(("a:b:C", name) for name in "abcde")]
     taken = [step("same", "a", done=True), step("create", "c"), step("create", "d", done=True, failed=True)]
-    found = find_remainder(Operation("up", PROJECT, "dev"), taken, None, state=state, declared_resources=declared)
-    assert names(found) == [("create", "c"), ("create", "d"), ("check", "b"), ("create", "e")]
-    assert not found.is_complete
+    remainder = find_remainder(
+        Operation("up", PROJECT, "dev"), taken, None, state=state, declared_resources=declared_resources
+    )
+    assert names(remainder) == [("create", "c"), ("create", "d"), ("check", "b"), ("create", "e")]
+    assert not remainder.is_complete
 
 
 @pytest.mark.parametrize("verb", ["destroy", "refresh"])
 def test_other_runs_need_no_program(verb: str) -> None:
-    found = find_remainder(Operation(verb, PROJECT, "dev"), [], None, state=[urn("a")])
-    assert names(found) == [({"destroy": "delete"}.get(verb, verb), "a")]
-    assert found.is_complete
+    remainder = find_remainder(Operation(verb, PROJECT, "dev"), [], None, state=[urn("a")])
+    assert names(remainder) == [({"destroy": "delete"}.get(verb, verb), "a")]
+    assert remainder.is_complete
 
 
 def test_text_lists_steps_and_the_command_to_continue() -> None:

@@ -39,23 +39,23 @@ ALIAS = entry("aws:kms/alias:Alias", "acme-main-lake", keeps=True, targetKeyId="
 KEY_REMOVAL = entry("KeyRemoval", bucket="lake", key_id="k")
 
 
-@pytest.mark.parametrize("gone", [BUCKET, POLICY, KEY, KEY_REMOVAL, COMPONENT])
-def test_removals_delete_what_the_engine_retains(gone: StateEntry) -> None:
+@pytest.mark.parametrize("deleted", [BUCKET, POLICY, KEY, KEY_REMOVAL, COMPONENT])
+def test_removals_delete_what_the_engine_retains(deleted: StateEntry) -> None:
     """Buckets and keys always have `retain_on_delete`; only retained data keeps them."""
-    others = [BUCKET, POLICY, KEY, KEY_REMOVAL]
+    entries = [BUCKET, POLICY, KEY, KEY_REMOVAL]
 
-    assert not is_retained(gone, [*others, DELETED])
-    assert is_retained(gone, [*others, KEPT])
+    assert not is_retained(deleted, [*entries, DELETED])
+    assert is_retained(deleted, [*entries, KEPT])
 
 
 def test_record_knows_buckets_without_a_removal() -> None:
     """An interrupted `destroy` has deleted the removal already."""
     purged: dict[str, Any] = RECORD | {"warehouses": {"w": {"bucket": "lake", "deletion": "purge"}}}
-    kept: dict[str, Any] = purged | {"kept": [{"bucket": "lake", "deletion": "retain"}]}
+    partly_retained: dict[str, Any] = purged | {"kept": [{"bucket": "lake", "deletion": "retain"}]}
 
     assert not is_retained(BUCKET, [entry("TenantRecord", **purged)])
     assert is_retained(BUCKET, [entry("TenantRecord", **RECORD)])
-    assert is_retained(KEY, [entry("TenantRecord", **kept)])
+    assert is_retained(KEY, [entry("TenantRecord", **partly_retained)])
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ class EventsOfKeyRemoval:
     leaving: list[StateEntry]
 
     def run(self, _operation: Operation, on_event: Any, /) -> Result:
-        for left in self.leaving:
-            old = {"urn": left.urn, "type": left.type, "custom": True, "retainOnDelete": left.has_retain_option}
-            old |= {"inputs": {}, "outputs": dict(left.properties)}
-            metadata = {"op": "delete", "urn": left.urn, "type": left.type, "provider": "", "old": old, "new": None}
+        for entry in self.leaving:
+            old = {"urn": entry.urn, "type": entry.type, "custom": True, "retainOnDelete": entry.has_retain_option}
+            old |= {"inputs": {}, "outputs": dict(entry.properties)}
+            metadata = {"op": "delete", "urn": entry.urn, "type": entry.type, "provider": "", "old": old, "new": None}
             send(on_event, "resourcePreEvent", {"metadata": metadata})
             send(on_event, "resOutputsEvent", {"metadata": metadata})
         return Result(0, changes={"delete": len(self.leaving)})

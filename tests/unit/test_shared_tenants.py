@@ -41,9 +41,9 @@ def test_client_of_another_tenant_is_refused(tmp_path: Path, theirs: str, *, is_
     for name, subject in (("acme", "subject-1"), ("globex", theirs)):
         (tmp_path / f"Pulumi.{name}.yaml").write_text(SPEC.format(name=name, subject=subject))
 
-    found = refusal(PulumiProject.load(tmp_path), "acme")
+    message = refusal(PulumiProject.load(tmp_path), "acme")
 
-    assert ("expected a client that no other tenant uses" in found) is is_refused
+    assert ("expected a client that no other tenant uses" in message) is is_refused
 
 
 @pytest.mark.parametrize(

@@ -44,15 +44,15 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
 
 
-def run(*words: str) -> int:
+def run(*arguments: str) -> int:
     """Run a command in this process. Return its exit code."""
     with pytest.raises(SystemExit) as ended:
-        main([*words])
+        main([*arguments])
     return int(ended.value.code or 0)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["config", "get", "acme", "region"],
         ["config", "get", "region", "--stack", "acme"],
@@ -60,14 +60,14 @@ def run(*words: str) -> int:
     ],
     ids=" ".join,
 )
-def test_a_stack_is_an_argument_or_an_option(project: Path, capsys: Captured, words: list[str]) -> None:
+def test_a_stack_is_an_argument_or_an_option(project: Path, capsys: Captured, arguments: list[str]) -> None:
     capsys.readouterr()
-    assert run(*words) == 0
+    assert run(*arguments) == 0
     assert capsys.readouterr().out == "acme-1\n"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["config", "acme"],
         ["stack", "output", "acme"],
@@ -81,8 +81,8 @@ def test_a_stack_is_an_argument_or_an_option(project: Path, capsys: Captured, wo
     ],
     ids=" ".join,
 )
-def test_commands_take_the_stack_as_an_argument(project: Path, words: list[str]) -> None:
-    assert run(*words) == 0
+def test_commands_take_the_stack_as_an_argument(project: Path, arguments: list[str]) -> None:
+    assert run(*arguments) == 0
 
 
 def test_a_word_is_the_stack_if_a_stack_has_that_name(project: Path, capsys: Captured) -> None:
@@ -134,7 +134,7 @@ def test_a_fleet_does_not_use_the_default(project: Path, capsys: Captured, monke
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["prewiev"], "no command `prewiev`; did you mean `preview`? `lakewright --help` lists the commands"),
         (["frobnicate"], "no command `frobnicate`; `lakewright --help` lists the commands"),
@@ -153,20 +153,20 @@ def test_a_fleet_does_not_use_the_default(project: Path, capsys: Captured, monke
     ],
 )
 def test_usage_errors_are_one_line_with_a_remedy(
-    project: Path, capsys: Captured, words: list[str], message: str
+    project: Path, capsys: Captured, arguments: list[str], message: str
 ) -> None:
     capsys.readouterr()
-    assert run(*words) in (2, 6, 1)
+    assert run(*arguments) in (2, 6, 1)
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert message in line
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["up"], ["stack"], ["stack", "ls"], ["fleet", "up"], ["config", "set"]], ids=" ".join
+    "arguments", [[], ["up"], ["stack"], ["stack", "ls"], ["fleet", "up"], ["config", "set"]], ids=" ".join
 )
-def test_h_prints_the_help(capsys: Captured, words: list[str]) -> None:
-    assert run(*words, "-h") == 0
+def test_h_prints_the_help(capsys: Captured, arguments: list[str]) -> None:
+    assert run(*arguments, "-h") == 0
     assert "Usage: lakewright" in capsys.readouterr().out
 
 

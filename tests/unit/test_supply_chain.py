@@ -18,25 +18,25 @@ LOCKS = sorted([*REPOSITORY.glob("requirements*.lock"), REPOSITORY / "infra" / "
 PACKAGES = ("components", "engine", "sandbox", "spark")
 
 
-def pinned(lock: Path) -> dict[str, str]:
+def read_pins(lock: Path) -> dict[str, str]:
     """Return the versions in a lock; each must have a hash."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for block in re.split(r"\n(?=[A-Za-z])", lock.read_text()):
         match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;]+)", block)
         assert match, block
         assert "--hash=sha256:" in block, block
-        found[match[1]] = match[2]
-    return found
+        versions[match[1]] = match[2]
+    return versions
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_every_locked_package_has_a_hash(lock: Path) -> None:
-    assert pinned(lock)
+    assert read_pins(lock)
     assert "index" not in lock.read_text()
 
 
 def test_build_back_ends_match_the_lock() -> None:
-    locked = pinned(REPOSITORY / "requirements-build.lock")
+    locked = read_pins(REPOSITORY / "requirements-build.lock")
     for package in PACKAGES:
         build = tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["build-system"]
         assert build["requires"] == [f"hatchling=={locked['hatchling']}"]
@@ -54,7 +54,7 @@ def test_wrong_uv_is_refused(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     shutil.copy(REPOSITORY / "scripts" / "uv.sh", tmp_path / "scripts")
     shutil.copy(REPOSITORY / "requirements-uv.lock", tmp_path)
-    version = pinned(REPOSITORY / "requirements-uv.lock")["uv"]
+    version = read_pins(REPOSITORY / "requirements-uv.lock")["uv"]
     info = f"uv-{version}.dist-info"
     with zipfile.ZipFile(tmp_path / f"uv-{version}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version}\n")

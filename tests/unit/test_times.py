@@ -71,6 +71,6 @@ def test_no_other_code_formats_times() -> None:
     folders = ("components/lakewright", "engine/lakewright_engine", "spark/lakewright_spark")
     sources = [file for folder in folders for file in (REPOSITORY / folder).rglob("*.py") if file.name != "times.py"]
 
-    found = {str(file.relative_to(REPOSITORY)) for file in sources if FORMAT.search(file.read_text())}
+    files = {str(file.relative_to(REPOSITORY)) for file in sources if FORMAT.search(file.read_text())}
 
-    assert found == OTHER_FORMS.keys(), "use `format_time` for texts and `format_json_time` for JSON"
+    assert files == OTHER_FORMS.keys(), "use `format_time` for texts and `format_json_time` for JSON"

@@ -1,4 +1,4 @@
-"""An update by a kept plan does the steps of the preview, and stops where the program causes another one."""
+"""An update by a kept plan does the steps of the preview, and stops where the program causes another step."""
 
 from __future__ import annotations
 

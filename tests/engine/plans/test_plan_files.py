@@ -36,11 +36,11 @@ def document(tmp_path: Path) -> PlanDocument:
 
 
 def test_plan_is_read_as_it_was_written(document: PlanDocument) -> None:
-    found = read_plan(document.file)
-    found.verify(KEY)
-    assert found.body == document.body
-    assert found.options.targets == ("**::a",)
-    assert stat.S_IMODE(found.file.stat().st_mode) == 0o600
+    plan = read_plan(document.file)
+    plan.verify(KEY)
+    assert plan.body == document.body
+    assert plan.options.targets == ("**::a",)
+    assert stat.S_IMODE(plan.file.stat().st_mode) == 0o600
 
 
 def test_truncated_plan_is_refused(document: PlanDocument) -> None:
@@ -105,7 +105,7 @@ def test_state_version_ignores_times_and_ciphertexts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("planned", "found", "mismatch"),
+    ("planned", "actual", "mismatch"),
     [
         ({"a": Unknown()}, {"a": 1}, None),
         ({"a": Unknown()}, {}, None),
@@ -128,9 +128,9 @@ def test_state_version_ignores_times_and_ciphertexts() -> None:
     ],
 )
 def test_first_mismatch_names_property_and_values(
-    planned: dict[str, Any], found: dict[str, Any], mismatch: str | None
+    planned: dict[str, Any], actual: dict[str, Any], mismatch: str | None
 ) -> None:
-    first = first_mismatch(planned, found)
+    first = first_mismatch(planned, actual)
     assert (str(first) if first else None) == mismatch
 
 

@@ -24,7 +24,7 @@ CANARY = "CANARY-token"
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Stack:
+def stack_with_plan(tmp_path_factory: pytest.TempPathFactory) -> Stack:
     """Return a deployed stack with two files and a plan of the next step, which the tests do not apply."""
     stack = Stack(tmp_path_factory.mktemp("planned"), HEADER + PROGRAM)
     stack.set_config("conf:token", CANARY, secret=True)
@@ -34,8 +34,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Stack:
 
 
 @pytest.fixture
-def plan(deployed: Stack) -> Path:
-    return deployed.folder / "plan.json"
+def plan(stack_with_plan: Stack) -> Path:
+    return stack_with_plan.folder / "plan.json"
 
 
 def refusal(stack: Stack, plan: Path, **environment: str) -> str:
@@ -53,79 +53,79 @@ def test_plan_holds_no_secret_in_clear(plan: Path) -> None:
     assert text.count("ciphertext") >= 3
 
 
-def test_changed_settings_are_named(deployed: Stack, plan: Path) -> None:
-    file = deployed.program_dir / "Pulumi.dev.yaml"
+def test_changed_settings_are_named(stack_with_plan: Stack, plan: Path) -> None:
+    file = stack_with_plan.program_dir / "Pulumi.dev.yaml"
     text = file.read_text()
     file.write_text(f"# only a comment\n{text}\n  conf:other: x\n")
-    message = refusal(deployed, plan)
+    message = refusal(stack_with_plan, plan)
     file.write_text(text)
     assert "changed since the plan was made: Pulumi.dev.yaml. Nothing was changed" in message
 
 
-def test_changed_program_is_named(deployed: Stack, plan: Path) -> None:
-    (deployed.program_dir / "parts").mkdir()
-    (deployed.program_dir / "parts" / "new.py").write_text("x = 1\n")
-    message = refusal(deployed, plan)
-    (deployed.program_dir / "parts" / "new.py").unlink()
+def test_changed_program_is_named(stack_with_plan: Stack, plan: Path) -> None:
+    (stack_with_plan.program_dir / "parts").mkdir()
+    (stack_with_plan.program_dir / "parts" / "new.py").write_text("x = 1\n")
+    message = refusal(stack_with_plan, plan)
+    (stack_with_plan.program_dir / "parts" / "new.py").unlink()
     assert "changed since the plan was made: parts/*.py. " in message
 
 
-def test_plan_of_another_stack_is_refused(deployed: Stack, plan: Path, tmp_path: Path) -> None:
+def test_plan_of_another_stack_is_refused(stack_with_plan: Stack, plan: Path, tmp_path: Path) -> None:
     other = Stack(tmp_path, HEADER + PROGRAM, name="prod")
     assert "is a plan of stack 'dev', not of stack 'prod'" in refusal(other, plan)
     project = Stack(tmp_path / "other", HEADER + PROGRAM, project="billing")
     assert "is a plan of project 'conf', not of project 'billing'" in refusal(project, plan)
 
 
-def test_tampered_plan_is_refused(deployed: Stack, plan: Path, tmp_path: Path) -> None:
+def test_tampered_plan_is_refused(stack_with_plan: Stack, plan: Path, tmp_path: Path) -> None:
     """A forger who recomputes the hash cannot sign."""
     body = json.loads(plan.read_text())
     body["steps"] = [step for step in body["steps"] if not step["urn"].endswith("::a")]
     forged = write_plan(tmp_path / "forged.json", body, b"no key of the stack")
-    assert "the signature is wrong" in refusal(deployed, forged.file)
+    assert "the signature is wrong" in refusal(stack_with_plan, forged.file)
 
 
-def test_wrong_passphrase_is_refused(deployed: Stack, plan: Path) -> None:
+def test_wrong_passphrase_is_refused(stack_with_plan: Stack, plan: Path) -> None:
     with pytest.raises(SecretsError, match="incorrect passphrase"):
-        deployed.run("up", env={"STEP": "2", "PULUMI_CONFIG_PASSPHRASE": "wrong"}, plan=plan)
+        stack_with_plan.run("up", env={"STEP": "2", "PULUMI_CONFIG_PASSPHRASE": "wrong"}, plan=plan)
 
 
-def test_plan_of_another_engine_is_refused(deployed: Stack, plan: Path, tmp_path: Path) -> None:
+def test_plan_of_another_engine_is_refused(stack_with_plan: Stack, plan: Path, tmp_path: Path) -> None:
     body = json.loads(plan.read_text())
     file = tmp_path / "plan.json"
     write_plan(file, {**body, "engine": {"name": "pulumi", "version": "3.260.0"}}, b"key")
-    assert "was made by the engine `pulumi`, not by `embedded`. Use --engine pulumi" in refusal(deployed, file)
+    assert "was made by the engine `pulumi`, not by `embedded`. Use --engine pulumi" in refusal(stack_with_plan, file)
     write_plan(file, {**body, "engine": {"name": "embedded", "version": "0.0.1"}}, b"key")
-    assert "was made by version 0.0.1 of the engine `embedded`" in refusal(deployed, file)
+    assert "was made by version 0.0.1 of the engine `embedded`" in refusal(stack_with_plan, file)
 
 
-def test_changed_object_is_named_with_its_property(deployed: Stack, plan: Path) -> None:
-    """Only objects that the plan changes count: b is not one of them."""
-    a, b = deployed.store / "a.json", deployed.store / "b.json"
+def test_changed_object_is_named_with_its_property(stack_with_plan: Stack, plan: Path) -> None:
+    """Only objects that the plan changes are compared, so not b."""
+    a, b = stack_with_plan.store / "a.json", stack_with_plan.store / "b.json"
     files = {file: file.read_text() for file in (a, b)}
     b.write_text(json.dumps({**json.loads(files[b]), "content": "changed"}))
     a.write_text(json.dumps({**json.loads(files[a]), "content": "changed"}))
-    done = deployed.run("up", env={"STEP": "2"}, plan=plan)
+    done = stack_with_plan.run("up", env={"STEP": "2"}, plan=plan)
     a.unlink()
-    gone = deployed.run("up", env={"STEP": "2"}, plan=plan)
+    without_object = stack_with_plan.run("up", env={"STEP": "2"}, plan=plan)
     for file, text in files.items():
         file.write_text(text)
-    assert (done.exit, done.provider_calls, gone.exit, gone.provider_calls) == (1, [], 1, [])
+    assert (done.exit, done.provider_calls, without_object.exit, without_object.provider_calls) == (1, [], 1, [])
     assert 'store:File \'a\': property content: was "content 1", is "changed"' in done.messages[0]
     assert "'b'" not in done.messages[0]
-    assert "store:File 'a' no longer exists" in gone.messages[0]
+    assert "store:File 'a' no longer exists" in without_object.messages[0]
 
 
-def test_existing_file_of_another_kind_is_kept(deployed: Stack) -> None:
-    file = deployed.program_dir / "Pulumi.yaml"
+def test_existing_file_of_another_kind_is_kept(stack_with_plan: Stack) -> None:
+    file = stack_with_plan.program_dir / "Pulumi.yaml"
     text = file.read_text()
     with pytest.raises(PlanError, match="exists and is not a plan"):
-        deployed.run("preview", env={"STEP": "2"}, save_plan=file)
+        stack_with_plan.run("preview", env={"STEP": "2"}, save_plan=file)
     assert file.read_text() == text
 
 
-def test_failed_preview_saves_no_plan(deployed: Stack, tmp_path: Path) -> None:
-    done = deployed.run("preview", env={"STEP": "no number"}, save_plan=tmp_path / "plan.json")
+def test_failed_preview_saves_no_plan(stack_with_plan: Stack, tmp_path: Path) -> None:
+    done = stack_with_plan.run("preview", env={"STEP": "no number"}, save_plan=tmp_path / "plan.json")
     assert done.exit == 1
     assert "warning: no plan was saved, because the preview failed" in done.messages
     assert not (tmp_path / "plan.json").exists()
@@ -153,7 +153,7 @@ def test_plan_of_a_refresh_covers_every_object(tmp_path: Path) -> None:
 
 
 def test_limited_plan_ignores_drift_of_other_objects(tmp_path: Path) -> None:
-    """A plan of a refresh with targets holds the targets only. Drift elsewhere existed before, and stays."""
+    """A plan of a refresh with targets holds the targets only. Drift elsewhere existed before, and remains."""
     stack, plan = Stack(tmp_path, HEADER + PROGRAM), tmp_path / "plan.json"
     stack.set_config("conf:token", CANARY, secret=True)
     assert stack.run("up", env={"STEP": "1"}).exit == 0

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from recordings import SCENARIOS, play, recording, stack_of
+from recordings import SCENARIOS, create_stack, play, read_recording
 from stackrunner import Stack
 
 DEFAULT = ("aliases of a component are inherited", "a chain deleted before it is replaced")
@@ -36,10 +36,10 @@ class PlannedStack(Stack):
 @pytest.mark.parametrize("name", PLAYED)
 def test_planned_updates_do_what_the_cli_did(name: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
-    stack = stack_of(scenario, tmp_path)
+    stack = create_stack(scenario, tmp_path)
     stack.__class__ = PlannedStack
-    for number, wanted in enumerate(recording(name), 1):
+    for number, expected_effects in enumerate(read_recording(name), 1):
         effects, messages = play(scenario, stack, number, cli=False)
-        where = f"{name}, step {number}, {wanted['command']}; messages: {''.join(messages)}"
-        for part, expected in wanted.items():
-            assert effects[part] == expected, f"{part} of {where}"
+        context = f"{name}, step {number}, {expected_effects['command']}; messages: {''.join(messages)}"
+        for part, expected in expected_effects.items():
+            assert effects[part] == expected, f"{part} of {context}"

@@ -20,10 +20,10 @@ File("b", f"b{step}.json", a.id)
 """
 
 
-def lakewright(stack: Stack, *words: str, step: int) -> subprocess.CompletedProcess[str]:
+def lakewright(stack: Stack, *arguments: str, step: int) -> subprocess.CompletedProcess[str]:
     """Run a command on the stack. It must not print a secret."""
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("lakewright")), *words],
+        [str(Path(sys.executable).with_name("lakewright")), *arguments],
         cwd=stack.program_dir,
         env={
             **os.environ,

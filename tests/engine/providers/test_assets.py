@@ -31,10 +31,10 @@ from vaultplugin import install
     ids=["plain", "several", "split", "long", "not ASCII", "not to be split", "nothing in ASCII"],
 )
 def test_tar_matches_go(names: list[str], digest: str) -> None:
-    """The digests are those of streams that Go's archive/tar wrote."""
-    found = hashlib.sha256()
-    write_tar([(name, f"{name}content".encode()) for name in names], found.update)
-    assert found.hexdigest() == digest
+    """The digests come from streams that Go's archive/tar wrote."""
+    digest_of_tar = hashlib.sha256()
+    write_tar([(name, f"{name}content".encode()) for name in names], digest_of_tar.update)
+    assert digest_of_tar.hexdigest() == digest
 
 
 def asset(**contents: Any) -> Asset:
@@ -46,17 +46,17 @@ def archive(**contents: Any) -> Asset:
 
 
 def tar_digest(*members: tuple[str, bytes]) -> str:
-    found = hashlib.sha256()
-    write_tar(members, found.update)
-    return found.hexdigest()
+    sha256 = hashlib.sha256()
+    write_tar(members, sha256.update)
+    return sha256.hexdigest()
 
 
-def hash_of(value: Asset, folder: Path) -> str:
-    found = add_hashes({"x": SecretValue([value])}, folder)["x"]
-    assert isinstance(found, SecretValue)
-    assert isinstance(found.value, list)
-    assert isinstance(found.value[0], Asset)
-    return found.value[0].wire["hash"]
+def read_hash(value: Asset, folder: Path) -> str:
+    secret = add_hashes({"x": SecretValue([value])}, folder)["x"]
+    assert isinstance(secret, SecretValue)
+    assert isinstance(secret.value, list)
+    assert isinstance(secret.value[0], Asset)
+    return secret.value[0].wire["hash"]
 
 
 def test_assets_are_relative_to_the_folder(tmp_path: Path) -> None:
@@ -68,20 +68,20 @@ def test_assets_are_relative_to_the_folder(tmp_path: Path) -> None:
     (tree / "inner-2").write_text("2")
     (tree / "link").symlink_to(tree / "inner")
     (tmp_path / "policy.txt").write_text("policy")
-    assert hash_of(asset(path="policy.txt"), tmp_path) == hashlib.sha256(b"policy").hexdigest()
-    assert hash_of(asset(uri=(tmp_path / "policy.txt").as_uri()), tmp_path) == hashlib.sha256(b"policy").hexdigest()
+    assert read_hash(asset(path="policy.txt"), tmp_path) == hashlib.sha256(b"policy").hexdigest()
+    assert read_hash(asset(uri=(tmp_path / "policy.txt").as_uri()), tmp_path) == hashlib.sha256(b"policy").hexdigest()
     members = (("inner/b.txt", b"b"), ("inner-2", b"2"))
-    assert hash_of(archive(path="tree"), tmp_path) == tar_digest(*members)
+    assert read_hash(archive(path="tree"), tmp_path) == tar_digest(*members)
     nested = archive(assets={"t": {SIGNATURE: ARCHIVE, "path": "tree"}, "a": {SIGNATURE: ASSET, "text": "a"}})
-    assert hash_of(nested, tmp_path) == tar_digest(("a", b"a"), *((f"t/{name}", data) for name, data in members))
+    assert read_hash(nested, tmp_path) == tar_digest(("a", b"a"), *((f"t/{name}", data) for name, data in members))
 
 
 def test_archive_file_is_hashed_unchanged(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
         file.writestr("inside.txt", "i")
-    assert hash_of(archive(path="a.zip"), tmp_path) == hashlib.sha256((tmp_path / "a.zip").read_bytes()).hexdigest()
+    assert read_hash(archive(path="a.zip"), tmp_path) == hashlib.sha256((tmp_path / "a.zip").read_bytes()).hexdigest()
     nested = archive(assets={"z": {SIGNATURE: ARCHIVE, "path": "a.zip"}})
-    assert hash_of(nested, tmp_path) == tar_digest(("z/inside.txt", b"i"))
+    assert read_hash(nested, tmp_path) == tar_digest(("z/inside.txt", b"i"))
 
 
 def test_missing_asset_is_reported(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_missing_asset_is_reported(tmp_path: Path) -> None:
 
 
 def test_asset_contents_left_out_by_provider_are_restored() -> None:
-    given = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
-    found = restore_contents(
-        {"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())}
+    contents = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
+    restored = restore_contents(
+        {"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(contents.values())}
     )
-    assert found == {"policy": given["policy"], "strange": asset(hash="3"), "n": 1}
+    assert restored == {"policy": contents["policy"], "strange": asset(hash="3"), "n": 1}
 
 
 PROGRAM = """

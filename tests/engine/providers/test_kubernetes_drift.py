@@ -60,12 +60,12 @@ def config(tmp_path: Path) -> Iterator[Path]:
         yield file
 
 
-def updated(outcome: Any) -> list[str]:
+def list_updated_kinds(outcome: Any) -> list[str]:
     return [step["type"].rpartition(":")[2] for step in outcome.steps if step["op"] == "update"]
 
 
 def drift(outcome: Any) -> list[str]:
-    """Return the properties that `--diff` displays, without server-managed ones such as resourceVersion and status."""
+    """Return the properties that `--diff` displays, without properties of the server such as resourceVersion."""
     text = io.StringIO()
     with Display(Console(file=text, width=200), "refresh", "dev", dry=True, diff=True) as display:
         for event in outcome.events:
@@ -83,22 +83,22 @@ def test_drift_of_scaled_computing_unit_is_fixed(tmp_path: Path, config: Path) -
         return outcome
 
     run("up", image="spark:1")
-    assert updated(run("up")) == ["Deployment"]
-    assert updated(run("up", "--refresh")) == []
+    assert list_updated_kinds(run("up")) == ["Deployment"]
+    assert list_updated_kinds(run("up", "--refresh")) == []
     apps.patch_namespaced_deployment_scale(NAME, NAMESPACE, {"spec": {"replicas": 3}}, field_manager="kubectl")
     label = {"metadata": {"labels": {"lakewright/tenant": "else"}}}
     apps.patch_namespaced_deployment(NAME, NAMESPACE, label, field_manager="kubectl-label")
 
     changes = drift(run("refresh", "--preview-only"))
     assert changes == ['~ metadata.labels.lakewright/tenant: "acme" => "else"', "~ spec.replicas: 1 => 3"]
-    assert updated(run("preview", "--refresh")) == ["Deployment"]
+    assert list_updated_kinds(run("preview", "--refresh")) == ["Deployment"]
     assert apps.read_namespaced_deployment(NAME, NAMESPACE).spec.replicas == 3
-    assert updated(run("up", "--refresh")) == ["Deployment"]
+    assert list_updated_kinds(run("up", "--refresh")) == ["Deployment"]
 
     healed = apps.read_namespaced_deployment(NAME, NAMESPACE)
     assert (healed.spec.replicas, healed.metadata.labels["lakewright/tenant"]) == (1, "acme")
     assert [entry.operation for entry in healed.metadata.managed_fields] == ["Apply"]
-    assert updated(run("up", "--refresh")) == []
+    assert list_updated_kinds(run("up", "--refresh")) == []
     run("destroy")
     core = kubernetes_client.CoreV1Api(apps.api_client)
     assert NAMESPACE not in [namespace.metadata.name for namespace in core.list_namespace().items]

@@ -32,7 +32,7 @@ def test_state_and_files_match_recording(tmp_path: Path) -> None:
 
 
 def manifests(folder: Path) -> dict[str, str]:
-    return {_named(path.name): _named(path.read_text()) for path in folder.iterdir()}
+    return {_hide_random_suffixes(path.name): _hide_random_suffixes(path.read_text()) for path in folder.iterdir()}
 
 
 def normal(resources: list[dict[str, Any]]) -> dict[str, Any]:
@@ -42,14 +42,14 @@ def normal(resources: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _normal(body: dict[str, Any]) -> dict[str, Any]:
     dropped = ("created", "modified", "sourcePosition", "stackTrace", "dependencies")
-    kept: dict[str, Any] = {key: value for key, value in body.items() if key not in dropped}
-    kept["depends on"] = sorted(body.get("dependencies", []))
+    fields: dict[str, Any] = {key: value for key, value in body.items() if key not in dropped}
+    fields["depends on"] = sorted(body.get("dependencies", []))
     if body["type"].startswith("pulumi:providers:"):
-        del kept["id"]
-    if "provider" in kept:
-        kept["provider"] = kept["provider"].rpartition("::")[0]
-    return json.loads(_named(json.dumps(kept)))
+        del fields["id"]
+    if "provider" in fields:
+        fields["provider"] = fields["provider"].rpartition("::")[0]
+    return json.loads(_hide_random_suffixes(json.dumps(fields)))
 
 
-def _named(text: str) -> str:
+def _hide_random_suffixes(text: str) -> str:
     return RANDOM.sub(r"\1-RANDOM", text)

@@ -54,15 +54,15 @@ def settings(talkative: Path, source: str) -> dict[str, str]:
 
 def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
     """Return severity, text and whether it was a status of every message about the resource."""
-    found = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
+    diagnostic_events = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
     return [
         (diagnostic.severity, diagnostic.message.strip(), bool(diagnostic.ephemeral))
-        for diagnostic in found
+        for diagnostic in diagnostic_events
         if diagnostic.urn and diagnostic.urn.endswith("::thing")
     ]
 
 
-def printed(outcome: Outcome) -> str:
+def join_messages(outcome: Outcome) -> str:
     """Return all messages of a run."""
     return "".join(event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None)
 
@@ -118,9 +118,9 @@ def test_plugin_crash_is_one_sentence(talkative: Path, stack: Stack) -> None:
     assert error.splitlines()[0] == (
         "provider 'talkative' crashed: runtime error: invalid memory address or nil pointer dereference (exit code 2)"
     )
-    assert "goroutine" not in printed(outcome)
+    assert "goroutine" not in join_messages(outcome)
     loud = stack.run("up", env=settings(talkative, "argument") | {"CRASH": "1"}, verbose=True)
-    assert "goroutine" in printed(loud)
+    assert "goroutine" in join_messages(loud)
 
 
 def test_plugin_crash_at_start_is_one_sentence(tmp_path: Path, stack: Stack) -> None:

@@ -35,14 +35,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def stack_of(folder: Path, program: str) -> Stack:
+def create_stack(folder: Path, program: str) -> Stack:
     stack = Stack(folder, HEADER + program)
     stack.environment |= {"PATH": install(folder / "bin"), "VAULT": str(stack.store)}
     return stack
 
 
 def test_plugin_source_is_kept_in_state(folder: Path) -> None:
-    stack = stack_of(
+    stack = create_stack(
         folder,
         """
 own = Vault("own", {"account": "a"}, Options(plugin_download_url="https://example.com/own", version="1.2.3"))
@@ -64,7 +64,7 @@ Thing("default", {"name": "default"}, Options(plugin_download_url="https://examp
 
 def test_large_unhealthy_object_is_kept_with_its_errors(folder: Path) -> None:
     """The object is in the trailers of the answer, for which gRPC's default is 8 KiB. A Deployment needs more."""
-    stack = stack_of(folder, 'Thing("thing", {"name": "object", "unhealthy": True, "manifest": "m" * 100_000})')
+    stack = create_stack(folder, 'Thing("thing", {"name": "object", "unhealthy": True, "manifest": "m" * 100_000})')
 
     outcome = stack.run("up")
 
@@ -77,7 +77,7 @@ def test_large_unhealthy_object_is_kept_with_its_errors(folder: Path) -> None:
 
 def test_unhealthy_object_is_imported_with_errors(folder: Path) -> None:
     """The update after the import waits for the object to become ready, as the next `up` would."""
-    stack = stack_of(
+    stack = create_stack(
         folder,
         """
 wanted = {"name": "object", "unhealthy": True} if step == 1 else {"name": "object"}
@@ -95,7 +95,7 @@ Thing("thing", wanted, Options(import_="object"))
 
 
 def test_preview_warns_of_replacing_imported_object(folder: Path) -> None:
-    stack = stack_of(
+    stack = create_stack(
         folder, 'Thing("thing", {"name": "object", "fixed": str(step)}, Options(import_="object"))\nThing("other", {})'
     )
     (stack.store / "object.json").write_text(json.dumps({"name": "object", "fixed": "1"}))
@@ -109,7 +109,7 @@ def test_preview_warns_of_replacing_imported_object(folder: Path) -> None:
 
 
 def test_dependents_of_delete_first_provider_are_replaced(folder: Path) -> None:
-    stack = stack_of(
+    stack = create_stack(
         folder,
         """
 own = Vault("own", {"account": str(step)}, Options(delete_before_replace=True))
@@ -132,7 +132,7 @@ Thing("other", {"name": "other"})
 
 
 def test_replace_on_changes_dependent_is_deleted_first(folder: Path) -> None:
-    stack = stack_of(
+    stack = create_stack(
         folder,
         """
 first = Thing("first", {"name": f"first{step}", "fixed": str(step)}, Options(delete_before_replace=True))
@@ -149,7 +149,7 @@ Thing("third", {"name": "third", "size": first.id})
 
 
 def test_unconfigured_provider_is_not_called_to_read(folder: Path) -> None:
-    stack = stack_of(
+    stack = create_stack(
         folder,
         """
 first = Thing("first", {"name": "first"})
@@ -169,7 +169,7 @@ Thing("imported", {"name": "other"}, Options(import_="other", provider=own))
 
 
 def test_interrupt_cancels_provider_calls(folder: Path) -> None:
-    stack = stack_of(folder, 'Thing("thing", {"name": "object", "patient": True})\n')
+    stack = create_stack(folder, 'Thing("thing", {"name": "object", "patient": True})\n')
 
     def interrupt_create(event: EngineEvent) -> None:
         started = event.resource_pre_event

@@ -1,4 +1,4 @@
-"""Secrets stay secret in the state, even if a provider returns them in plain text."""
+"""Secrets remain secret in the state, even if a provider returns them in plain text."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def assert_secrets_are_kept(stack: Stack) -> None:
     assert thing.outputs["name"] == "object"
     text = json.dumps(stack.deployment())
     assert "hunter2" not in text
-    assert "made by the server" not in text.replace(_issued_in_plain(stack), "")
+    assert "made by the server" not in text.replace(_dump_nested_resource(stack), "")
 
 
-def _issued_in_plain(stack: Stack) -> str:
+def _dump_nested_resource(stack: Stack) -> str:
     nested: Any = next(resource for resource in stack.deployment()["resources"] if resource["urn"].endswith("::nested"))
     return json.dumps(nested)
 

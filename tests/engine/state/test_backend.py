@@ -50,7 +50,7 @@ def checkpoint_file(backend: StateBackend) -> Path:
     return backend.storage.root / "stacks" / "conf" / "dev.json"
 
 
-def without_manifest(checkpoint: dict) -> dict:
+def remove_manifest(checkpoint: dict) -> dict:
     checkpoint["checkpoint"]["latest"].pop("manifest")
     return checkpoint
 
@@ -75,7 +75,7 @@ def test_state_is_written_back_with_its_ciphertexts(project: PulumiProject, back
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     after = backend.checkpoint("conf", "dev")
     assert after is not None
-    assert without_manifest(after) == without_manifest(before)
+    assert remove_manifest(after) == remove_manifest(before)
     keys_before, keys_after = (
         [list(resource) for resource in checkpoint["checkpoint"]["latest"]["resources"]]
         for checkpoint in (before, after)
@@ -126,7 +126,7 @@ def test_pending_operations_and_unknown_fields_are_kept(project: PulumiProject, 
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     content = backend.checkpoint("conf", "dev")
     assert content is not None
-    assert (content["version"], content["features"]) == (4, ["views"]), "a reader must know what it reads"
+    assert (content["version"], content["features"]) == (4, ["views"]), "a reader must know the format that it reads"
     assert open_backend(backend.url).load("conf", "dev") == snapshot
 
 
@@ -349,8 +349,8 @@ def _secrets(value: object) -> list[dict]:
     if isinstance(value, dict):
         if "ciphertext" in value:
             return [value]
-        return [found for item in value.values() for found in _secrets(item)]
-    return [found for item in value for found in _secrets(item)] if isinstance(value, list) else []
+        return [secret for item in value.values() for secret in _secrets(item)]
+    return [secret for item in value for secret in _secrets(item)] if isinstance(value, list) else []
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def secrets() -> Iterator[PassphraseManager]:
 
 @pytest.fixture
 def backend(bucket_url: str, secrets: PassphraseManager) -> StateBackend:
-    made = open_backend(bucket_url)
-    made.create("conf", "dev", secrets)
-    return made
+    backend = open_backend(bucket_url)
+    backend.create("conf", "dev", secrets)
+    return backend
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def put(s3: Any, bucket: str) -> Callable[[str, bytes], None]:
 @pytest.fixture
 def keys(s3: Any, bucket: str) -> Callable[[], list[str]]:
     def list_keys() -> list[str]:
-        found = s3.list_objects_v2(Bucket=bucket).get("Contents", [])
-        return [item["Key"].removeprefix(f"{ROOT}/") for item in found]
+        objects = s3.list_objects_v2(Bucket=bucket).get("Contents", [])
+        return [item["Key"].removeprefix(f"{ROOT}/") for item in objects]
 
     return list_keys
 
@@ -88,13 +88,13 @@ def test_layout_is_that_of_the_cli(
 ) -> None:
     backend.save("conf", "dev", snapshot("a"), secrets)
     backend.record("conf", "dev", {"kind": "update"})
-    found = keys()
-    assert {"meta.yaml", "stacks/conf/dev.json", "stacks/conf/dev.json.bak"} < {*found}
-    kinds = sorted({key.rpartition("/")[0] for key in found} - {""})
+    object_keys = keys()
+    assert {"meta.yaml", "stacks/conf/dev.json", "stacks/conf/dev.json.bak"} < {*object_keys}
+    kinds = sorted({key.rpartition("/")[0] for key in object_keys} - {""})
     assert kinds == ["backups/conf/dev", "history/conf/dev", "stacks/conf"]
     assert backend.load("conf", "dev") == snapshot("a")
     assert backend.history("conf", "dev") == [{"kind": "update"}]
-    assert [(found.name, found.resources, found.problem) for found in backend.stacks("conf")] == [("dev", 1, "")]
+    assert [(stack.name, stack.resources, stack.problem) for stack in backend.stacks("conf")] == [("dev", 1, "")]
 
 
 def test_variables_of_the_cli_are_followed(
@@ -108,9 +108,9 @@ def test_variables_of_the_cli_are_followed(
     monkeypatch.setenv("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "true")
     backend.save("conf", "dev", snapshot("a"), secrets)
     backend.record("conf", "dev", {"kind": "update"})
-    found = [key for key in keys() if key.startswith("stacks/")]
-    assert found[:2] == ["stacks/conf/dev.json.bak", "stacks/conf/dev.json.gz"]
-    assert found[2].startswith("stacks/conf/dev.json.gz.")
+    stack_keys = [key for key in keys() if key.startswith("stacks/")]
+    assert stack_keys[:2] == ["stacks/conf/dev.json.bak", "stacks/conf/dev.json.gz"]
+    assert stack_keys[2].startswith("stacks/conf/dev.json.gz.")
     assert not [key for key in keys() if key.startswith("backups")]
     packed = backend.storage.read("stacks/conf/dev.json.gz")
     assert packed is not None
@@ -145,8 +145,8 @@ def test_second_holder_is_refused_by_name(backend: StateBackend, bucket: str) ->
 
 def test_lock_of_a_killed_run_is_removed(backend: StateBackend) -> None:
     subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
-    (left,) = backend.locks("conf", "dev")
-    assert left.is_abandoned
+    (lock,) = backend.locks("conf", "dev")
+    assert lock.is_abandoned
     with backend.lock("conf", "dev"):
         pass
     assert backend.locks("conf", "dev") == []
@@ -189,16 +189,16 @@ def test_heartbeat_renews_a_lock_and_revives_none(
 ) -> None:
     storage = backend.storage
     locks = bucket_locks.BucketLocks(storage, "locks/organization/conf/dev")  # pyright: ignore[reportArgumentType]
-    with locks.create("lakewright-1.json") as own:
+    with locks.create("lakewright-1.json") as lock:
         key = f"{ROOT}/locks/organization/conf/dev/lakewright-1.json"
         s3.put_object(Bucket=bucket, Key="clock", Body=b"")
         before = s3.head_object(Bucket=bucket, Key=key)["LastModified"]
         while s3.head_object(Bucket=bucket, Key=key)["LastModified"] == before:
-            own.touch()
-        assert own.is_held()
+            lock.touch()
+        assert lock.is_held()
         backend.cancel("conf", "dev")
-        own.touch()
-        assert not own.is_held()
+        lock.touch()
+        assert not lock.is_held()
 
 
 def test_lost_lock_never_overwrites_a_newer_state(
@@ -255,14 +255,14 @@ def test_state_that_cannot_be_saved_is_kept_in_a_file(
 
     outcome = stack.run("up", on_event=remove_bucket)
     assert outcome.exit == 1
-    (kept,) = (stack.program_dir / ".lakewright" / "unsaved").iterdir()
-    assert f"lakewright stack import --stack dev --file {kept}" in outcome.messages[-1]
+    (unsaved_file,) = (stack.program_dir / ".lakewright" / "unsaved").iterdir()
+    assert f"lakewright stack import --stack dev --file {unsaved_file}" in outcome.messages[-1]
     assert "does not exist" in "".join(outcome.messages)
 
     s3.create_bucket(Bucket=bucket)
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
     open_backend(bucket_url).create("conf", "dev", stack.secrets())
-    open_backend(bucket_url).import_("conf", "dev", json.loads(kept.read_text()))
+    open_backend(bucket_url).import_("conf", "dev", json.loads(unsaved_file.read_text()))
     assert stack.resource("a").id == "a.json"
     assert [step["op"] for step in stack.run("up").steps] == ["same", "create"]
 

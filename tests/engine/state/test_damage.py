@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / ".pulumi" / "stacks" / "conf" / "dev.json"
 
 
-def state_of(*resources: Any, **fields: Any) -> bytes:
+def encode_state(*resources: Any, **fields: Any) -> bytes:
     latest = {"resources": [*resources]} | fields.pop("latest", {})
     return json.dumps({"version": 3, "checkpoint": {"latest": latest}} | fields).encode()
 
@@ -52,17 +52,17 @@ DAMAGE = {
     "a list": b"[]",
     "cut gzip": gzip.compress(b"{}" * 100)[:-12],
     "deep": b"[" * 100_000,
-    "version": state_of(version="3"),
-    "features": state_of(features=[1]),
+    "version": encode_state(version="3"),
+    "features": encode_state(features=[1]),
     "no checkpoint": b'{"version": 3}',
-    "checkpoint": state_of(checkpoint=[]),
-    "resources": state_of(latest={"resources": {}}),
-    "resource": state_of("a"),
-    "no urn": state_of({"type": "t:t:T"}),
-    "type": state_of(RESOURCE | {"type": 5}),
-    "inputs": state_of(RESOURCE | {"inputs": [1]}),
-    "pending": state_of(latest={"pending_operations": [{"type": "creating"}]}),
-    "manifest": state_of(latest={"manifest": "x"}),
+    "checkpoint": encode_state(checkpoint=[]),
+    "resources": encode_state(latest={"resources": {}}),
+    "resource": encode_state("a"),
+    "no urn": encode_state({"type": "t:t:T"}),
+    "type": encode_state(RESOURCE | {"type": 5}),
+    "inputs": encode_state(RESOURCE | {"inputs": [1]}),
+    "pending": encode_state(latest={"pending_operations": [{"type": "creating"}]}),
+    "manifest": encode_state(latest={"manifest": "x"}),
 }
 
 
@@ -75,15 +75,15 @@ def test_damage_names_place_and_way_out(backend: StateBackend, file: Path, damag
         text = str(refused.value)
         assert f"the state of stack 'dev' ({file}) is damaged: " in text
         assert "`lakewright stack import --stack dev --backup`" in text
-    assert [(found.name, bool(found.problem)) for found in backend.stacks("conf")] == [("dev", True), ("other", False)]
+    assert [(stack.name, bool(stack.problem)) for stack in backend.stacks("conf")] == [("dev", True), ("other", False)]
     assert backend.names("conf") == ["dev", "other"]
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (state_of(version=9), r"has version 9.*\(.*dev\.json\)\. Update lakewright, or use --engine pulumi"),
-        (state_of(version=4, features=["timeTravel"]), r"needs timeTravel.*dev\.json"),
+        (encode_state(version=9), r"has version 9.*\(.*dev\.json\)\. Update lakewright, or use --engine pulumi"),
+        (encode_state(version=4, features=["timeTravel"]), r"needs timeTravel.*dev\.json"),
         (b"\x28\xb5\x2f\xfdxxxx", r"compressed with zstd"),
     ],
 )
@@ -91,7 +91,7 @@ def test_newer_state_says_what_it_needs(backend: StateBackend, file: Path, conte
     file.write_bytes(content)
     with pytest.raises(UnsupportedStateError, match=expected):
         backend.load("conf", "dev")
-    assert [bool(found.problem) for found in backend.stacks("conf")] == [True, False]
+    assert [bool(stack.problem) for stack in backend.stacks("conf")] == [True, False]
 
 
 def test_foreign_secrets_provider_is_named(backend: StateBackend, file: Path) -> None:
@@ -100,7 +100,7 @@ def test_foreign_secrets_provider_is_named(backend: StateBackend, file: Path) ->
     file.write_text(json.dumps(content))
     with pytest.raises(UnsupportedStateError, match=r"stack 'dev' uses the secrets provider 'awskms://alias/x'"):
         backend.load("conf", "dev")
-    assert [found.problem for found in backend.stacks("conf")] == ["", ""], "a list needs no secrets"
+    assert [stack.problem for stack in backend.stacks("conf")] == ["", ""], "a list needs no secrets"
 
 
 def test_wrong_passphrase_names_stack_and_variable(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_other_layouts_are_refused(backend: StateBackend, file: Path, meta: str 
     described = file.parents[2] / "meta.yaml"
     if meta is None:
         described.unlink()
-        (file.parents[1] / "old.json").write_bytes(state_of())
+        (file.parents[1] / "old.json").write_bytes(encode_state())
     else:
         described.write_text(meta)
     with pytest.raises(EngineError, match=r"\.pulumi.*(state upgrade|version|cannot be read)"):
@@ -155,9 +155,9 @@ def test_damaged_stack_is_removed_only_with_force(
 
 @pytest.fixture
 def command() -> Callable[[str], int]:
-    def call(words: str) -> int:
+    def call(command_line: str) -> int:
         with pytest.raises(SystemExit) as ended:
-            run(words.split())
+            run(command_line.split())
         return int(ended.value.code or 0)
 
     return call

@@ -51,10 +51,10 @@ with backend.lock("conf", "dev"):
 
 @pytest.fixture
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
-    made = Stack(tmp_path, PROGRAM)
-    for name, value in made.environment.items():
+    stack = Stack(tmp_path, PROGRAM)
+    for name, value in stack.environment.items():
         monkeypatch.setenv(name, value)
-    return made
+    return stack
 
 
 @contextmanager
@@ -85,19 +85,19 @@ def large(snapshot: StackSnapshot) -> StackSnapshot:
 def test_state_and_settings_are_readable_only_by_the_user(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        made = Stack(tmp_path, PROGRAM)
-        made.set_config("token", "one", secret=True)
-        assert made.run("up").exit == 0
-        made.backend.record("conf", "dev", UPDATE)
+        stack = Stack(tmp_path, PROGRAM)
+        stack.set_config("token", "one", secret=True)
+        assert stack.run("up").exit == 0
+        stack.backend.record("conf", "dev", UPDATE)
     finally:
         os.umask(before)
-    found = modes(tmp_path / "state")
+    modes_by_name = modes(tmp_path / "state")
     assert {"stacks", "history", "backups", "locks", "meta.yaml"} == {
-        path.name for path in made.backend.storage.root.iterdir()
+        path.name for path in stack.backend.storage.root.iterdir()
     }
-    assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_dir()} == {"0o700"}
-    assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_file()} == {"0o600"}
-    assert modes(made.program_dir)["Pulumi.dev.yaml"] == "0o600"
+    assert {mode for name, mode in modes_by_name.items() if (tmp_path / "state" / name).is_dir()} == {"0o700"}
+    assert {mode for name, mode in modes_by_name.items() if (tmp_path / "state" / name).is_file()} == {"0o600"}
+    assert modes(stack.program_dir)["Pulumi.dev.yaml"] == "0o600"
 
 
 def test_folder_of_earlier_release_becomes_private(stack: Stack) -> None:
@@ -123,16 +123,16 @@ def test_save_syncs_file_before_rename_and_folder_after(stack: Stack, monkeypatc
     calls: list[tuple[str, str]] = []
     fsync, replace = os.fsync, os.replace
 
-    def recorded_fsync(descriptor: int) -> None:
+    def record_fsync(descriptor: int) -> None:
         calls.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
         fsync(descriptor)
 
-    def recorded_replace(source: Any, target: Any) -> None:
+    def record_replace(source: Any, target: Any) -> None:
         calls.append(("rename", Path(target).name))
         replace(source, target)
 
-    monkeypatch.setattr(os, "fsync", recorded_fsync)
-    monkeypatch.setattr(os, "replace", recorded_replace)
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "replace", record_replace)
     stack.save(StackSnapshot())
     stack.set_config("plain", "one")
 
@@ -158,8 +158,8 @@ def test_power_failure_during_save_keeps_a_valid_state(stack: Stack) -> None:
     while 0 not in codes:
         command = [sys.executable, "-c", SAVE, str(stack.program_dir), str(len(codes))]
         codes.append(subprocess.run(command, check=False).returncode)
-        found = [resource.urn for resource in stack.resources()]
-        assert found in (full, full[:1])
+        urns = [resource.urn for resource in stack.resources()]
+        assert urns in (full, full[:1])
         with stack.backend.lock("conf", "dev"):
             assert list(stack.backend.storage.root.rglob("*.partial")) == [], "the next run cleans up"
     assert len(codes) > 6
@@ -207,7 +207,7 @@ def test_disk_full_during_a_run_loses_nothing(stack: Stack) -> None:
         message for message in outcome.messages if "state of stack 'dev' could not be saved: File too large" in message
     ]
     assert list(stack.files()) == ["a.json"]
-    assert stack.resource("a").id == "a.json", "what was done is saved at the end, where there is room again"
+    assert stack.resource("a").id == "a.json", "the finished steps are saved at the end, when the disk has room again"
     assert stack.run("up").exit == 0
 
 
@@ -223,19 +223,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_real_full_disk_keeps_the_old_state(small_disk: Path) -> None:
-    made = Stack(small_disk, PROGRAM)
-    before = contents(made.backend.storage.root)
-    snapshot = made.backend.load("conf", "dev")
+    stack = Stack(small_disk, PROGRAM)
+    before = contents(stack.backend.storage.root)
+    snapshot = stack.backend.load("conf", "dev")
     assert snapshot is not None
     filler = small_disk / "filler"
     subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], check=False, capture_output=True)
 
     with pytest.raises(StateError, match="could not be saved: No space left on device"):
-        made.save(large(snapshot))
-    after = contents(made.backend.storage.root)
+        stack.save(large(snapshot))
+    after = contents(stack.backend.storage.root)
     assert after["stacks/conf/dev.json"] == before["stacks/conf/dev.json"]
     assert [name for name in after if name.endswith(".partial")] == []
 
     filler.unlink()
-    made.save(large(snapshot))
-    assert len(made.resources()) == 1
+    stack.save(large(snapshot))
+    assert len(stack.resources()) == 1

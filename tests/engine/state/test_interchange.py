@@ -34,9 +34,9 @@ pulumi.export("secret", config.require_secret("token"))
 @pytest.fixture(params=["file", "s3"])
 def stack(tmp_path: Path, request: pytest.FixtureRequest) -> Stack:
     url = request.getfixturevalue("bucket_url") if request.param == "s3" else ""
-    made = Stack(tmp_path, PROGRAM, backend_url=url)
-    made.set_config("token", "s3cr3t", secret=True)
-    return made
+    stack = Stack(tmp_path, PROGRAM, backend_url=url)
+    stack.set_config("token", "s3cr3t", secret=True)
+    return stack
 
 
 def test_cli_continues_after_embedded_engine(stack: Stack) -> None:

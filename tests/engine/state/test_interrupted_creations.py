@@ -17,7 +17,7 @@ def resource(urn: str, **more: Any) -> ResourceState:
     return ResourceState(urn, TYPE, custom=True, inputs={"name": "main", "credential": SecretValue("hidden")}, **more)
 
 
-def exported(urn: str, **more: Any) -> dict[str, Any]:
+def export_resource(urn: str, **more: Any) -> dict[str, Any]:
     secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x"}
     return {"urn": urn, "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": secret}}} | more
 
@@ -40,8 +40,8 @@ def test_completed_creations_are_left_out() -> None:
 
 
 def test_creations_of_exported_state() -> None:
-    operations = [{"resource": exported(urn), "type": "creating"} for urn in ("made", "lost")]
-    deployment = {"resources": [exported("made", id="1")], "pending_operations": operations}
+    operations = [{"resource": export_resource(urn), "type": "creating"} for urn in ("made", "lost")]
+    deployment = {"resources": [export_resource("made", id="1")], "pending_operations": operations}
     assert interrupted_creations.from_export(deployment) == [
         {"urn": "lost", "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": "[secret]"}}}
     ]
@@ -53,8 +53,8 @@ def test_creations_of_exported_state() -> None:
 
 
 def test_creations_of_deleted_resources_are_completed() -> None:
-    operations = [{"resource": exported(urn), "type": "creating"} for urn in ("deleted", "lost")]
-    before = {"resources": [exported("deleted", id="1")], "pending_operations": operations}
+    operations = [{"resource": export_resource(urn), "type": "creating"} for urn in ("deleted", "lost")]
+    before = {"resources": [export_resource("deleted", id="1")], "pending_operations": operations}
     after = {"resources": [], "pending_operations": operations}
     cleared = interrupted_creations.remove_completed(after, before)
     assert cleared is not None

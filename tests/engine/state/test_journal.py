@@ -42,5 +42,5 @@ def test_equal_states_are_distinct() -> None:
     journal.finish(new=first)
     journal.finish(new=second)
     journal.finish(done=first)
-    (left,) = journal.snapshot().resources
-    assert left is second
+    (remaining_state,) = journal.snapshot().resources
+    assert remaining_state is second

@@ -1,4 +1,4 @@
-"""Locks of dead holders are removed, and those of living ones are kept, also across containers and machines."""
+"""Locks of dead holders are removed, and locks of live holders are kept, also across containers and machines."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ def test_lock_is_on_the_disk_before_it_is_held(backend: StateBackend, monkeypatc
     sync = os.fsync
 
     def look(descriptor: int) -> None:
-        found = Path(f"/proc/self/fd/{descriptor}").resolve()
-        synced.append(found.read_bytes() if found.is_file() else b"folder of " + found.name.encode())
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        synced.append(path.read_bytes() if path.is_file() else b"folder of " + path.name.encode())
         sync(descriptor)
 
     with backend.lock("conf", "dev"):
@@ -182,38 +182,38 @@ def test_partial_lock_files_are_removed(backend: StateBackend, *, cancels: bool)
     """The Pulumi CLI counts every file in the folder as a lock."""
     folder = die_in_lock(backend).parent
     names = ["1.partial", ".now-x", "../.dev.lakewright-1.partial", "../.now-x"]
-    for left in (folder / name for name in names):
-        left.touch()
+    for partial_file in (folder / name for name in names):
+        partial_file.touch()
         if not cancels:
-            os.utime(left, (0, 0))
-    others = folder / "../.other.lakewright-1.partial"
-    others.touch()
+            os.utime(partial_file, (0, 0))
+    file_of_another_stack = folder / "../.other.lakewright-1.partial"
+    file_of_another_stack.touch()
 
     if cancels:
         backend.cancel("conf", "dev")
     assert is_free(backend)
 
     assert list(folder.iterdir()) == []
-    assert sorted(file.name for file in folder.parent.iterdir()) == [others.name, "dev"]
+    assert sorted(file.name for file in folder.parent.iterdir()) == [file_of_another_stack.name, "dev"]
 
 
 def test_lock_folder_holds_only_locks(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "file": None})
-    made: list[Path] = []
+    created_paths: list[Path] = []
     create = os.open
 
     def look(path: Any, flags: int, *more: Any, **options: Any) -> int:
         if flags & os.O_CREAT:
-            made.append(Path(path))
+            created_paths.append(Path(path))
         return create(path, flags, *more, **options)
 
     monkeypatch.setattr("os.open", look)
     assert not is_free(backend)
     file.unlink()
     assert is_free(backend)
-    assert len(made) > 1
-    assert file.parent not in {path.parent for path in made}
+    assert len(created_paths) > 1
+    assert file.parent not in {path.parent for path in created_paths}
 
 
 def test_holder_writes_heartbeats(backend: StateBackend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,4 +242,4 @@ File("b", "b.json", a.etag.apply(lose))
     outcome = stack.run("up")
     assert outcome.exit == 1
     assert any("the lock on stack 'dev' was removed during this run" in message for message in outcome.messages)
-    assert list(stack.files()) == ["a.json"], "no provider is called for what could not be saved"
+    assert list(stack.files()) == ["a.json"], "no provider is called for a step that could not be saved"

@@ -29,12 +29,12 @@ aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, o
     )
     killed = stack.run_up(name)
     assert killed.returncode == -signal.SIGKILL
-    assert name in {op.resource.urn.rsplit("::", 1)[-1] for op in stack.pending()}
+    assert name in {op.resource.urn.rsplit("::", 1)[-1] for op in stack.list_pending_operations()}
     stack.backend.cancel("conf", "dev")
 
     outcome = stack.run(then)
     assert outcome.exit == 0, outcome.messages
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []
     names = [bucket["Name"] for bucket in client(sandbox, "s3").list_buckets()["Buckets"]]
     assert [name for name in names if name.endswith(unique)] == ([f"taken-{unique}"] if then == "up" else [])
     if then == "up":

@@ -39,14 +39,14 @@ def test_next_up_finishes_a_killed_up(tmp_path: Path, call: int, moment: str) ->
         code = up(stack, step, f"{call}:{moment}")
         if code == -signal.SIGKILL:
             killed += 1
-            assert stack.pending(), "what was under way is on the disk"
+            assert stack.list_pending_operations(), "the interrupted steps are on the disk"
             stack.backend.cancel("conf", "dev")
             code = up(stack, step)
         assert code == 0
     assert killed == 1
     assert sorted(name.split("-", 1)[1] for name in stack.files()) == ["a2.json", "b.json"]
     assert json.loads(next(stack.store.glob("*-b.json")).read_text())["content"] == "etag-one 2"
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []
     assert [state.delete for state in stack.resources()] == [False] * 4
 
 
@@ -90,4 +90,4 @@ b = File("b", "b.json", a.etag.apply(wait))
     assert list((stack.backend.storage.root / "locks").rglob("*.json")) == []
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json"
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []

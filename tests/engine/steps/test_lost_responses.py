@@ -1,4 +1,4 @@
-"""A creation with an unknown result stays pending, and the next `up` looks up its object."""
+"""A creation with an unknown result remains pending, and the next `up` looks up its object."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def test_next_up_adopts_object_of_crashed_provider(tmp_path: Path) -> None:
     outcome = stack.run("up", env={"DEADLY": "1:after"})
     assert outcome.exit == 1
     assert any("not known whether the object was created" in message for message in outcome.messages)
-    assert [op.type for op in stack.pending()] == ["creating"]
+    assert [op.type for op in stack.list_pending_operations()] == ["creating"]
     assert list(stack.files()) == ["0-a.json"]
 
     assert stack.run("up").exit == 0
-    assert stack.pending() == []
+    assert stack.list_pending_operations() == []
     assert list(stack.files()) == ["0-a.json"]
 
 
 def test_destroy_refuses_before_up_adopts_lost_objects(tmp_path: Path) -> None:
     stack = Stack(tmp_path, f"{PROGRAM}\nFile('b', 'b.json', 'two', pulumi.ResourceOptions(depends_on=[a]))")
     assert stack.run("up", env={"DEADLY": "2:after"}).exit == 1
-    made = list(stack.files())
-    assert made == ["0-a.json", "1-b.json"]
+    file_names = list(stack.files())
+    assert file_names == ["0-a.json", "1-b.json"]
 
     outcome = stack.run("destroy")
     assert outcome.exit == 1
     assert any("::b\n" in message and "Run `up` first" in message for message in outcome.messages)
-    assert list(stack.files()) == made
-    assert len(stack.pending()) == 1
+    assert list(stack.files()) == file_names
+    assert len(stack.list_pending_operations()) == 1
 
     assert stack.run("up").exit == 0
     assert stack.run("destroy").exit == 0

@@ -26,7 +26,7 @@ WITHIN = 60
 
 
 class Commands:
-    """Runs `lakewright` in a project of its own. Its warm process ends with the test."""
+    """Runs `lakewright` in its own project. Its warm process ends with the test."""
 
     def __init__(self, folder: Path, runtime: Path) -> None:
         self.stack = Stack(folder, "")
@@ -67,12 +67,12 @@ class Commands:
         return self.wait_until_ready()
 
     def wait_until_ready(self) -> int:
-        self.wait_for(lambda: self.process() is not None)
-        found = self.process()
-        assert found is not None
-        return found
+        self.wait_until(lambda: self.process() is not None)
+        process = self.process()
+        assert process is not None
+        return process
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
+    def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition that no event announces."""
         until = time.monotonic() + WITHIN
         while not condition():
@@ -81,7 +81,7 @@ class Commands:
 
     @property
     def address(self) -> Address:
-        """The files of the warm process: those of the only one in the folder."""
+        """The files of the only warm process in the folder."""
         (lock,) = self.runtime.glob("lakewright/*.lock")
         return Address(str(lock.parent), lock.stem, str(self.stack.program_dir))
 
@@ -114,9 +114,9 @@ def has_ended(process: int) -> bool:
 def commands(tmp_path: Path) -> Iterator[Commands]:
     """Commands of a project whose warm process was not started yet."""
     runtime = Path(tempfile.mkdtemp(prefix="warm", dir="/tmp"))  # the path of a socket must be short
-    made = Commands(tmp_path, runtime)
-    yield made
-    process = made.process()
+    commands = Commands(tmp_path, runtime)
+    yield commands
+    process = commands.process()
     shutil.rmtree(runtime)
     assert process is None or has_ended(process)
 

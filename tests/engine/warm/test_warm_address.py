@@ -35,10 +35,11 @@ def test_unattended_runs_have_none(monkeypatch: pytest.MonkeyPatch, name: str) -
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--help"], ["stack", "ls"], ["up", "--no-warm"], ["up", "-C", "/"], ["preview", "--cwd=/nowhere"]]
+    "arguments",
+    [[], ["--help"], ["stack", "ls"], ["up", "--no-warm"], ["up", "-C", "/"], ["preview", "--cwd=/nowhere"]],
 )
-def test_commands_that_run_by_themselves(words: list[str]) -> None:
-    assert find_address(words) is None
+def test_commands_that_run_by_themselves(arguments: list[str]) -> None:
+    assert find_address(arguments) is None
 
 
 def test_commands_of_a_project_share_an_address(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,14 +54,14 @@ def test_commands_of_a_project_share_an_address(project: Path, monkeypatch: pyte
         ["config", "get", "aws:region"],
         ["check", "--all"],
     )
-    found = [find_address(words) for words in commands]
-    assert len({address.socket for address in found if address}) == 1
-    assert None not in found
+    addresses = [find_address(arguments) for arguments in commands]
+    assert len({address.socket for address in addresses if address}) == 1
+    assert None not in addresses
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     other = find_address(["up"])
     assert other is not None
-    assert found[0] is not None
-    assert other.socket != found[0].socket
+    assert addresses[0] is not None
+    assert other.socket != addresses[0].socket
 
 
 def test_each_kubeconfig_has_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A command in the warm process does what it does by itself, and nothing of it stays there."""
+"""A command in the warm process has the same effects as a cold command and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_warm_noop_equals_the_cold_one(commands: Any) -> None:
 
     assert uses(commands) > began
     assert warm == cold
-    assert without_times(commands.stack.deployment()) == without_times(before)
+    assert remove_times(commands.stack.deployment()) == remove_times(before)
     assert commands.run("preview", "--json") == commands.run("preview", "--json", LAKEWRIGHT_WARM="0")
     assert commands.run("up", code=2) == commands.run("up", code=2, LAKEWRIGHT_WARM="0")
     used = uses(commands)
@@ -69,18 +69,18 @@ def test_commands_without_a_program_equal_the_cold_ones(commands: Any) -> None:
         (("verify",), 1),
     )
 
-    for words, code in lines:
+    for arguments, code in lines:
         began = uses(commands)
-        warm = commands.run(*words, code=code)
-        assert uses(commands) > began, words
-        cold = commands.run(*words, code=code, LAKEWRIGHT_WARM="0")
+        warm = commands.run(*arguments, code=code)
+        assert uses(commands) > began, arguments
+        cold = commands.run(*arguments, code=code, LAKEWRIGHT_WARM="0")
         assert [re.sub(r"\d+\.\d s", "", text) for text in warm] == [re.sub(r"\d+\.\d s", "", text) for text in cold]
     used = uses(commands)
     commands.run("config", "get", "color", "--no-warm")
     assert uses(commands) == used
 
 
-def without_times(deployment: dict[str, Any]) -> dict[str, Any]:
+def remove_times(deployment: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in deployment.items() if key not in ("manifest", "secrets_providers")}
 
 
@@ -172,17 +172,17 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(commands.stack.program_dir)
-        words = commands.words("up")
-        os.execve(words[0], words, {**commands.environment, **variables, "TERM": "xterm"})
-    seen = b""
-    while b"[yes/no/details]: " not in seen:
-        seen += os.read(terminal, 4096)
+        command = commands.words("up")
+        os.execve(command[0], command, {**commands.environment, **variables, "TERM": "xterm"})
+    terminal_output = b""
+    while b"[yes/no/details]: " not in terminal_output:
+        terminal_output += os.read(terminal, 4096)
     os.write(terminal, b"no\n")
     with suppress(OSError):  # the end of a terminal
         while part := os.read(terminal, 4096):
-            seen += part
+            terminal_output += part
     os.close(terminal)
-    text = re.sub(r"Duration: .*?\d+s", "", seen.decode())
+    text = re.sub(r"Duration: .*?\d+s", "", terminal_output.decode())
     # How often the line of progress is drawn depends on the time.
     lines = {line.replace("\x1b[2K", "").replace("\x1b[1A", "") for line in re.split(r"[\r\n]+", text)}
     output = sorted(line for line in lines if line.strip() and "Previewing update" not in line)
@@ -191,7 +191,7 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
 
 @pytest.mark.timeout(90)
 def test_caller_with_other_import_time_variables_runs_by_itself(commands: Any) -> None:
-    """Some packages read variables when they are imported: here those of the first caller."""
+    """Some packages read variables when they are imported: here the variables of the first caller."""
     commands.warm_up()
 
     output, errors = commands.run("preview", OTEL_PYTHON_CONTEXT="contextvars_context")
@@ -204,9 +204,9 @@ def test_caller_with_other_import_time_variables_runs_by_itself(commands: Any) -
 def test_it_ends_when_idle(commands: Any, ended: Any) -> None:
     commands.environment["LAKEWRIGHT_WARM_IDLE"] = "0.1"
     commands.run("preview")
-    commands.wait_for(lambda: bool(list(commands.runtime.glob("lakewright/*.lock"))))
+    commands.wait_until(lambda: bool(list(commands.runtime.glob("lakewright/*.lock"))))
 
-    commands.wait_for(lambda: "no command came" in commands.log())
+    commands.wait_until(lambda: "no command came" in commands.log())
 
     assert commands.process() is None
 
@@ -252,7 +252,7 @@ def test_command_runs_by_itself_where_nobody_answers(commands: Any, ended: Any) 
     note = "note: the warm process of this project does not respond (timed out); continuing without it\n"
     assert errors == note + commands.run("preview", LAKEWRIGHT_WARM="0")[1]
 
-    commands.wait_for(lambda: commands.process() is None)
+    commands.wait_until(lambda: commands.process() is None)
     _, errors = commands.run("preview")
     assert errors.startswith("note: the warm process of this project does not respond ([Errno 111] Connection refused)")
     assert commands.wait_until_ready() != process
@@ -275,7 +275,7 @@ def test_other_users_are_not_served(commands: Any) -> None:
 
 
 def call_as_other_user(file: Path) -> str:
-    """Return what another user of the machine gets from a socket."""
+    """Return the response that another user of the machine gets from a socket."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:

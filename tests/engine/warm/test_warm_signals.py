@@ -1,4 +1,4 @@
-"""Signals, and deaths of either end, do to a command in the warm process what they do to one by itself."""
+"""Signals, and deaths of either end, affect a command in the warm process as they affect a cold command."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_first_signal_ends_the_run_in_order(commands: Any, gate: Path, switch: s
     assert errors.rstrip().endswith("Continue with: lakewright up --stack dev")
     assert not list((commands.stack.backend.storage.root / "locks").rglob("*.json"))
     assert commands.stack.resource("a").id == "a.json"
-    assert commands.stack.pending() == []
+    assert commands.stack.list_pending_operations() == []
 
 
 @pytest.mark.timeout(90)
@@ -81,7 +81,7 @@ def test_second_interrupt_ends_the_run_at_once(commands: Any, gate: Path, switch
     commands.stack.write_program(BLOCKED)
     running = commands.start("up", "--yes", LAKEWRIGHT_WARM=switch, TOGETHER="2")
     with gate.open() as program:
-        commands.wait_for(lambda: commands.stack.pending() != [])
+        commands.wait_until(lambda: commands.stack.list_pending_operations() != [])
         running.send_signal(signal.SIGINT)
         program.read()  # the first interrupt ends the program
 
@@ -91,7 +91,7 @@ def test_second_interrupt_ends_the_run_at_once(commands: Any, gate: Path, switch
     assert running.returncode == 130
     assert "Traceback" not in errors
     assert "1 operation(s) with an unknown result are recorded" in errors
-    assert [pending.type for pending in commands.stack.pending()] == ["creating"]
+    assert [pending.type for pending in commands.stack.list_pending_operations()] == ["creating"]
 
 
 @pytest.mark.timeout(90)
@@ -125,7 +125,7 @@ def test_killed_command_takes_its_run_along(commands: Any, gate: Path, switch: s
 
     # The next run takes the lock of a holder that is dead over.
     commands.stack.write_program("")
-    commands.wait_for(lambda: commands.start("up", "--yes", LAKEWRIGHT_WARM=switch).wait() == 0)
+    commands.wait_until(lambda: commands.start("up", "--yes", LAKEWRIGHT_WARM=switch).wait() == 0)
 
 
 @pytest.mark.timeout(90)

@@ -18,7 +18,7 @@ import boto3
 import httpx
 import pytest
 from authenticating_proxy import AuthenticatingProxy
-from authenticating_proxy import serving as gated
+from authenticating_proxy import serve_proxy as gated
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
@@ -67,8 +67,8 @@ class ExpiringCredentialStore(FaultInjectingProxy):
 
     def _answer(self, scope: Any, body: bytes) -> httpx.Response:
         proof = dict(scope["headers"]).get(b"authorization", b"").decode()
-        found = re.search(r"Credential=([^/]+)/", proof)
-        key = found[1] if found else ""
+        credential = re.search(r"Credential=([^/]+)/", proof)
+        key = credential[1] if credential else ""
         if key in self.expiries:
             self.used.append(key)
             if time.time() > self.expiries[key]:
@@ -91,8 +91,8 @@ class ShortLivedCredentials:
 def setup(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShortLivedCredentials]:
     store, issue = ExpiringCredentialStore(sandbox.aws.endpoint), vending.CredentialVendor.issue
 
-    def issue_short_lived(vendor: vending.CredentialVendor, *words: Any) -> Keys:
-        keys = dataclasses.replace(issue(vendor, *words), expires_at=time.time() + LIFETIME)
+    def issue_short_lived(vendor: vending.CredentialVendor, *arguments: Any) -> Keys:
+        keys = dataclasses.replace(issue(vendor, *arguments), expires_at=time.time() + LIFETIME)
         store.expiries[keys.access_key_id] = time.time() + LIFETIME
         return keys
 
@@ -139,11 +139,11 @@ def _create_warehouse(server: str, store: str, sandbox: Sandbox) -> tuple[str, s
     return project, warehouse
 
 
-def run(setup: ShortLivedCredentials, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(setup: ShortLivedCredentials, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(SLOW)
     (folder / "catalog.json").write_text(setup.config.to_json())
     command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
-    command += ["--workflow", "9", "--execution", "1", "--no-registry", *words, str(folder / "script.py")]
+    command += ["--workflow", "9", "--execution", "1", "--no-registry", *options, str(folder / "script.py")]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -151,8 +151,8 @@ def test_credentials_are_refreshed(setup: ShortLivedCredentials, tmp_path: Path)
     done = run(setup, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "100 rows" in done.stdout
-    asked = [line for line in setup.catalog.lines if line.startswith("GET") and "/credentials" in line]
-    assert asked, "the refresh endpoint was called"
+    refresh_requests = [line for line in setup.catalog.lines if line.startswith("GET") and "/credentials" in line]
+    assert refresh_requests, "the refresh endpoint was called"
     assert len(set(setup.store.used)) > 2
     assert setup.store.refused == 0, "no credential was used after its expiry"
 

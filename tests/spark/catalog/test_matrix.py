@@ -63,7 +63,7 @@ print("rows", rows, "files", files)
 def test_unit_writes_and_reads_with_spark(
     units: dict[Combination, CatalogConfig], pick: Combination, tmp_path: Path
 ) -> None:
-    """The job has a process of its own: the first session's settings stay in a JVM, and this sandbox ends."""
+    """The job has its own process: a JVM keeps the first session's settings, and this sandbox ends."""
     (tmp_path / "catalog.json").write_text(units[pick].to_json())
     (tmp_path / "job.py").write_text(JOB)
     table = "results.picks" if pick[2] == BOUND else f"`{warehouse_of(pick)}`.results.picks_of_chosen"

@@ -42,22 +42,22 @@ def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogC
 
 
 @pytest.mark.parametrize("signing", ["0.13"], indirect=True)
-@pytest.mark.stand_in("plays a version of its own")
+@pytest.mark.stand_in("plays its own version")
 def test_orphan_removal_requires_vending_on_releases(signing: CatalogConfig, tmp_path: Path) -> None:
     (tmp_path / "catalog.json").write_text(signing.to_json())
-    given = ["--config", str(tmp_path / "catalog.json")]
-    refused = CliRunner().invoke(app, ["job", "orphan-files", "--table", "sales.orders", *given])
+    config_options = ["--config", str(tmp_path / "catalog.json")]
+    refused = CliRunner().invoke(app, ["job", "orphan-files", "--table", "sales.orders", *config_options])
     assert isinstance(refused.exception, JobRefusedError)
     assert "needs a warehouse with `delegation: vended`" in str(refused.exception)
-    maintained = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", *given])
+    maintained = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", *config_options])
     assert maintained.exit_code == 0, maintained.output
     assert "nothing is due; 1 more is due and held back" in maintained.stdout
-    dry = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", "--dry-run", "--json", *given])
+    dry = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", "--dry-run", "--json", *config_options])
     assert json.loads(dry.stdout)["runs"] == []
 
 
 @pytest.mark.parametrize("signing", ["0.14"], indirect=True)
-@pytest.mark.stand_in("plays a version of its own")
+@pytest.mark.stand_in("plays its own version")
 def test_unreleased_server_signs_listings(signing: CatalogConfig) -> None:
     table = open_catalog(signing, "signs").load_table("sales.orders")
     assert refusal_of_listings(table) is None

@@ -226,9 +226,9 @@ def test_purge_by_spark_deletes_the_files(spark: SparkSession, sandbox: Sandbox,
     """By default Spark drops the table first and then deletes its files with its remaining credential."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
     spark.sql("CREATE TABLE role.n.gone AS SELECT 1 AS id")
-    place = _location(spark, "role.n.gone").partition(f"{bucket}/")[2]
+    prefix = _location(spark, "role.n.gone").partition(f"{bucket}/")[2]
     spark.sql("DROP TABLE role.n.gone PURGE")
-    assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=place)["KeyCount"] == 0
+    assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["KeyCount"] == 0
 
 
 def test_purge_by_the_catalog_deletes_the_files(
@@ -238,10 +238,10 @@ def test_purge_by_the_catalog_deletes_the_files(
     spark.sql("CREATE NAMESPACE IF NOT EXISTS vended.n")
     for name, purge in (("asked", "PURGE"), ("unasked", "")):
         spark.sql(f"CREATE TABLE vended.n.{name} AS SELECT 1 AS id")
-        place = _location(spark, f"vended.n.{name}").partition(f"{bucket}/")[2]
+        prefix = _location(spark, f"vended.n.{name}").partition(f"{bucket}/")[2]
         spark.sql(f"DROP TABLE vended.n.{name} {purge}")
         _wait_for_purges(server, project)
-        assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=place)["KeyCount"] == 0
+        assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=prefix)["KeyCount"] == 0
 
 
 def test_credential_is_limited_to_its_table(
@@ -249,7 +249,7 @@ def test_credential_is_limited_to_its_table(
 ) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
     spark.sql("CREATE TABLE role.n.mine AS SELECT 1 AS id")
-    warehouse = next(found for found in _warehouses(server, project) if found["name"] == "role")["id"]
+    warehouse = next(warehouse for warehouse in _warehouses(server, project) if warehouse["name"] == "role")["id"]
     loaded = server.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/mine").json()
     config = loaded["config"]
     vended = boto3.client(
@@ -260,9 +260,9 @@ def test_credential_is_limited_to_its_table(
         aws_secret_access_key=config["s3.secret-access-key"],
         aws_session_token=config["s3.session-token"],
     )
-    own = loaded["metadata"]["location"].partition(f"{bucket}/")[2]
-    vended.put_object(Bucket=bucket, Key=f"{own}/data/x", Body=b"x")
-    for key in (f"{own}-not/x", "role/x", "vended/x"):
+    table_prefix = loaded["metadata"]["location"].partition(f"{bucket}/")[2]
+    vended.put_object(Bucket=bucket, Key=f"{table_prefix}/data/x", Body=b"x")
+    for key in (f"{table_prefix}-not/x", "role/x", "vended/x"):
         with pytest.raises(vended.exceptions.ClientError, match="AccessDenied"):
             vended.put_object(Bucket=bucket, Key=key, Body=b"x")
     spark.sql("DROP TABLE role.n.mine PURGE")

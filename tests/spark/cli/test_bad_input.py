@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving, token
+from authenticating_proxy import AuthenticatingProxy, issue_token, serve_proxy
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
@@ -33,7 +33,7 @@ COMMANDS: dict[str, list[str]] = {
     "runs show": ["runs", "show", "0123abcd"],
     "read": ["read", "vfs:///wid/1/eid/1/runtimestatistics"],
 }
-TABLE_COMMANDS = sorted(name for name, words in COMMANDS.items() if "bad.input" in words)
+TABLE_COMMANDS = sorted(name for name, arguments in COMMANDS.items() if "bad.input" in arguments)
 EVERY_COMMAND = pytest.mark.parametrize("command", sorted(COMMANDS))
 
 Refused = Callable[..., str]
@@ -55,11 +55,11 @@ def refused(
     table = catalog.create_table("bad.input", Schema(NestedField(1, "n", LongType(), required=False)))
     file = tmp_path / "catalog.json"
 
-    def run(words: list[str], code: int, *, config: CatalogConfig | str | None = catalog_config) -> str:
+    def run(arguments: list[str], code: int, *, config: CatalogConfig | str | None = catalog_config) -> str:
         file.unlink(missing_ok=True)
         if config is not None:
             file.write_text(config if isinstance(config, str) else config.to_json())
-        monkeypatch.setattr("sys.argv", ["lakewright-spark", *words, "--config", str(file)])
+        monkeypatch.setattr("sys.argv", ["lakewright-spark", *arguments, "--config", str(file)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         printed = capsys.readouterr()
@@ -75,22 +75,22 @@ def refused(
 
 @EVERY_COMMAND
 def test_unknown_warehouse(refused: Refused, command: str) -> None:
-    said = refused([*COMMANDS[command], "--warehouse", "sales"], 4)
-    assert "has no warehouse 'sales' in this configuration; it has: results" in said
+    error_text = refused([*COMMANDS[command], "--warehouse", "sales"], 4)
+    assert "has no warehouse 'sales' in this configuration; it has: results" in error_text
 
 
 @pytest.mark.parametrize("command", ["orphans", "sweep", "list"])
 def test_clean_up_without_registry_or_catalog(
     refused: Refused, command: str, catalog_config: CatalogConfig, tmp_path: Path
 ) -> None:
-    words = ["executions", command, "--registry"]
-    assert "no catalog configuration at" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
-    assert "s3cr3t" not in refused([*words, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
+    arguments = ["executions", command, "--registry"]
+    assert "no catalog configuration at" in refused([*arguments, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
+    assert "s3cr3t" not in refused([*arguments, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
     if command == "sweep":
         register_ended_execution(catalog_config, f"sqlite:///{tmp_path}/e.db")
     if command != "list":
         down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
-        assert "does not respond" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
+        assert "does not respond" in refused([*arguments, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
 
 
 def register_ended_execution(config: CatalogConfig, url: str) -> None:
@@ -104,17 +104,17 @@ def register_ended_execution(config: CatalogConfig, url: str) -> None:
 @pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
 @pytest.mark.parametrize("command", TABLE_COMMANDS)
 def test_invalid_table_name(refused: Refused, command: str, name: str) -> None:
-    words = [name if word == "bad.input" else word for word in COMMANDS[command]]
-    assert "expected NAMESPACE.TABLE, with parts that contain a dot in backquotes" in refused(words, 5)
+    arguments = [name if word == "bad.input" else word for word in COMMANDS[command]]
+    assert "expected NAMESPACE.TABLE, with parts that contain a dot in backquotes" in refused(arguments, 5)
 
 
 @pytest.mark.parametrize("command", TABLE_COMMANDS)
 def test_table_name_with_dots_and_quotes(refused: Refused, command: str) -> None:
     name = "bad.`in.put``; DROP TABLE bad.input`"
-    words = [name if word == "bad.input" else word for word in COMMANDS[command]]
-    asked = TableIdentifier.parse("results", name)
-    assert asked.within == ("bad", "in.put`; DROP TABLE bad.input")
-    assert f"has no table {asked}" in refused(words, 5)
+    arguments = [name if word == "bad.input" else word for word in COMMANDS[command]]
+    table = TableIdentifier.parse("results", name)
+    assert table.within == ("bad", "in.put`; DROP TABLE bad.input")
+    assert f"has no table {table}" in refused(arguments, 5)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_policy_out_of_range(refused: Refused, policy: str, value: str, says: st
 
 @EVERY_COMMAND
 def test_missing_newer_or_invalid_configuration(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
-    words = COMMANDS[command]
-    assert "no catalog configuration at" in refused(words, 3, config=None)
+    arguments = COMMANDS[command]
+    assert "no catalog configuration at" in refused(arguments, 3, config=None)
     newer = catalog_config.to_json().replace('"version": 1', '"version": 2')
-    assert "is no catalog configuration: version: Input should be 1" in refused(words, 3, config=newer)
-    assert "is no catalog configuration" in refused(words, 3, config="not JSON")
+    assert "is no catalog configuration: version: Input should be 1" in refused(arguments, 3, config=newer)
+    assert "is no catalog configuration" in refused(arguments, 3, config="not JSON")
 
 
 @EVERY_COMMAND
@@ -159,22 +159,22 @@ def test_expired_token(
     refused: Refused, command: str, catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
-    file.write_text(ended := token(-60))
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy:
+    file.write_text(ended := issue_token(-60))
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy:
         auth = TokenFileAuth(kind="token-file", path=str(file))
-        said = refused(
+        error_text = refused(
             COMMANDS[command], 7, config=catalog_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth})
         )
-    assert "does not accept this identity" in said
-    assert ended not in said
+    assert "does not accept this identity" in error_text
+    assert ended not in error_text
 
 
 def test_machine_without_java(catalog_config: CatalogConfig, refused: Refused, tmp_path: Path) -> None:
     """The command runs in its own process: where a JVM runs already, Spark starts no other."""
     file = tmp_path / "catalog.json"
     file.write_text(catalog_config.to_json())
-    words = ["-m", "lakewright_spark.cli", "job", "statistics", "--table", "bad.input", "--config", str(file)]
+    arguments = ["-m", "lakewright_spark.cli", "job", "statistics", "--table", "bad.input", "--config", str(file)]
     environment = os.environ | {"JAVA_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     assert "expected Java 17 or newer in JAVA_HOME or on the PATH" in " ".join(done.stderr.split())

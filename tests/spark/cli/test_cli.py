@@ -20,9 +20,11 @@ TWO = CatalogConfig(
 ADDRESS = "vfs:///wid/1/eid/1/runtimestatistics"
 
 
-def error_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
+def run_failing_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str, code: int
+) -> str:
     """Run a command that must fail with this exit code; return its error text, without traceback or output."""
-    monkeypatch.setattr("sys.argv", ["lakewright-spark", *words])
+    monkeypatch.setattr("sys.argv", ["lakewright-spark", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == code
@@ -32,7 +34,7 @@ def error_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 def test_no_configuration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    message = error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
+    message = run_failing_command(monkeypatch, capsys, "read", ADDRESS, code=3)
     assert "no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG" in message
 
 
@@ -41,7 +43,7 @@ def test_invalid_configuration_file(
 ) -> None:
     wrong = tmp_path / "catalog.json"
     wrong.write_text('{"version": 2}')
-    assert "is no catalog configuration" in error_of(
+    assert "is no catalog configuration" in run_failing_command(
         monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong), code=3
     )
 
@@ -50,13 +52,15 @@ def test_several_warehouses_without_a_choice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
-    assert "set --warehouse: raw, curated" in error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
+    assert "set --warehouse: raw, curated" in run_failing_command(monkeypatch, capsys, "read", ADDRESS, code=3)
 
 
 def test_unknown_warehouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
     elsewhere = "vfs:///wh/cooked/wid/1/eid/1/runtimestatistics"
-    assert "tenant acme has no warehouse 'cooked'" in error_of(monkeypatch, capsys, "read", elsewhere, code=4)
+    assert "tenant acme has no warehouse 'cooked'" in run_failing_command(
+        monkeypatch, capsys, "read", elsewhere, code=4
+    )
 
 
 def test_flights_data_is_missing(tmp_path: Path) -> None:

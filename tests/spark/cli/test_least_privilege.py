@@ -49,11 +49,11 @@ with current().stream("Range-1", pa.schema([("id", pa.int64())])) as result:
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = pytest.mark.stand_in("brings up a sandbox of its own")
+pytestmark = pytest.mark.stand_in("starts its own sandbox")
 
 
 @pytest.fixture(scope="module")
-def guarded_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def secure_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Start a sandbox that enforces grants, as OpenFGA does, and requires tokens."""
     directory = tmp_path_factory.mktemp("guarded")
     yield lifecycle.up(directory, authz="openfga")
@@ -61,27 +61,27 @@ def guarded_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
 
 
 @pytest.fixture(scope="module")
-def tokens(guarded_sandbox: Sandbox) -> TokensState:
-    assert guarded_sandbox.tokens
-    return guarded_sandbox.tokens
+def tokens(secure_sandbox: Sandbox) -> TokensState:
+    assert secure_sandbox.tokens
+    return secure_sandbox.tokens
 
 
 @pytest.fixture(scope="module")
-def owner(guarded_sandbox: Sandbox, tokens: TokensState) -> Iterator[httpx.Client]:
+def owner(secure_sandbox: Sandbox, tokens: TokensState) -> Iterator[httpx.Client]:
     """Return a client with the identity that creates the project and everything in it."""
     form = {"grant_type": "client_credentials", "client_id": tokens.client_id}
     secret = tokens.client_secret_file.read_text()
     response = httpx.post(tokens.token_url, data={**form, "client_secret": secret}).raise_for_status()
     headers = {"authorization": f"Bearer {response.json()['access_token']}"}
-    with httpx.Client(base_url=guarded_sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as server:
+    with httpx.Client(base_url=secure_sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True, "is-operator": True})
         yield server
 
 
 @pytest.fixture(scope="module")
-def owner_config(owner: httpx.Client, guarded_sandbox: Sandbox, tokens: TokensState) -> CatalogConfig:
+def owner_config(owner: httpx.Client, secure_sandbox: Sandbox, tokens: TokensState) -> CatalogConfig:
     """Return the owner's configuration: `lake`, which jobs may use, and `vault`, which they must not see."""
-    project = Project(owner, guarded_sandbox)
+    project = Project(owner, secure_sandbox)
     lake, vault = project.warehouse("lake"), project.warehouse("vault")
     for privilege in ("create", "modify", "select"):
         project.grant(f"oidc~{tokens.jobs_client_id}", privilege, lake)
@@ -128,14 +128,14 @@ def command(config: CatalogConfig, tmp_path: Path) -> Command:
     """Return a function that runs a command in its own process, with the jobs' identity."""
 
     def run(
-        *words: str, config: CatalogConfig = config, options: tuple[str, ...] = ()
+        *arguments: str, config: CatalogConfig = config, options: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
         (tmp_path / "catalog.json").write_text(config.to_json())
-        given = ["--config", str(tmp_path / "catalog.json")]
-        if words[0] in {"run", "executions"}:
-            given += ["--registry", f"sqlite:///{tmp_path}/executions.db"]
-        name = words[: 2 if words[0] in {"executions", "runs"} else 1]
-        line = [sys.executable, "-m", "lakewright_spark.cli", *options, *name, *given, *words[len(name) :]]
+        config_options = ["--config", str(tmp_path / "catalog.json")]
+        if arguments[0] in {"run", "executions"}:
+            config_options += ["--registry", f"sqlite:///{tmp_path}/executions.db"]
+        name = arguments[: 2 if arguments[0] in {"executions", "runs"} else 1]
+        line = [sys.executable, "-m", "lakewright_spark.cli", *options, *name, *config_options, *arguments[len(name) :]]
         return subprocess.run(line, check=False, capture_output=True, text=True, timeout=300)
 
     return run
@@ -161,7 +161,7 @@ def has_result(config: CatalogConfig, run: Execution) -> bool:
 def test_run_opens_only_its_own_warehouse(
     owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command, tmp_path: Path
 ) -> None:
-    seen, unseen = (
+    visible, unseen = (
         create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
     )
     (tmp_path / "script.py").write_text(SCRIPT)
@@ -171,10 +171,10 @@ def test_run_opens_only_its_own_warehouse(
     result = str(Execution(workflow, 3, "lake").result(Port("Range-1")))
     assert json.loads(done.stdout)["tables"][result]["rows"] == 3
     assert done.stderr.count(UNSEEN) == 1
-    assert (has_result(owner_config, seen), has_result(owner_config, unseen)) == (False, True)
-    left = registry.find(workflow, 2)
-    assert left is not None
-    assert left.replaced_at is None
+    assert (has_result(owner_config, visible), has_result(owner_config, unseen)) == (False, True)
+    execution = registry.find(workflow, 2)
+    assert execution is not None
+    assert execution.replaced_at is None
     assert command("read", result, "--count").stdout == "3\n"
 
 
@@ -189,19 +189,19 @@ def test_read_of_an_invisible_warehouse(command: Command, workflow: int) -> None
 def test_maintain_skips_invisible_warehouses(command: Command) -> None:
     done = command("maintain", "--job", "statistics", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "lake.sales.orders" in {run["table"] for run in found["runs"]}
-    assert {run["state"] for run in found["runs"]} == {"SUCCEEDED"}
-    assert list(found["left_out"]) == ["vault"]
+    report = json.loads(done.stdout)
+    assert "lake.sales.orders" in {run["table"] for run in report["runs"]}
+    assert {run["state"] for run in report["runs"]} == {"SUCCEEDED"}
+    assert list(report["left_out"]) == ["vault"]
     assert done.stderr.count(UNSEEN) == 1
-    listed = command("runs", "list", "--json")
-    assert {run["warehouse"] for run in json.loads(listed.stdout)} == {"lake"}
-    assert listed.stderr.count(UNSEEN) == 1
+    runs = command("runs", "list", "--json")
+    assert {run["warehouse"] for run in json.loads(runs.stdout)} == {"lake"}
+    assert runs.stderr.count(UNSEEN) == 1
 
 
 def test_requested_warehouse_is_not_skipped(command: Command) -> None:
-    for words in (["maintain", "--dry-run"], ["usage"], ["runs", "list"]):
-        done = command(*words, "--warehouse", "vault")
+    for arguments in (["maintain", "--dry-run"], ["usage"], ["runs", "list"]):
+        done = command(*arguments, "--warehouse", "vault")
         assert done.returncode == 4, done.stderr
         assert "does not exist, or this identity may not use it" in done.stderr
 
@@ -211,28 +211,28 @@ def test_job_opens_only_the_warehouse_of_its_table(command: Command) -> None:
     done = command("job", "statistics", "--table", "sales.orders", "--warehouse", "lake", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "SUCCEEDED"
-    assert startup_warnings_in(done) == []
+    assert find_startup_warnings(done) == []
     verbose = command("job", "statistics", "--table", "sales.orders", "--warehouse", "lake", options=("--verbose",))
-    assert len(startup_warnings_in(verbose)) >= 5
+    assert len(find_startup_warnings(verbose)) >= 5
 
 
-def startup_warnings_in(done: subprocess.CompletedProcess[str]) -> list[str]:
+def find_startup_warnings(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if startup_warnings.is_startup_warning(line.encode())]
 
 
 def test_usage_skips_invisible_warehouses(command: Command) -> None:
     done = command("usage", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [warehouse["warehouse"] for warehouse in found["warehouses"]] == ["lake"]
-    assert list(found["left_out"]) == ["vault"]
+    report = json.loads(done.stdout)
+    assert [warehouse["warehouse"] for warehouse in report["warehouses"]] == ["lake"]
+    assert list(report["left_out"]) == ["vault"]
     assert done.stderr.count(UNSEEN) == 1
 
 
 def test_executions_of_invisible_warehouses_are_kept(
     owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
 ) -> None:
-    seen, unseen = (
+    visible, unseen = (
         create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
     )
     orphans = command("executions", "orphans", "--json")
@@ -243,20 +243,20 @@ def test_executions_of_invisible_warehouses_are_kept(
     assert swept.returncode == 0, swept.stderr
     assert [execution["execution"] for execution in json.loads(swept.stdout)["executions"]] == [1]
     assert swept.stderr.count(UNSEEN) == 1
-    assert (has_result(owner_config, seen), has_result(owner_config, unseen)) == (False, True)
+    assert (has_result(owner_config, visible), has_result(owner_config, unseen)) == (False, True)
     assert [execution["execution"] for execution in json.loads(command("executions", "list", "--json").stdout)] == [2]
 
 
 @pytest.fixture
-def half_down(owner_config: CatalogConfig, guarded_sandbox: Sandbox) -> Iterator[CatalogConfig]:
+def half_down(owner_config: CatalogConfig, secure_sandbox: Sandbox) -> Iterator[CatalogConfig]:
     """Return the owner's configuration; the catalog responds with 503 to every request for `vault`."""
-    proxy = FaultInjectingProxy(guarded_sandbox.lakekeeper.endpoint)
+    proxy = FaultInjectingProxy(secure_sandbox.lakekeeper.endpoint)
     vault = owner_config.warehouse("vault")
 
     def fail_vault(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
         return unavailable() if vault.id in line or line.endswith("vault") else forward()
 
-    with serve(proxy) as endpoint, proxy.injecting(fail_vault):
+    with serve(proxy) as endpoint, proxy.inject(fail_vault):
         yield owner_config.model_copy(update={"uri": f"{endpoint}/catalog"})
 
 
@@ -264,7 +264,7 @@ def test_run_succeeds_while_another_warehouse_is_down(
     half_down: CatalogConfig, owner_config: CatalogConfig, registry: ExecutionRegistry, command: Command, tmp_path: Path
 ) -> None:
     workflow = uuid.uuid4().int % 10**9
-    seen, failed = (
+    visible, failed = (
         create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
     )
     (tmp_path / "script.py").write_text(STREAM)
@@ -272,13 +272,13 @@ def test_run_succeeds_while_another_warehouse_is_down(
     done = command("run", *which, str(tmp_path / "script.py"), config=half_down)
     assert done.returncode == 0, done.stderr
     assert "warehouse vault of" in done.stderr
-    assert (has_result(owner_config, seen), has_result(owner_config, failed)) == (False, True)
+    assert (has_result(owner_config, visible), has_result(owner_config, failed)) == (False, True)
 
 
 def test_outage_of_one_warehouse_is_reported_at_the_end(
     half_down: CatalogConfig, owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
 ) -> None:
-    seen, failed = (
+    visible, failed = (
         create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
     )
     usage = command("usage", "--json", config=half_down)
@@ -290,4 +290,4 @@ def test_outage_of_one_warehouse_is_reported_at_the_end(
     swept = command("executions", "sweep", config=half_down)
     assert [done.returncode for done in (usage, maintain, runs, orphans, swept)] == [6, 12, 6, 6, 1]
     assert all("warehouse vault of" in done.stderr for done in (usage, maintain, runs, orphans, swept))
-    assert (has_result(owner_config, seen), has_result(owner_config, failed)) == (False, True)
+    assert (has_result(owner_config, visible), has_result(owner_config, failed)) == (False, True)

@@ -86,9 +86,9 @@ def test_pattern_with_tags_of_missing_columns(catalog_config: CatalogConfig, con
     """A pattern may apply to future tables, so `policy show` checks it against each table."""
     tags = {"match": "results.policies.*", "column_tags": {"email": ["PII"], "phone": ["HC"]}}
     config.write_text(catalog_config.model_copy(update={"policies": (PolicyPattern.model_validate(tags),)}).to_json())
-    found = json.loads(policy(config, "show", "policies.`events.v1`", "--json"))
-    assert found["policies"]["column-tags"]["value"] == {"email": ["PII"], "phone": ["HC"]}
-    assert found["mistakes"] == ["column_tags: expected columns of the table, ts, email; there is no phone"]
+    report = json.loads(policy(config, "show", "policies.`events.v1`", "--json"))
+    assert report["policies"]["column-tags"]["value"] == {"email": ["PII"], "phone": ["HC"]}
+    assert report["mistakes"] == ["column_tags: expected columns of the table, ts, email; there is no phone"]
 
 
 def test_missing_table(config: Path) -> None:

@@ -58,7 +58,7 @@ class RunningUnit:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def secure_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Start a sandbox whose catalog requires tokens."""
     directory = tmp_path_factory.mktemp("guarded")
     yield lifecycle.up(directory, auth="oauth2")
@@ -66,17 +66,17 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def unit(guarded: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningUnit]:
+def unit(secure_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningUnit]:
     """Declare a tenant with a unit that sees two warehouses, and run the unit's pod."""
-    manifests = _declare(guarded, tmp_path_factory.mktemp("project"))
+    manifests = _declare(secure_sandbox, tmp_path_factory.mktemp("project"))
     folder = tmp_path_factory.mktemp("pod")
     authority, server = create_certificates(folder)
     certificate, key = _split(server.read_text())
     secrets = {"units-tls": {"tls.crt": certificate, "tls.key": key}}
-    pod = UnitPod(manifests, folder, secrets, token=_catalog_token(guarded), image=image_variables())
-    with pytest.MonkeyPatch.context() as patch, pod.running() as (process, port):
+    pod = UnitPod(manifests, folder, secrets, token=_catalog_token(secure_sandbox), image=image_variables())
+    with pytest.MonkeyPatch.context() as patch, pod.run() as (process, port):
         patch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(authority))
-        yield RunningUnit(pod, process, port, guarded)
+        yield RunningUnit(pod, process, port, secure_sandbox)
 
 
 @pytest.fixture
@@ -158,9 +158,9 @@ def test_unit_uses_the_present_catalog_token(unit: RunningUnit, connect: Connect
     unit.pod.renew("token", "token", _catalog_token(unit.sandbox))
     session.sql("CREATE NAMESPACE executions.after")
 
-    found = {row[0] for row in session.sql("SHOW NAMESPACES IN executions").collect()}
-    assert {"before", "after"} <= found
-    assert "between" not in found
+    namespaces = {row[0] for row in session.sql("SHOW NAMESPACES IN executions").collect()}
+    assert {"before", "after"} <= namespaces
+    assert "between" not in namespaces
 
 
 @pytest.mark.parametrize("token", ["another-token-of-the-same-length", ""])
@@ -176,7 +176,7 @@ def test_no_secret_is_readable_beside_its_file(unit: RunningUnit, connect: Conne
     connect("ann").sql("SHOW NAMESPACES IN curated").collect()
     secrets = [
         unit.connect_token,
-        _catalog_token_of(unit.pod),
+        _read_catalog_token(unit.pod),
         unit.pod.secret("units-tls")["tls.key"].splitlines()[1],
     ]
     process = Path(f"/proc/{unit.process.pid}")
@@ -241,8 +241,8 @@ def _declare(sandbox: Sandbox, folder: Path) -> list[dict[str, Any]]:
         "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
     }
-    for words in (["stack", "init"], ["up", "--yes", "--engine", "embedded"]):
-        command = [str(LAKEWRIGHT), *words, "--stack", name]
+    for arguments in (["stack", "init"], ["up", "--yes", "--engine", "embedded"]):
+        command = [str(LAKEWRIGHT), *arguments, "--stack", name]
         run = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout + run.stderr
     manifests = read_manifests(folder / "rendered")
@@ -260,7 +260,7 @@ def _catalog_token(sandbox: Sandbox) -> str:
     return httpx.post(provider.token_url, data=form).raise_for_status().json()["access_token"]
 
 
-def _catalog_token_of(pod: UnitPod) -> str:
+def _read_catalog_token(pod: UnitPod) -> str:
     return (pod.folder / "volumes" / "token" / "token").read_text()
 
 

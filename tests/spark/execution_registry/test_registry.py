@@ -62,12 +62,16 @@ def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
         7, 42, [WrittenTable(RESULT, rows=20, bytes=999), WrittenTable(RESULT.execution.runtime_statistics())]
     )
     registry.finish(7, 42, ExecutionStatus.COMPLETED, now=NOON + 2 * HOUR)
-    found = ExecutionRegistry("acme", url).find(7, 42)
-    assert found is not None
-    assert (found.warehouse, found.computing_unit, found.submitter) == ("results", "notebook", "ann")
-    assert (found.status, found.started_at, found.finished_at) == (ExecutionStatus.COMPLETED, NOON, NOON + 2 * HOUR)
-    assert WrittenTable(RESULT, rows=20, bytes=999) in found.tables
-    assert len(found.tables) == 2
+    execution = ExecutionRegistry("acme", url).find(7, 42)
+    assert execution is not None
+    assert (execution.warehouse, execution.computing_unit, execution.submitter) == ("results", "notebook", "ann")
+    assert (execution.status, execution.started_at, execution.finished_at) == (
+        ExecutionStatus.COMPLETED,
+        NOON,
+        NOON + 2 * HOUR,
+    )
+    assert WrittenTable(RESULT, rows=20, bytes=999) in execution.tables
+    assert len(execution.tables) == 2
     assert registry.find_warehouse(7, 42) == "results"
     assert ExecutionRegistry("other", url).find(7, 42) is None
     registry.remove(7, 42)
@@ -82,9 +86,9 @@ def test_running_execution_is_not_started_again(registry: ExecutionRegistry) -> 
     begin(registry, 42, stale_before=NOON + HOUR, now=NOON + 2 * HOUR)
     registry.finish(7, 42, ExecutionStatus.FAILED, error="division by zero")
     begin(registry, 42)
-    found = registry.find(7, 42)
-    assert found is not None
-    assert (found.status, found.error, found.finished_at) == (ExecutionStatus.RUNNING, None, None)
+    execution = registry.find(7, 42)
+    assert execution is not None
+    assert (execution.status, execution.error, execution.finished_at) == (ExecutionStatus.RUNNING, None, None)
 
 
 def test_concurrent_starts_of_one_execution(url: str) -> None:

@@ -181,9 +181,9 @@ def create_table(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[...
     """Return a function that creates a table from SQL; the tables are dropped after the test."""
     tables: list[TableIdentifier] = []
 
-    def make(name: str, rest: str, warehouse: str = "results") -> Maintained:
+    def make(name: str, definition: str, warehouse: str = "results") -> Maintained:
         table = TableIdentifier(warehouse, ("maintained",), name)
-        spark.sql(f"CREATE TABLE {table.sql} {rest}")
+        spark.sql(f"CREATE TABLE {table.sql} {definition}")
         tables.append(table)
         return Maintained(spark, sandbox, table)
 
@@ -193,7 +193,7 @@ def create_table(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[...
 
 
 @contextmanager
-def denied(table: Maintained, action: str, keys: str) -> Iterator[None]:
+def deny(table: Maintained, action: str, keys: str) -> Iterator[None]:
     """Deny the role of warehouse `results` an action on keys under the table's location."""
     bucket, prefix = table.bucket_and_prefix
     statement = {"Effect": "Deny", "Action": action, "Resource": f"arn:aws:s3:::{bucket}/{prefix}{keys}"}

@@ -28,10 +28,10 @@ class ScheduledNamespace:
     name: str
     warehouse: str = "results"
 
-    def table(self, name: str, files: int = 6, rest: str = "") -> str:
+    def table(self, name: str, files: int = 6, clauses: str = "") -> str:
         """Create a table with this number of files, one row each; return its SQL name."""
         sql = f"{self.warehouse}.{self.name}.{name}"
-        self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {rest}")
+        self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {clauses}")
         for number in range(files):
             self.spark.sql(f"INSERT INTO {sql} VALUES ({number})")
         return sql
@@ -40,7 +40,7 @@ class ScheduledNamespace:
         filters = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
         return MaintenanceRunner(self.config, filters, session=self.spark, **more)
 
-    def recorded_runs(self) -> list[RunRecord]:
+    def list_recorded_runs(self) -> list[RunRecord]:
         runs = job_runs.list_runs(open_catalog(self.config, self.warehouse), self.warehouse)
         return [run for run in runs if run.table.namespace[0] == self.name]
 

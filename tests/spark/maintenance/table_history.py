@@ -104,21 +104,21 @@ class TableHistory:
         self.added.append(row)
 
     @contextmanager
-    def changing(self, what: str) -> Iterator[None]:
+    def change_concurrently(self, change: str) -> Iterator[None]:
         """Change the table from another thread until the block ends."""
         over, failures = threading.Event(), list[BaseException]()
 
         def work() -> None:
             try:
-                if what == "begin and end":
+                if change == "begin and end":
                     self.begin()
                     over.wait()
                     self.end()
                 for number in range(6):
-                    if over.is_set() or not what.startswith("append"):
+                    if over.is_set() or not change.startswith("append"):
                         break
                     self.append()
-                    if number == 0 and what.endswith("tag"):
+                    if number == 0 and change.endswith("tag"):
                         newest = self.other
                         tag = newest.manage_snapshots().create_tag(
                             newest.metadata.current_snapshot_id, f"t{self.added[-1]}"
@@ -137,22 +137,22 @@ class TableHistory:
             thread.join()
         assert not failures, failures
 
-    def referenced_files(self) -> set[str]:
+    def list_referenced_files(self) -> set[str]:
         """Return every file that the current metadata references, by snapshots, refs and the metadata log."""
         table = self.other
-        found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+        paths = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
         for snapshot in table.metadata.snapshots:
-            found.add(snapshot.manifest_list)
+            paths.add(snapshot.manifest_list)
             for manifest in snapshot.manifests(table.io):
-                known = self._manifests.get(manifest.manifest_path)
-                if known is None:
+                manifest_files = self._manifests.get(manifest.manifest_path)
+                if manifest_files is None:
                     entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-                    known = {manifest.manifest_path, *(entry.data_file.file_path for entry in entries)}
-                    self._manifests[manifest.manifest_path] = known
-                found |= known
-        return found
+                    manifest_files = {manifest.manifest_path, *(entry.data_file.file_path for entry in entries)}
+                    self._manifests[manifest.manifest_path] = manifest_files
+                paths |= manifest_files
+        return paths
 
-    def uncommitted_files(self) -> set[str]:
+    def list_uncommitted_files(self) -> set[str]:
         return {file.file_path for _, files in self.uncommitted_writes for file in files}
 
     def rows(self, ref: str) -> list[int]:
@@ -184,23 +184,25 @@ class FileComparison:
     referred: set[str] = field(default_factory=set)
 
     def look(self) -> None:
-        self.before, self.referred = self.history.table.objects(), self.history.referenced_files()
+        self.before, self.referred = self.history.table.objects(), self.history.list_referenced_files()
 
     def compare(self, job: str) -> None:
         """Check that referenced files exist, no file changed, and only files that the job may delete are gone."""
-        uncommitted = self.history.uncommitted_files()
-        referred = self.history.referenced_files()  # before the listing: only jobs delete files, and the job has ended
+        uncommitted = self.history.list_uncommitted_files()
+        referred = (
+            self.history.list_referenced_files()
+        )  # before the listing: only jobs delete files, and the job has ended
         now = self.history.table.objects()
         assert referred | uncommitted <= now.keys(), job
         changed = {path for path in self.before.keys() & now.keys() if self.before[path] != now[path]}
         assert not changed, job
-        gone = self.before.keys() - now.keys()
+        deleted = self.before.keys() - now.keys()
         if job == "snapshot-expiration":
-            assert gone <= self.referred, "only files of expired snapshots"
+            assert deleted <= self.referred, "only files of expired snapshots"
         elif job == "staged-files":
-            assert not gone & self.referred
+            assert not deleted & self.referred
         elif job != "maintain":  # which runs all jobs
-            assert not gone, f"{job} deletes no file"
+            assert not deleted, f"{job} deletes no file"
         self.before, self.referred = now, referred
 
 

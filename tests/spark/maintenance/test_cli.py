@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving, token
+from authenticating_proxy import AuthenticatingProxy, issue_token, serve_proxy
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
@@ -44,7 +44,7 @@ def command(config: Path, *arguments: str) -> list[str]:
     return ["job", *arguments, "--config", str(config), "--warehouse", "soft"]
 
 
-def submitted() -> list[str]:
+def spark_submit_command() -> list[str]:
     """Return the command for spark-submit instead of `lakewright-spark`."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = {"spark.ui.enabled": "false", **jars.spark_properties(jars.PACKAGES)}
@@ -52,12 +52,12 @@ def submitted() -> list[str]:
     return [str(submit), "--master", "local[2]", *confs, str(Path(cli.__file__).parent / "__main__.py")]
 
 
-@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="starts its own JVM: test-all")
 @pytest.mark.parametrize("way", ["alone", "submitted"])
 def test_job_may_delete_under_soft_deletion(
     create_table: Callable[..., Maintained], tenant: CatalogConfig, config: Path, way: str
 ) -> None:
-    program = submitted() if way == "submitted" else [sys.executable, "-m", "lakewright_spark.cli"]
+    program = spark_submit_command() if way == "submitted" else [sys.executable, "-m", "lakewright_spark.cli"]
     table = create_table(f"from_the_shell_{way}", "(n int) USING iceberg", "soft")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
@@ -66,12 +66,12 @@ def test_job_may_delete_under_soft_deletion(
     environment |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     done = subprocess.run([*program, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["state"], found["snapshots"], found["files_left"]) == ("SUCCEEDED", 0, False), (
+    metrics = json.loads(done.stdout.splitlines()[-1])
+    assert (metrics["state"], metrics["snapshots"], metrics["files_left"]) == ("SUCCEEDED", 0, False), (
         "younger than the policy"
     )
     catalog = open_catalog(tenant, "soft")
-    (run,) = [found for found in job_runs.list_runs(catalog, "soft") if found.table == table.table]
+    (run,) = [run_record for run_record in job_runs.list_runs(catalog, "soft") if run_record.table == table.table]
     assert (run.job, run.state, run.metrics["snapshots"]) == ("snapshot-expiration", "SUCCEEDED", 0)
     row = lease.read_lease(catalog)
     assert (row and row.holder) is None, "given back"
@@ -93,13 +93,16 @@ def test_job_of_the_server_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     create_table("served", "(n int) USING iceberg TBLPROPERTIES ('lakekeeper.history.expire.enabled' = 'true')", "soft")
-    words = command(config, "snapshot-expiration", "--table", "maintained.served")
-    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *words])
+    arguments = command(config, "snapshot-expiration", "--table", "maintained.served")
+    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 15
-    said = " ".join(capsys.readouterr().err.split())
-    assert "snapshot-expiration of soft.maintained.served: the catalog's server does snapshot-expiration itself" in said
+    error_text = " ".join(capsys.readouterr().err.split())
+    assert (
+        "snapshot-expiration of soft.maintained.served: the catalog's server does snapshot-expiration itself"
+        in error_text
+    )
 
 
 def test_job_is_refused_while_maintain_runs(
@@ -125,22 +128,24 @@ def test_unknown_job(config: Path) -> None:
 @pytest.fixture
 def proxy(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[AuthenticatingProxy]:
     """Return a proxy that requires a token; the configuration names a file with a token."""
-    (tmp_path / "token").write_text(token(300))
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
+    (tmp_path / "token").write_text(issue_token(300))
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
         auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
         config = tenant.model_copy(update={"uri": running.catalog_uri, "auth": auth})
         (tmp_path / "catalog.json").write_text(config.to_json())
         yield running
 
 
-@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="JVMs of its own: test-all")
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="starts its own JVMs: test-all")
 def test_deadline_before_the_token_expires(
     create_table: Callable[..., Maintained], proxy: AuthenticatingProxy, tmp_path: Path
 ) -> None:
     create_table("guarded_too", "(n int) USING iceberg", "soft").do("INSERT INTO THIS VALUES (1)")
     (first,) = {(tmp_path / "token").read_text()}
-    words = command(tmp_path / "catalog.json", "statistics", "--table", "maintained.guarded_too", "--dry-run", "--json")
-    program = [sys.executable, "-m", "lakewright_spark.cli", *words, "--deadline"]
+    arguments = command(
+        tmp_path / "catalog.json", "statistics", "--table", "maintained.guarded_too", "--dry-run", "--json"
+    )
+    program = [sys.executable, "-m", "lakewright_spark.cli", *arguments, "--deadline"]
     done = subprocess.run([*program, "4m"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 1
@@ -155,17 +160,26 @@ def test_restore_is_refused_while_a_runner_works(
     create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
     create_table("restored_by_two", "(n int) USING iceberg", "soft")
-    words = ["--table", "maintained.restored_by_two", "--config", str(config), "--warehouse", "soft", "--backup", "any"]
+    arguments = [
+        "--table",
+        "maintained.restored_by_two",
+        "--config",
+        str(config),
+        "--warehouse",
+        "soft",
+        "--backup",
+        "any",
+    ]
     other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
     other.take(datetime.now(UTC))
     try:
-        done = CliRunner().invoke(app, ["restore", *words])
+        done = CliRunner().invoke(app, ["restore", *arguments])
     finally:
         other.release(datetime.now(UTC))
     assert isinstance(done.exception, LeaseHeldError)
 
 
-@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="starts its own JVM: test-all")
 def test_restore_lists_and_restores_backups(
     create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
@@ -175,13 +189,21 @@ def test_restore_lists_and_restores_backups(
     name = table.job("retention").manifest.rpartition("/")[2]
 
     def restore(*arguments: str) -> subprocess.CompletedProcess[str]:
-        words = ["restore", "--table", "maintained.restored_by_hand", "--config", str(config), "--warehouse", "soft"]
-        program = [sys.executable, "-m", "lakewright_spark.cli", *words, "--json", *arguments]
+        restore_command = [
+            "restore",
+            "--table",
+            "maintained.restored_by_hand",
+            "--config",
+            str(config),
+            "--warehouse",
+            "soft",
+        ]
+        program = [sys.executable, "-m", "lakewright_spark.cli", *restore_command, "--json", *arguments]
         return subprocess.run(program, capture_output=True, text=True, check=False)
 
-    listed = restore()
-    assert listed.returncode == 0, listed.stderr[-2000:]
-    assert json.loads(listed.stdout)["backups"] == [name]
+    listing = restore()
+    assert listing.returncode == 0, listing.stderr[-2000:]
+    assert json.loads(listing.stdout)["backups"] == [name]
     done = restore("--backup", name)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == {"table": str(table.table), "backup": name, "files": 1, "rows": 1}
@@ -190,6 +212,6 @@ def test_restore_lists_and_restores_backups(
     row = lease.read_lease(open_catalog(tenant, "soft"))
     assert row is not None, "a restore takes the lease"
     assert row.holder is None, "and gives it back"
-    again = restore("--backup", name)
-    assert again.returncode == NoSuchResultError.exit_code
-    assert f"has no backup {name}; it has: none" in " ".join(again.stderr.split())
+    second_restore = restore("--backup", name)
+    assert second_restore.returncode == NoSuchResultError.exit_code
+    assert f"has no backup {name}; it has: none" in " ".join(second_restore.stderr.split())

@@ -62,7 +62,7 @@ def test_next_run_finishes_after_random_faults(
     table, before, random, hits = history.table, rows(history), Random(seed), list[str]()
     for job in [*(JOBS if FULL else ["compaction", "snapshot-expiration", "orphan-files"]), "staged-files"]:
         store, catalog = random_faults(random, 0.15, hits), random_faults(random, 0.15, hits)
-        with faulty.store.injecting(store), faulty.catalog.injecting(catalog), suppress(JobFailedError):
+        with faulty.store.inject(store), faulty.catalog.inject(catalog), suppress(JobFailedError):
             table.job(job)
         watch.compare(job)
         table.job(job)
@@ -88,7 +88,7 @@ def test_killed_job_does_no_harm(
     tmp_path: Path,
     kill: tuple[str, str, str, int],
 ) -> None:
-    job, where, line, nth = kill
+    job, target_name, line, nth = kill
     history, watch = aged_table(f"killed_{uuid.uuid4().hex[:8]}")
     table, before = history.table, rows(history)
     if job == "staged-files":
@@ -100,15 +100,15 @@ def test_killed_job_does_no_harm(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begins\n"
-        target = faulty.store if where == "store" else faulty.catalog
-        with target.injecting(kill_at_request(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
+        target = faulty.store if target_name == "store" else faulty.catalog
+        with target.inject(kill_at_request(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
             process.wait()
         died = process.stdout.read() == ""
     assert died or line == "", f"no {line} among {target.lines}"
     watch.compare(job)
-    for again in [job, *(JOBS if FULL else []), "orphan-files", "staged-files"]:
-        table.job(again)
-        watch.compare(again)
+    for next_job in [job, *(JOBS if FULL else []), "orphan-files", "staged-files"]:
+        table.job(next_job)
+        watch.compare(next_job)
         table.now += 2 * DAY
     assert rows(history) == before
     assert history.lost_files() == []

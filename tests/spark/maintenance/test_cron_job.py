@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving
+from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
 from lakewright.kubernetes.maintenance import manifests
 from lakewright.kubernetes.runtimes import catalog_files
@@ -28,7 +28,7 @@ SECRETS = {"lakekeeper-jobs": {"client-secret": "s3cr3t"}}
 
 @pytest.fixture
 def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
         yield running
 
 
@@ -42,8 +42,8 @@ def test_rendered_command_succeeds(
     auth = ClientCredentialsAuth(
         kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret=reference
     )
-    given = {"uri": proxy.catalog_uri, "auth": auth, "warehouses": [warehouse]}
-    catalog = catalog_config.model_copy(update=given)
+    changes = {"uri": proxy.catalog_uri, "auth": auth, "warehouses": [warehouse]}
+    catalog = catalog_config.model_copy(update=changes)
     tenant = _tenant()
     assert tenant.maintenance
     (cron,) = tenant.maintenance.cron_jobs()
@@ -94,13 +94,13 @@ def _run(
     # The catalog file names the path of the credential in the container.
     for file in (root / "etc/lakewright").iterdir():
         file.write_text(file.read_text().replace("file:/var/run", f"file:{root}/var/run"))
-    given = {
+    pod_variables = {
         variable["name"]: local_path(variable["value"]) if "value" in variable else _secret(variable)
         for variable in container["env"]
     }
     command = [*container["command"], *map(local_path, container["args"])]
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return subprocess.run(command, env=kept | given, capture_output=True, text=True, check=False)
+    host_variables = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return subprocess.run(command, env=host_variables | pod_variables, capture_output=True, text=True, check=False)
 
 
 def _files(volume: dict[str, Any], config_maps: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -113,5 +113,5 @@ def _files(volume: dict[str, Any], config_maps: Mapping[str, Mapping[str, str]])
 
 
 def _secret(variable: dict[str, Any]) -> str:
-    wanted = variable["valueFrom"]["secretKeyRef"]
-    return SECRETS[wanted["name"]][wanted["key"]]
+    key_reference = variable["valueFrom"]["secretKeyRef"]
+    return SECRETS[key_reference["name"]][key_reference["key"]]

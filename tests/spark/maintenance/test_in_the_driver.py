@@ -65,8 +65,8 @@ def test_statistics_of_old_partitions_and_staged_files(create_table: CreateTable
     table.do("ALTER TABLE THIS DROP PARTITION FIELD n")
     table.do("INSERT INTO THIS VALUES (3)")
     table.job("statistics")
-    kept = f"SELECT partition FROM results.ops.partition_statistics WHERE table_name = '{table.table}'"
-    assert {json.loads(text).get("n") for text in table.column(kept)} == {1, 2, None}
+    query = f"SELECT partition FROM results.ops.partition_statistics WHERE table_name = '{table.table}'"
+    assert {json.loads(text).get("n") for text in table.column(query)} == {1, 2, None}
 
     staged = create_table("staged", "(n int) USING iceberg TBLPROPERTIES ('write.wap.enabled'='true')")
     table.spark.conf.set("spark.wap.id", "audit")
@@ -74,9 +74,9 @@ def test_statistics_of_old_partitions_and_staged_files(create_table: CreateTable
         staged.do("INSERT INTO THIS VALUES (1)")
     finally:
         table.spark.conf.unset("spark.wap.id")
-    found = staged.job("statistics")
-    assert (found.rows, found.data_bytes, found.snapshots) == (0, 0, 1)
-    assert found.all_bytes > 0
+    metrics = staged.job("statistics")
+    assert (metrics.rows, metrics.data_bytes, metrics.snapshots) == (0, 0, 1)
+    assert metrics.all_bytes > 0
 
 
 def test_commit_rolled_back_by_another_writer_succeeded(create_table: CreateTable) -> None:
@@ -123,12 +123,12 @@ def test_backup_contains_all_deleted_rows(
     table.spark.catalog.refreshTable(table.sql)
     assert table.column("SELECT n FROM THIS") == [2], "a late row is deleted by the next run"
 
-    def rewritten(opened: IcebergTable, path: str, text: str) -> None:
+    def write_while_rows_change(opened: IcebergTable, path: str, text: str) -> None:
         write(opened, path, text)
         with load_table(tenant, table).transaction() as change:
             change.overwrite(late)
 
-    monkeypatch.setattr(IcebergTable, "write", rewritten)
+    monkeypatch.setattr(IcebergTable, "write", write_while_rows_change)
     table.now += DAY
     before = {path for path in table.objects() if "/.backup/" in path}
     with pytest.raises(JobFailedError, match="Missing required files to delete"):
@@ -140,7 +140,7 @@ def test_files_that_cannot_be_deleted_are_reported(create_table: CreateTable, fa
     table = create_table("undeleted", "(n int) USING iceberg", "faulty")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
-    with faulty.store.injecting(lambda line, forward: unavailable() if "?delete" in line else forward()):
+    with faulty.store.inject(lambda line, forward: unavailable() if "?delete" in line else forward()):
         done = table.job("snapshot-expiration")
     assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
     assert "some of 3 files could not be deleted" in done.reason
@@ -159,7 +159,7 @@ def test_files_are_kept_if_backups_cannot_be_listed(create_table: CreateTable, f
         listings.append(line)
         return unavailable()
 
-    with faulty.store.injecting(refuse_listings):
+    with faulty.store.inject(refuse_listings):
         done = table.job("snapshot-expiration")
         assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
         assert listings
@@ -197,9 +197,9 @@ def test_branch_created_meanwhile_keeps_its_snapshots(
     read = Metadata.read
 
     def slow(opened: IcebergTable) -> Metadata:
-        found = read(opened)
+        metadata = read(opened)
         table.do(f"ALTER TABLE THIS CREATE BRANCH late AS OF VERSION {line[2]} WITH SNAPSHOT RETENTION 3 SNAPSHOTS")
-        return found
+        return metadata
 
     monkeypatch.setattr(Metadata, "read", slow)
     table.job("snapshot-expiration")

@@ -1,4 +1,4 @@
-"""Each maintenance job on a real table: what it does, what it would do, and what it leaves alone."""
+"""Each maintenance job on a real table: its effect, its dry run, and the files that it keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.table_identifier import TableIdentifier
 
-from tests.spark.maintenance.conftest import DAY, Maintained, denied
+from tests.spark.maintenance.conftest import DAY, Maintained, deny
 
 pytestmark = pytest.mark.spark
 
@@ -41,10 +41,10 @@ class TestRetention:
         table.job("orphan-files")
         table.now += 10 * DAY
         table.job("staged-files")
-        left = table.objects()
-        assert manifest in left
+        remaining_files = table.objects()
+        assert manifest in remaining_files
         data = {path for path in before if "/data/" in path}
-        assert data <= left.keys()
+        assert data <= remaining_files.keys()
 
     def test_text_column_is_compared_by_pattern(self, create_table: CreateTable) -> None:
         table = create_table("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
@@ -57,18 +57,18 @@ class TestRetention:
     @pytest.mark.parametrize("backup", [False, True])
     def test_text_that_is_no_date_is_kept(self, create_table: CreateTable, *, backup: bool) -> None:
         table = create_table("notes", "(day string, n int) USING iceberg PARTITIONED BY (day)")
-        kept = ["", "01/02/2020", "15", "2020-02-30", "2020-01-01 ", "0000-01-01", "2020-13-01"]
-        values = ", ".join(f"('{text}', {number})" for number, text in enumerate(kept))
+        texts = ["", "01/02/2020", "15", "2020-02-30", "2020-01-01 ", "0000-01-01", "2020-13-01"]
+        values = ", ".join(f"('{text}', {number})" for number, text in enumerate(texts))
         table.do(f"INSERT INTO THIS VALUES ('2020-01-01', 90), ('2020-02-29', 91), ('2099-01-01', 92), {values}")
         table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": backup})
         dry, done = table.job("retention", dry_run=True), table.job("retention")
         for metrics in (dry, done):
-            assert (metrics.files, metrics.rows, metrics.other_files) == (2, 2, len(kept))
+            assert (metrics.files, metrics.rows, metrics.other_files) == (2, 2, len(texts))
             assert metrics.reason.startswith("7 files are kept: a smallest or largest `day` is no date of `yyyy-MM-dd`")
             assert "/data/day=15/" in metrics.reason
-        assert sorted(table.column("SELECT n FROM THIS")) == [*range(len(kept)), 92]
-        again = table.job("retention")
-        assert (again.files, again.other_files) == (0, len(kept))
+        assert sorted(table.column("SELECT n FROM THIS")) == [*range(len(texts)), 92]
+        second_run = table.job("retention")
+        assert (second_run.files, second_run.other_files) == (0, len(texts))
 
     def test_file_with_one_date_bound_is_kept(self, create_table: CreateTable) -> None:
         table = create_table("half", "(day string, n int) USING iceberg")
@@ -121,9 +121,9 @@ class TestSnapshots:
         dry = table.job("snapshot-expiration", dry_run=True)
         count = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
         done = table.job("snapshot-expiration")
-        left = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
-        assert dry.snapshots == done.snapshots == count - left > 0
-        assert left == 3, "main, work and first"
+        remaining_count = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
+        assert dry.snapshots == done.snapshots == count - remaining_count > 0
+        assert remaining_count == 3, "main, work and first"
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
 
@@ -198,8 +198,8 @@ class TestOrphans:
         later, table.now = table.now, table.now - 30 * DAY
         assert table.job("orphan-files").candidates == 0, "younger than a day"
         table.now = later
-        found = table.job("orphan-files")
-        assert (found.candidates, found.new) == (1, 1)
+        orphans = table.job("orphan-files")
+        assert (orphans.candidates, orphans.new) == (1, 1)
         assert table.job("orphan-files").new == 0
         assert table.job("staged-files").waiting == 1
         table.now += 3 * DAY
@@ -214,20 +214,20 @@ class TestOrphans:
     def test_undeletable_files_stay_candidates(self, create_table: CreateTable) -> None:
         table = create_table("denied", "AS SELECT 1 AS n")
         names = ["gone.parquet", "kept-1.parquet", "kept-2.parquet"]
-        gone, *kept = [table.create_lost_file(name) for name in names]
+        deletable, *undeletable = [table.create_lost_file(name) for name in names]
         table.set_policies(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
         assert table.job("orphan-files").new == 3
         table.now += 2 * DAY
-        with denied(table, "s3:DeleteObject", "data/kept-*"):
+        with deny(table, "s3:DeleteObject", "data/kept-*"):
             done = table.job("staged-files")
             assert (done.deleted, done.refused, done.waiting) == (1, 2, 0)
             assert done.failure.startswith("the store refused to delete 2 of 3 files. They remain candidates")
-            assert gone not in table.objects()
+            assert deletable not in table.objects()
         assert table.job("staged-files", dry_run=True).deleted == 2
         done = table.job("staged-files")
         assert (done.deleted, done.refused, done.failure) == (2, 0, None)
-        assert not table.objects().keys() & {*kept}
-        assert table.job("staged-files").deleted == 0, "nothing is a candidate any more"
+        assert not table.objects().keys() & {*undeletable}
+        assert table.job("staged-files").deleted == 0, "no candidate remains"
 
     def test_orphans_of_replicas_and_tables_without_gc(self, create_table: CreateTable) -> None:
         table = create_table("copied", "AS SELECT 1 AS n")
@@ -275,9 +275,9 @@ class TestLayout:
         assert table.job("rewrite-manifests", dry_run=True).rewritten == 2
         assert (table.job("rewrite-manifests").rewritten, table.job("rewrite-manifests").rewritten) == (2, 0)
         assert table.job("statistics", dry_run=True).commits == 3
-        first, again = table.job("statistics"), table.job("statistics")
+        first, second = table.job("statistics"), table.job("statistics")
         assert (first.rows, first.data_files, first.partitions, first.snapshots, first.commits) == (3, 3, 2, 3, 3)
-        assert again.commits == 0
+        assert second.commits == 0
         name = f"WHERE table_name = '{table.table}'"
         rows = table.do(f"SELECT * FROM results.ops.table_statistics {name}").collect()
         assert [(row.row_count, row.data_files, row.manifests) for row in rows] == [(3, 3, 1)] * 2

@@ -36,8 +36,8 @@ class Runners:
     def __init__(self, config: CatalogConfig) -> None:
         self.config, self.created = config, list[Lease]()
 
-    def __call__(self, who: str) -> Lease:
-        self.created.append(Lease(self.config, "results", open_catalog(self.config, "results"), who))
+    def __call__(self, runner: str) -> Lease:
+        self.created.append(Lease(self.config, "results", open_catalog(self.config, "results"), runner))
         return self.created[-1]
 
 
@@ -54,9 +54,9 @@ def test_refusal_names_holder_and_expiry(runner: Runners) -> None:
     first.take(NOW)
     with pytest.raises(
         LeaseHeldError, match=r"results is maintained by host-a/7/aa .* 2026-01-10 12:03:00 UTC"
-    ) as held:
+    ) as error_info:
         second.take(NOW + SECOND)
-    assert held.value.exit_code == 13
+    assert error_info.value.exit_code == 13
     first.renew(NOW + LIFE - SECOND)
     with pytest.raises(LeaseHeldError, match="12:05:59"):
         second.take(NOW + LIFE)
@@ -80,21 +80,21 @@ def test_expired_lease_is_lost(runner: Runners) -> None:
     dead.release(NOW + LIFE + SECOND)
     row = read_lease(heir.catalog)
     assert row is not None
-    assert row.holder == "heir", "what is another's is not given back"
+    assert row.holder == "heir", "the lease of another runner is not released"
 
 
 def test_concurrent_acquisitions(runner: Runners) -> None:
     runners = [runner(f"runner-{number}") for number in range(4)]
 
-    def taken(one: Lease) -> bool:
+    def take_if_free(contender: Lease) -> bool:
         try:
-            one.take(NOW)
+            contender.take(NOW)
         except LeaseHeldError:
             return False
         return True
 
     with ThreadPoolExecutor(len(runners)) as pool:
-        won = list(pool.map(taken, runners))
+        won = list(pool.map(take_if_free, runners))
     assert won.count(True) == 1
     row = read_lease(runners[0].catalog)
     assert row is not None
@@ -173,15 +173,15 @@ class TestHeartbeat:
                 holder.take(datetime.now(UTC))
             first, control = other.expires_at, Control()
             heartbeat = Heartbeat([hung, other], control)
-            with silent.injecting(hang):
+            with silent.inject(hang):
                 heartbeat.start()
-                wait_for(lambda: "results" in control.lost)
+                wait_until(lambda: "results" in control.lost)
                 assert datetime.now(UTC) < hung.expires_at, "while nobody else can have it"
                 assert "no response to the renewal" in control.lost["results"]
-                wait_for(lambda: other.expires_at > first + life / 2)
+                wait_until(lambda: other.expires_at > first + life / 2)
                 over.set()
                 assert heartbeat.close() == []
-        assert "soft" not in control.lost, "no renewal waits for another one"
+        assert "soft" not in control.lost, "no renewal waits for another renewal"
         row = read_lease(other.catalog)
         assert row is not None
         assert row.holder is None, "it is given back"
@@ -194,9 +194,9 @@ TABLE = TableIdentifier("results", ("shop",), "orders")
 UUID = "0c1b1f0e-6b62-4d0a-9f43-6a6f3c1f0a01"
 
 
-def claim(config: CatalogConfig, who: str, **more: Any) -> TableClaim:
+def claim(config: CatalogConfig, runner: str, **more: Any) -> TableClaim:
     table, uuid = more.pop("table", TABLE), more.pop("uuid", UUID)
-    return TableClaim(config, table, uuid, open_catalog(config, "results"), who, **more)
+    return TableClaim(config, table, uuid, open_catalog(config, "results"), runner, **more)
 
 
 class TestTableClaim:
@@ -208,9 +208,9 @@ class TestTableClaim:
         now = datetime.now(UTC)
         first.take(now)
         other.take(now)
-        with pytest.raises(LeaseHeldError, match=r"table results\.shop\.orders is maintained by first") as held:
+        with pytest.raises(LeaseHeldError, match=r"table results\.shop\.orders is maintained by first") as error_info:
             second.take(now)
-        assert held.value.exit_code == 13
+        assert error_info.value.exit_code == 13
         assert {"first", "other"} <= lease.active_runners(first.catalog, now)
         first.release(now)
         second.take(now)
@@ -238,20 +238,20 @@ class TestTableClaim:
         assert tables.begin(UUID) is None, "the runner is at work on the table"
         heartbeat = Heartbeat([runner], control)
         heartbeat.start()
-        job, taken = claim(tenant, "job"), threading.Event()
+        job, is_taken = claim(tenant, "job"), threading.Event()
 
         def take() -> None:
             job.take(datetime.now(UTC))
-            taken.set()
+            is_taken.set()
 
         thread = threading.Thread(target=take)
         thread.start()
         try:
-            wait_for(lambda: tables.claimant(UUID) == "job")
-            assert not taken.is_set(), "two would work on the table"
+            wait_until(lambda: tables.claimant(UUID) == "job")
+            assert not is_taken.is_set(), "two would work on the table"
             tables.end(UUID)
-            wait_for(taken.is_set)
-            assert tables.begin(UUID) == "job", "nothing of the runner's begins on it any more"
+            wait_until(is_taken.is_set)
+            assert tables.begin(UUID) == "job", "no job of the runner begins on it"
             assert tables.begin("another") is None
             assert control.lost == {}
         finally:
@@ -354,7 +354,7 @@ class TestExclusive:
         assert "us" not in lease.active_runners(open_catalog(tenant, "results"), datetime.now(UTC))
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     tick, give_up = threading.Event(), time.monotonic() + 60
     while not condition():
         assert time.monotonic() < give_up

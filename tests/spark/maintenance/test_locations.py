@@ -30,30 +30,32 @@ def config(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def catalog(config: CatalogConfig) -> Catalog:
-    made = open_catalog(config, "texera_iceberg")
-    made.create_namespace("sales")
-    made.create_namespace("other")
-    return made
+    catalog = open_catalog(config, "texera_iceberg")
+    catalog.create_namespace("sales")
+    catalog.create_namespace("other")
+    return catalog
 
 
-def planned(config: CatalogConfig, catalog: Catalog, namespace: str = ".*") -> WarehousePlan:
+def plan_due_jobs(config: CatalogConfig, catalog: Catalog, namespace: str = ".*") -> WarehousePlan:
     """Plan jobs on tables that were checked long ago and have a due candidate each."""
-    known = {
+    histories = {
         str(catalog.load_table(name).metadata.table_uuid): History({}, NOW - timedelta(days=9))
         for space in catalog.list_namespaces()
         for name in catalog.list_tables(space)
     }
     filters = Filters(re.compile(namespace))
-    return plan(config, "texera_iceberg", catalog, filters=filters, histories=known, now=NOW, stop=threading.Event())
+    return plan(
+        config, "texera_iceberg", catalog, filters=filters, histories=histories, now=NOW, stop=threading.Event()
+    )
 
 
-def deletions(found: WarehousePlan) -> dict[str, set[str]]:
+def deletions(warehouse_plan: WarehousePlan) -> dict[str, set[str]]:
     """Return the decisions on jobs that depend on locations, by table."""
     return {
         table.facts.table.name: {
             decision.verdict for decision in table.decisions if decision.job in {"orphan-files", "staged-files"}
         }
-        for table in found.tables
+        for table in warehouse_plan.tables
     }
 
 
@@ -63,24 +65,27 @@ def test_renamed_table_and_its_successor(config: CatalogConfig, catalog: Catalog
     catalog.create_table("sales.orders", ROWS.schema, location=first.location())
     catalog.create_table("sales.nested", ROWS.schema, location=f"{first.location()}/data/nested")
     catalog.create_table("sales.alone", ROWS.schema)
-    found = planned(config, catalog)
-    assert deletions(found) == {
+    warehouse_plan = plan_due_jobs(config, catalog)
+    assert deletions(warehouse_plan) == {
         "orders": {"held"},
         "archive": {"held"},
         "nested": {"held"},
         "alone": {"due"},
     }
     assert {
-        decision.verdict for table in found.tables for decision in table.decisions if decision.job == "statistics"
+        decision.verdict
+        for table in warehouse_plan.tables
+        for decision in table.decisions
+        if decision.job == "statistics"
     } == {"due"}
-    only = planned(config, catalog, "sales")
+    only = plan_due_jobs(config, catalog, "sales")
     outcome = MaintenanceOutcome("runner", plans=[only])
-    assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other one is in another namespace"
+    assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other table is in another namespace"
     orders = TableIdentifier("texera_iceberg", ("sales",), "orders")
     assert "texera_iceberg.other.archive" in outcome.shared[orders]
     assert str(orders) in outcome.to_json()["shared"]
-    asked = plan_requested_job(config, orders, "staged-files", registry=None, now=NOW)
-    assert (asked.decisions[0].verdict, asked.decisions[0].reason) == ("held", outcome.shared[orders])
+    table_plan = plan_requested_job(config, orders, "staged-files", registry=None, now=NOW)
+    assert (table_plan.decisions[0].verdict, table_plan.decisions[0].reason) == ("held", outcome.shared[orders])
 
 
 def test_table_inside_the_folder_of_another(config: CatalogConfig, catalog: Catalog) -> None:
@@ -91,17 +96,17 @@ def test_table_inside_the_folder_of_another(config: CatalogConfig, catalog: Cata
     moved.append(ROWS)
     catalog.create_table("sales.heir", ROWS.schema, location=f"{moved.location()}")
     catalog.drop_table("sales.moved")
-    found = deletions(planned(config, catalog))
-    assert found == {"orders": {"held"}, "imported": {"due"}, "heir": {"due"}}
+    verdicts = deletions(plan_due_jobs(config, catalog))
+    assert verdicts == {"orders": {"held"}, "imported": {"due"}, "heir": {"due"}}
 
 
 def test_names_with_a_common_prefix_do_not_overlap(config: CatalogConfig, catalog: Catalog) -> None:
-    place = config.warehouses[0].location
-    catalog.create_table("sales.a", ROWS.schema, location=f"{place}/a")
-    catalog.create_table("sales.ab", ROWS.schema, location=f"{place}/ab")
-    catalog.create_table("sales.b", ROWS.schema, location=f"{place}/b".replace("s3://", "s3a://"))
-    catalog.create_table("sales.c", ROWS.schema, location=f"{place}/b/")
-    assert deletions(planned(config, catalog)) == {"a": {"due"}, "ab": {"due"}, "b": {"held"}, "c": {"held"}}
+    warehouse_location = config.warehouses[0].location
+    catalog.create_table("sales.a", ROWS.schema, location=f"{warehouse_location}/a")
+    catalog.create_table("sales.ab", ROWS.schema, location=f"{warehouse_location}/ab")
+    catalog.create_table("sales.b", ROWS.schema, location=f"{warehouse_location}/b".replace("s3://", "s3a://"))
+    catalog.create_table("sales.c", ROWS.schema, location=f"{warehouse_location}/b/")
+    assert deletions(plan_due_jobs(config, catalog)) == {"a": {"due"}, "ab": {"due"}, "b": {"held"}, "c": {"held"}}
 
 
 def test_new_tables_get_unique_locations(config: CatalogConfig, catalog: Catalog) -> None:

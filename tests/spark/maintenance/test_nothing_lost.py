@@ -48,7 +48,7 @@ _with_deletes = example(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=9).map(lambda found: ["append", *found, "fail"]),
+    steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=9).map(lambda steps: ["append", *steps, "fail"]),
     jobs=st.permutations(IN_TURN),
     meanwhile=st.lists(st.sampled_from(MEANWHILE), min_size=2 * len(IN_TURN), max_size=2 * len(IN_TURN)),
 )
@@ -86,10 +86,10 @@ def test_referenced_files_are_never_changed(
     floor = math.ceil(time.time())
     wait_until(lambda: time.time() >= floor)
     table.now = datetime.fromtimestamp(floor, UTC) + DAY
-    history.begin()  # stays open during all jobs of the first day
+    history.begin()  # remains open during all jobs of the first day
     watch.look()
     for job, other in zip(jobs, meanwhile, strict=False):
-        with history.changing(other):
+        with history.change_concurrently(other):
             _run(table, job, other)
         watch.compare(job)
     while history.uncommitted_writes:
@@ -97,7 +97,7 @@ def test_referenced_files_are_never_changed(
 
     table.now += 4 * DAY
     for job, other in zip(jobs, meanwhile[len(jobs) :], strict=True):
-        with history.changing(other):
+        with history.change_concurrently(other):
             _run(table, job, other)
         watch.compare(job)
 

@@ -1,4 +1,4 @@
-"""Real data is written, read, maintained, measured and swept; rows and sums stay equal to the source."""
+"""Real data is written, read, maintained, measured and swept; rows and sums remain equal to the source."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_rows_and_sums_match_the_source_at_every_step(
     for part in range(PARTS):
         result.where(f"pmod(hash(ts), {PARTS}) = {part}").writeTo(table.sql).append()
     assert data.sums(spark.table(table.sql)) == expected
-    _maintained(table, config, data, expected)
+    _check_maintenance(table, config, data, expected)
 
     registry.finish(workflow, 2, ExecutionStatus.COMPLETED, now=datetime.now(UTC) - 2 * DAY)
     assert [record.execution for record in cleaner.sweep(datetime.now(UTC) - DAY).executions] == [2]
@@ -140,9 +140,9 @@ def _read_back(reader: ResultReader, uri: ResultUri, expected: dict[str, Any]) -
     assert reader.read_after(uri, first.cursor).rows.num_rows == 10
 
 
-def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expected: dict[str, Any]) -> None:
-    kept = data.sums(data.kept)
-    assert 0 < kept["rows"] < expected["rows"]
+def _check_maintenance(table: Maintained, config: CatalogConfig, data: DataSet, expected: dict[str, Any]) -> None:
+    remaining_sums = data.sums(data.kept)
+    assert 0 < remaining_sums["rows"] < expected["rows"]
     months = (table.now.year - data.cut.year) * 12 + table.now.month - data.cut.month
     policies = PolicyTables(config, "results")
     policies.set(table.table, "retention", f'{{"keep": {months}, "unit": "month", "column": "ts"}}')
@@ -151,7 +151,7 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
     policies.set(table.table, "compaction", '{"strategy": "sort", "columns": ["ts"], "min_input_files": 2}')
     lost = table.create_lost_file("lost.parquet")
     before = _usage(table, config)
-    assert (before.size.bytes_live, before.size.bytes_reclaimable) == (_stored(table) - len(b"lost"), 0)
+    assert (before.size.bytes_live, before.size.bytes_reclaimable) == (_count_stored_bytes(table) - len(b"lost"), 0)
 
     def maintain(*, dry_run: bool = False) -> MaintenanceOutcome:
         filters = Filters(re.compile("maintained"), re.compile(table.table.name))
@@ -165,36 +165,36 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
         return next(run.metrics[number] for run in outcome.runs.values() if run.job == job)
 
     if FULL:  # takes half of the time
-        assert effect(maintain(dry_run=True), "retention", "rows") == expected["rows"] - kept["rows"]
+        assert effect(maintain(dry_run=True), "retention", "rows") == expected["rows"] - remaining_sums["rows"]
         assert data.sums(table.spark.table(table.sql)) == expected
     first = maintain()
-    assert effect(first, "retention", "rows") == expected["rows"] - kept["rows"]
+    assert effect(first, "retention", "rows") == expected["rows"] - remaining_sums["rows"]
     done = {run.job for run in first.runs.values()}
     assert done == {*JOBS} - {"staged-files"}
     table.spark.catalog.refreshTable(table.sql)
-    assert data.sums(table.spark.table(table.sql)) == kept
+    assert data.sums(table.spark.table(table.sql)) == remaining_sums
     partitions = table.column("SELECT count(*) FROM THIS.partitions")
     assert table.column("SELECT count(*) FROM THIS.files") == partitions, "one file a month"
     between = _usage(table, config)
     assert (between.size.bytes_live, between.growth and between.growth.bytes) == (between.size.bytes_current, 0)
-    assert between.size.bytes_reclaimable > 0, "what compaction replaced"
+    assert between.size.bytes_reclaimable > 0, "files that compaction replaced"
     if not FULL:
         return
     table.now += 2 * DAY
     assert effect(maintain(), "staged-files", "deleted") >= 1
     table.spark.catalog.refreshTable(table.sql)
-    assert data.sums(table.spark.table(table.sql)) == kept
+    assert data.sums(table.spark.table(table.sql)) == remaining_sums
     assert lost not in table.objects()
     after = _usage(table, config)
-    assert (after.size.bytes_live, after.size.bytes_reclaimable) == (_stored(table), 0), "nothing but what is live"
+    assert (after.size.bytes_live, after.size.bytes_reclaimable) == (_count_stored_bytes(table), 0), "only live files"
 
 
 def _usage(table: Maintained, config: CatalogConfig) -> TableUsage:
     (warehouse,) = measure_usage(config, table.now).warehouses
-    return next(found for found in warehouse.tables if found.table == table.table)
+    return next(table_usage for table_usage in warehouse.tables if table_usage.table == table.table)
 
 
-def _stored(table: Maintained) -> int:
+def _count_stored_bytes(table: Maintained) -> int:
     """Return the bytes of data files under the table's location, as S3 lists them."""
     bucket, prefix = table.bucket_and_prefix
     pages = s3(table.sandbox).get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}data/")

@@ -67,16 +67,16 @@ def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: 
     assert rows == [0, 1, 2, 3, 9]
     table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     done = table.job("retention")
-    named = set(json.loads(body(table, done.manifest))["files"])
+    backup_files = set(json.loads(body(table, done.manifest))["files"])
     assert table.column("SELECT n FROM THIS") == [9]
-    table.set_policies()  # the backup stays after the policy is unset
+    table.set_policies()  # the backup remains after the policy is unset
     table.now += 30 * DAY
     expired = table.job("snapshot-expiration")
     assert (expired.snapshots > 0, expired.files_left) == (True, True)
     table.job("orphan-files")
     table.now += 30 * DAY
     table.job("staged-files")
-    assert named <= table.objects().keys(), "delete files as well"
+    assert backup_files <= table.objects().keys(), "delete files as well"
     (name,) = restore.list_backups(table.spark, table.table)
     came = restore.restore(table.spark, table.table, name)
     assert came.rows == 4
@@ -106,10 +106,10 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
     name = table.job("retention").manifest.rpartition("/")[2]
     spark: Any = SharedSession(table.spark)
 
-    def restored(start_spark: Callable[[], Any], control: Control) -> restore.RestoreResult:
+    def run_restore(start_spark: Callable[[], Any], control: Control) -> restore.RestoreResult:
         return RestoreRun(tenant, table.table, name, start_spark, control, warn=pytest.fail).run()
 
-    def recorded() -> list[tuple[RunState, str, Any]]:
+    def list_restores() -> list[tuple[RunState, str, Any]]:
         runs = job_runs.list_runs(open_catalog(tenant, table.table.warehouse), table.table.warehouse)
         return [
             (run.state, run.reason, run.metrics) for run in runs if run.job == "restore" and run.table == table.table
@@ -117,16 +117,16 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
 
     control = Control()
     with pytest.raises(StoppedError, match="asked to stop"):
-        restored(lambda: control.ended.set() or spark, control)
-    ((state, reason, _),) = recorded()
+        run_restore(lambda: control.ended.set() or spark, control)
+    ((state, reason, _),) = list_restores()
     assert (state, "asked to stop" in reason) == (RunState.CANCELLED, True)
     assert table.column("SELECT n FROM THIS") == [9]
 
-    assert restored(lambda: spark, Control()).rows == 1
-    assert recorded()[-1] == (RunState.SUCCEEDED, f"backup {name}", {"files": 1, "rows": 1})
+    assert run_restore(lambda: spark, Control()).rows == 1
+    assert list_restores()[-1] == (RunState.SUCCEEDED, f"backup {name}", {"files": 1, "rows": 1})
     with pytest.raises(NoSuchResultError):
-        restored(lambda: spark, Control())
-    assert recorded()[-1][0] is RunState.FAILED
+        run_restore(lambda: spark, Control())
+    assert list_restores()[-1][0] is RunState.FAILED
 
 
 def test_backup_without_delete_files_is_refused(create_table: CreateTable) -> None:

@@ -53,26 +53,26 @@ def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledN
 def test_due_jobs_run_once_and_are_recorded(scheduled: ScheduledNamespace) -> None:
     scheduled.table("small")
     scheduled.table("deep.inner", files=1)
-    seen: list[RunRecord] = []
+    observed_runs: list[RunRecord] = []
     dry = scheduled.maintenance(dry_run=True).run()
     assert dry.error() is None
     assert {run.state for run in dry.runs.values()} == {RunState.SUCCEEDED}
-    assert scheduled.recorded_runs() == [], "a dry run leaves nothing"
-    outcome = scheduled.maintenance(observers=[seen.append]).run()
+    assert scheduled.list_recorded_runs() == [], "a dry run leaves nothing"
+    outcome = scheduled.maintenance(observers=[observed_runs.append]).run()
     assert outcome.error() is None
     done = {(run.table.name, run.job) for run in outcome.filter_runs(RunState.SUCCEEDED)}
     always = {"orphan-files", "statistics"}
     assert done == {("small", job) for job in {*always, "compaction"}} | {("inner", job) for job in always}
-    assert {run.id: run.state for run in scheduled.recorded_runs()} == {
+    assert {run.id: run.state for run in scheduled.list_recorded_runs()} == {
         run.id: run.state for run in outcome.runs.values()
     }
     for name in ("small", "inner"):
-        began = [run.job for run in seen if run.table.name == name and run.state is RunState.RUNNING]
+        began = [run.job for run in observed_runs if run.table.name == name and run.state is RunState.RUNNING]
         assert began == sorted(began, key=JOBS.index), "each table's jobs in their order"
-    compacted = next(run for run in scheduled.recorded_runs() if run.job == "compaction")
+    compacted = next(run for run in scheduled.list_recorded_runs() if run.job == "compaction")
     assert (compacted.metrics["rewritten"], compacted.metrics["added"]) == (6, 1)
-    again = scheduled.maintenance(clock=lambda: datetime.now(UTC) + timedelta(minutes=1)).run()
-    assert again.runs == {}, "and nothing of it is due again"
+    second_outcome = scheduled.maintenance(clock=lambda: datetime.now(UTC) + timedelta(minutes=1)).run()
+    assert second_outcome.runs == {}, "and nothing of it is due again"
 
 
 STATISTICS_ONLY: tuple[JobName, ...] = ("statistics",)
@@ -127,13 +127,13 @@ def test_job_past_its_time_limit_is_cancelled(scheduled: ScheduledNamespace, end
     scheduled.table("one", files=1)
     limits = Limits(task_timeout=timedelta(seconds=1))
     outcome = scheduled.maintenance(jobs=TWO_JOBS, limits=limits).run()
-    found = states(outcome.runs)
-    assert found["one", "orphan-files"] == ("CANCELLED", "it passed its time-out of 0:00:01")
-    assert found["one", "statistics"][0] in {"SUCCEEDED", "CANCELLED"}
+    run_states = states(outcome.runs)
+    assert run_states["one", "orphan-files"] == ("CANCELLED", "it passed its time-out of 0:00:01")
+    assert run_states["one", "statistics"][0] in {"SUCCEEDED", "CANCELLED"}
     error = outcome.error()
     assert isinstance(error, MaintenanceFailedError)
     assert "orphan-files of results" in str(error)
-    assert states({run.id: run for run in scheduled.recorded_runs()}) == found
+    assert states({run.id: run for run in scheduled.list_recorded_runs()}) == run_states
 
 
 def test_deadline_cancels_running_and_skips_queued_jobs(
@@ -144,12 +144,12 @@ def test_deadline_cancels_running_and_skips_queued_jobs(
     clock = JumpingClock("orphan-files")
     limits = Limits(parallel=1, deadline=datetime.now(UTC) + timedelta(hours=1))
     outcome = scheduled.maintenance(jobs=TWO_JOBS, limits=limits, observers=[clock], clock=clock.now).run()
-    found = states(outcome.runs)
-    assert {state for state, _ in found.values()} == {"CANCELLED"}
-    assert found["one", "orphan-files"][1].startswith("the deadline, ")
-    assert found["two", "statistics"][1].startswith("not begun: the deadline, ")
+    run_states = states(outcome.runs)
+    assert {state for state, _ in run_states.values()} == {"CANCELLED"}
+    assert run_states["one", "orphan-files"][1].startswith("the deadline, ")
+    assert run_states["two", "statistics"][1].startswith("not begun: the deadline, ")
     assert isinstance(outcome.error(), DeadlineError)
-    assert {run.state for run in scheduled.recorded_runs()} == {RunState.CANCELLED}
+    assert {run.state for run in scheduled.list_recorded_runs()} == {RunState.CANCELLED}
 
 
 def test_stop_request_lets_running_jobs_finish(scheduled: ScheduledNamespace) -> None:
@@ -157,9 +157,9 @@ def test_stop_request_lets_running_jobs_finish(scheduled: ScheduledNamespace) ->
     control = Control()
     stop = ActionAtStart("orphan-files", control.ended)
     outcome = scheduled.maintenance(jobs=TWO_JOBS, control=control, observers=[stop]).run()
-    found = states(outcome.runs)
-    assert found["one", "orphan-files"][0] == "SUCCEEDED"
-    assert found["one", "statistics"] == ("CANCELLED", "not begun: the process was asked to stop")
+    run_states = states(outcome.runs)
+    assert run_states["one", "orphan-files"][0] == "SUCCEEDED"
+    assert run_states["one", "statistics"] == ("CANCELLED", "not begun: the process was asked to stop")
     assert isinstance(outcome.error(), StoppedError)
 
 
@@ -186,7 +186,7 @@ def test_second_runner_is_refused(scheduled: ScheduledNamespace) -> None:
             scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     finally:
         other.release(datetime.now(UTC))
-    assert scheduled.recorded_runs() == []
+    assert scheduled.list_recorded_runs() == []
     assert scheduled.maintenance(jobs=STATISTICS_ONLY).run().counts() == {"SUCCEEDED": 1}
 
 
@@ -241,9 +241,9 @@ def test_maintain_skips_a_claimed_table(scheduled: ScheduledNamespace) -> None:
     job.take(datetime.now(UTC))
     try:
         outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-        asked = plan_requested_job(scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        table_plan = plan_requested_job(scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
         with pytest.raises(LeaseHeldError, match="maintained by job/1/aa"):
-            scheduled.maintenance(requested=WarehousePlan("results", (asked,), {})).run()
+            scheduled.maintenance(requested=WarehousePlan("results", (table_plan,), {})).run()
     finally:
         job.release(datetime.now(UTC))
     assert outcome.error() is None
@@ -263,10 +263,10 @@ def test_runs_of_a_live_job_are_not_closed(scheduled: ScheduledNamespace) -> Non
     run = RunRecord(runner="job/1/aa", table=table, table_uuid=job.uuid, job="statistics", queued_at=now)
     job_runs.append(catalog, [dataclasses.replace(run, state=RunState.RUNNING, started_at=now)], now)
     scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    assert {found.state for found in scheduled.recorded_runs() if found.id == run.id} == {RunState.RUNNING}
+    assert {record.state for record in scheduled.list_recorded_runs() if record.id == run.id} == {RunState.RUNNING}
     job.release(now)
     scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    assert {found.state for found in scheduled.recorded_runs() if found.id == run.id} == {RunState.FAILED}
+    assert {record.state for record in scheduled.list_recorded_runs() if record.id == run.id} == {RunState.FAILED}
 
 
 def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan_files: None) -> None:
@@ -277,14 +277,14 @@ def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan
         outcome = scheduled.maintenance(jobs=TWO_JOBS, lease_life=timedelta(seconds=3), observers=[thief]).run()
     finally:
         other.release(datetime.now(UTC))
-    found = states(outcome.runs)
-    assert found["one", "orphan-files"][0] == "CANCELLED"
-    assert "another runner took over" in found["one", "orphan-files"][1]
+    run_states = states(outcome.runs)
+    assert run_states["one", "orphan-files"][0] == "CANCELLED"
+    assert "another runner took over" in run_states["one", "orphan-files"][1]
     assert isinstance(outcome.error(), LeaseLostError)
-    assert all(not run.state.has_ended for run in scheduled.recorded_runs()), "the new holder closes the runs"
-    again = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    assert again.counts() == {"SUCCEEDED": 1}
-    assert {run.state for run in scheduled.recorded_runs() if run.job == "orphan-files"} <= {
+    assert all(not run.state.has_ended for run in scheduled.list_recorded_runs()), "the new holder closes the runs"
+    second_outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
+    assert second_outcome.counts() == {"SUCCEEDED": 1}
+    assert {run.state for run in scheduled.list_recorded_runs() if run.job == "orphan-files"} <= {
         RunState.FAILED,
         RunState.CANCELLED,
     }
@@ -311,9 +311,9 @@ def test_lock_set_after_planning(scheduled: ScheduledNamespace) -> None:
         lambda: scheduled.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.lock' = '{LOCK}')")
     )
     outcome = scheduled.maintenance(jobs=("compaction", "statistics"), observers=[lock]).run()
-    found = {run.job: (run.state, run.reason) for run in scheduled.recorded_runs()}
-    assert found["compaction"] == (RunState.SKIPPED, "locked since 2026-01-01 00:00:00 UTC: audit")
-    assert found["statistics"][0] is RunState.SUCCEEDED, "it changes nothing"
+    states_by_job = {run.job: (run.state, run.reason) for run in scheduled.list_recorded_runs()}
+    assert states_by_job["compaction"] == (RunState.SKIPPED, "locked since 2026-01-01 00:00:00 UTC: audit")
+    assert states_by_job["statistics"][0] is RunState.SUCCEEDED, "it changes nothing"
     assert outcome.error() is None
     assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
@@ -326,7 +326,7 @@ def test_table_replaced_after_planning(scheduled: ScheduledNamespace) -> None:
         scheduled.table("one")
 
     scheduled.maintenance(jobs=("compaction", "statistics"), observers=[ActionAfterPlanning(replace)]).run()
-    runs = scheduled.recorded_runs()
+    runs = scheduled.list_recorded_runs()
     assert {run.state for run in runs} == {RunState.SKIPPED}
     assert all(run.reason.startswith("the table was replaced: expected UUID") for run in runs)
     assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
@@ -341,7 +341,7 @@ def test_policy_changed_after_planning(scheduled: ScheduledNamespace) -> None:
         )
     )
     scheduled.maintenance(jobs=("compaction",), observers=[change]).run()
-    (run,) = scheduled.recorded_runs()
+    (run,) = scheduled.list_recorded_runs()
     assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
@@ -349,21 +349,21 @@ def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     table = TableIdentifier("results", (scheduled.name,), "one")
 
-    def asked(job: JobName) -> RunRecord:
+    def run_requested_job(job: JobName) -> RunRecord:
         plan = plan_requested_job(scheduled.config, table, job, registry=None, now=datetime.now(UTC))
         outcome = scheduled.maintenance(requested=WarehousePlan("results", (plan,), {})).run()
         (run,) = outcome.runs.values()
         return run
 
-    first, again = asked("statistics"), asked("statistics")
-    assert {run.id: (run.state, run.metrics) for run in scheduled.recorded_runs()} == {
-        run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, again)
+    first, second = run_requested_job("statistics"), run_requested_job("statistics")
+    assert {run.id: (run.state, run.metrics) for run in scheduled.list_recorded_runs()} == {
+        run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, second)
     }
     assert first.metrics["rows"] == 1
     row = read_lease(open_catalog(scheduled.config, "results"))
     assert (row and row.holder) is None, "the lease is given back"
     scheduled.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{BAD_COLUMN}')")
-    refused = asked("retention")
+    refused = run_requested_job("retention")
     assert (refused.state, type(refused.error)) == (RunState.FAILED, PolicyRefusedError)
 
 
@@ -372,7 +372,7 @@ BAD_COLUMN = '{"keep": 1, "column": "nothing"}'
 
 def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
-    scheduled.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
+    scheduled.table("odd", files=1, clauses="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert [table.name for table in outcome.problems] == ["odd"]
     assert [run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)] == ["one"]
@@ -387,7 +387,7 @@ def test_unreadable_table_does_not_stop_others(scheduled: ScheduledNamespace) ->
     )
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert [run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)] == ["one"]
-    (run,) = [run for run in scheduled.recorded_runs() if run.state is RunState.FAILED]
+    (run,) = [run for run in scheduled.list_recorded_runs() if run.state is RunState.FAILED]
     assert (run.table.name, run.job) == ("odd", "plan")
     assert "its metadata cannot be read: " in run.reason
     assert isinstance(outcome.error(), MaintenanceFailedError)
@@ -405,10 +405,10 @@ def test_statistics_of_several_tables_share_commits(scheduled: ScheduledNamespac
     before = commits()
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert outcome.counts() == {"SUCCEEDED": 2}
-    for kept in ("table_statistics", "partition_statistics", "commit_statistics"):
-        scheduled.spark.catalog.refreshTable(f"results.ops.{kept}")
+    for table_name in ("table_statistics", "partition_statistics", "commit_statistics"):
+        scheduled.spark.catalog.refreshTable(f"results.ops.{table_name}")
         rows = scheduled.spark.sql(
-            f"SELECT table_name FROM results.ops.{kept} WHERE table_name LIKE 'results.{scheduled.name}.%'"
+            f"SELECT table_name FROM results.ops.{table_name} WHERE table_name LIKE 'results.{scheduled.name}.%'"
         )
         assert sorted(row[0].rpartition(".")[2] for row in rows.collect()) == ["one", "three", "two"]
     assert commits() == before + 1

@@ -29,12 +29,12 @@ def config(catalog_config: CatalogConfig, tmp_path: Path) -> Path:
     return path
 
 
-def invoke(config: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, [*words, "--config", str(config)])
+def invoke(config: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--config", str(config)])
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("options", "code", "message"),
     [
         (["--table", "(orders"], 2, "regular expression"),
         (["--namespace", "*"], 2, "regular expression"),
@@ -45,8 +45,8 @@ def invoke(config: Path, *words: str) -> Result:
         (["--conf", "spark"], 2, "KEY=VALUE"),
     ],
 )
-def test_invalid_options(config: Path, words: list[str], code: int, message: str) -> None:
-    done = invoke(config, "maintain", *words)
+def test_invalid_options(config: Path, options: list[str], code: int, message: str) -> None:
+    done = invoke(config, "maintain", *options)
     if isinstance(done.exception, LakewrightSparkError):
         assert (done.exception.exit_code, message in str(done.exception)) == (code, True)
     else:
@@ -57,8 +57,8 @@ def test_invalid_options(config: Path, words: list[str], code: int, message: str
 def test_nothing_due_starts_no_jvm(config: Path) -> None:
     done = invoke(config, "maintain", "--namespace", "there_is_none_such")
     assert (done.exit_code, done.stdout) == (0, "0 tables: nothing is due\n")
-    found = json.loads(invoke(config, "maintain", "--namespace", "none", "--json", "--dry-run").stdout)
-    assert (found["tables"], found["runs"], found["dry_run"]) == (0, [], True)
+    report = json.loads(invoke(config, "maintain", "--namespace", "none", "--json", "--dry-run").stdout)
+    assert (report["tables"], report["runs"], report["dry_run"]) == (0, [], True)
 
 
 def test_plan_gives_reasons_without_a_jvm(
@@ -83,8 +83,8 @@ def test_plan_gives_reasons_without_a_jvm(
     assert "  not due  compaction: 1 data files; at least 5 are compacted" in lines
     assert "  not due  rewrite-manifests: 1 data and delete files are in fewer than 10 manifests" in lines
     assert lines[-1].startswith("2 tables, ")
-    found = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
-    (switched,) = [table for table in found["tables"] if table["table"].endswith(".switched")]
+    report = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
+    (switched,) = [table for table in report["tables"] if table["table"].endswith(".switched")]
     assert {"job": "statistics", "verdict": "held", "reason": "statistics is switched off"} in switched["jobs"]
     assert [job["job"] for job in switched["jobs"]] == list(JOBS)
     assert {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)} == before
@@ -112,13 +112,13 @@ def test_runs_list_and_show(config: Path, catalog_config: CatalogConfig) -> None
     )
     other = dataclasses.replace(queued, id=uuid.uuid4().hex, job="statistics")
     for number, rows in enumerate([[queued, other], [began], [ended]]):
-        job_runs.append(catalog, rows, now - timedelta(seconds=number))  # with a clock that goes back
+        job_runs.append(catalog, rows, now - timedelta(seconds=number))  # with a clock that is set back
     name = str(table).partition(".")[2]
-    found = json.loads(invoke(config, "runs", "list", "--table", name, "--json").stdout)
-    assert {(run["job"], run["state"]) for run in found} == {("compaction", "FAILED"), ("statistics", "QUEUED")}
-    listed = invoke(config, "runs", "list", "--table", name, "--state", "failed", "--job", "compaction").stdout
-    assert ended.id[:8] in listed
-    assert other.id[:8] not in listed
+    runs = json.loads(invoke(config, "runs", "list", "--table", name, "--json").stdout)
+    assert {(run["job"], run["state"]) for run in runs} == {("compaction", "FAILED"), ("statistics", "QUEUED")}
+    listing = invoke(config, "runs", "list", "--table", name, "--state", "failed", "--job", "compaction").stdout
+    assert ended.id[:8] in listing
+    assert other.id[:8] not in listing
     run = json.loads(invoke(config, "runs", "show", ended.id[:12], "--json").stdout)
     assert (run["table"], run["seconds"], run["metrics"]) == (str(table), 2, {"rewritten": 3})
     assert "no space" in invoke(config, "runs", "show", ended.id).stdout

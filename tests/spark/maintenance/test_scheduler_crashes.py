@@ -1,4 +1,4 @@
-"""Runners that are killed or stopped, or whose storage fails: the next one finishes, and nothing is lost or stuck."""
+"""Runners that are killed or stopped, or whose storage fails: the next runner finishes and loses nothing."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledN
 class Runner:
     """`lakewright-spark maintain` in its own process group."""
 
-    def __init__(self, scheduled: ScheduledNamespace, folder: Path, *words: str) -> None:
+    def __init__(self, scheduled: ScheduledNamespace, folder: Path, *options: str) -> None:
         config = folder / "catalog.json"
         config.write_text(scheduled.config.to_json())
         program = [sys.executable, "-m", "lakewright_spark.cli", "maintain", "--config", str(config)]
-        program += ["--namespace", scheduled.name, "--lease", "5s", "--parallel", "2", *words]
+        program += ["--namespace", scheduled.name, "--lease", "5s", "--parallel", "2", *options]
         self.process = subprocess.Popen(
             program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -142,9 +142,9 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
             scheduled.spark.sql(f"INSERT INTO {table} VALUES (-1)")
     outcome = next_run(scheduled)
     assert outcome.error() is None
-    left = [run for run in scheduled.recorded_runs() if not run.state.has_ended]
-    assert left == [], "runs of the dead runner are closed"
-    lost = [run for run in scheduled.recorded_runs() if "died" in run.reason]
+    open_runs = [run for run in scheduled.list_recorded_runs() if not run.state.has_ended]
+    assert open_runs == [], "runs of the dead runner are closed"
+    lost = [run for run in scheduled.list_recorded_runs() if "died" in run.reason]
     assert lost, "and reported as lost"
     assert {run.state for run in lost} <= {RunState.FAILED, RunState.CANCELLED}
     for table in tables:
@@ -154,7 +154,7 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
         assert files < CompactionPolicy().min_input_files, "compacted"
 
 
-@pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
+@pytest.mark.skipif(not FULL, reason="starts its own JVM: test-all")
 @pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
 def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     scheduled: ScheduledNamespace, tmp_path: Path, wish: signal.Signals
@@ -163,32 +163,32 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     runner = Runner(scheduled, tmp_path)
     runner.done(1)
     runner.process.send_signal(wish)
-    code, said = runner.wait()
-    assert (code, "the process was asked to stop" in said) == (14, True), said
-    assert "Traceback" not in said
+    code, error_text = runner.wait()
+    assert (code, "the process was asked to stop" in error_text) == (14, True), error_text
+    assert "Traceback" not in error_text
     row = read_lease(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    assert {run.state for run in scheduled.recorded_runs()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
+    assert {run.state for run in scheduled.list_recorded_runs()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
     assert next_run(scheduled).error() is None
     for table in tables:
         assert rows(scheduled, table) == list(range(FILES))
 
 
-@pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
+@pytest.mark.skipif(not FULL, reason="starts its own JVM: test-all")
 def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
     tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
     runner = Runner(scheduled, tmp_path)
     runner.done(1)
     os.kill(runner.spark(), signal.SIGKILL)
-    code, said = runner.wait()
-    assert (code in {1, 12}, "Traceback" in said) == (True, False), said
+    code, error_text = runner.wait()
+    assert (code in {1, 12}, "Traceback" in error_text) == (True, False), error_text
     row = read_lease(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    found = scheduled.recorded_runs()
-    assert [run for run in found if not run.state.has_ended] == []
-    assert [run for run in found if run.state in {RunState.FAILED, RunState.CANCELLED}]
+    recorded_runs = scheduled.list_recorded_runs()
+    assert [run for run in recorded_runs if not run.state.has_ended] == []
+    assert [run for run in recorded_runs if run.state in {RunState.FAILED, RunState.CANCELLED}]
     assert scheduled.maintenance().run().error() is None
     for table in tables:
         assert rows(scheduled, table) == list(range(FILES))
@@ -204,30 +204,30 @@ def test_next_run_finishes_after_random_faults(
     watches = [_create_aged_table(create_table, faulty, name) for name in names]
     before = [{ref: watch.history.rows(ref) for ref in watch.history.refs()} for watch in watches]
     scheduled = ScheduledNamespace(faulty.config, watches[0].history.table.spark, "maintained", "faulty")
-    only, chance, hits, said = re.compile(rf"faults_{seed}_.*"), random.Random(seed), list[str](), list[str]()
+    only, chance, hits, errors = re.compile(rf"faults_{seed}_.*"), random.Random(seed), list[str](), list[str]()
     now = datetime.now(UTC) + 30 * DAY
     for _ in range(5 if FULL else 1):
         store, catalog = random_faults(chance, SHARE, hits), random_faults(chance, SHARE, hits)
-        with faulty.store.injecting(store), faulty.catalog.injecting(catalog):
+        with faulty.store.inject(store), faulty.catalog.inject(catalog):
             maintenance = scheduled.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
             try:
                 outcome = maintenance.run()
             except LakewrightSparkError as error:
-                said.append(str(error))
+                errors.append(str(error))
             else:
-                said += [str(error)] if (error := outcome.error()) else []
+                errors += [str(error)] if (error := outcome.error()) else []
         for watch in watches:
             watch.compare("maintain")
         now += 2 * DAY
     assert hits, "faults were injected"
-    assert all(said), "every failure has a reason"
+    assert all(errors), "every failure has a reason"
     for _ in range(3 if FULL else 1):  # the first run unreferences files, the second finds them, the third deletes them
         assert next_run(scheduled, table=only, clock=lambda at=now: at).error() is None
         now += 2 * DAY
-    assert [run for run in scheduled.recorded_runs() if not run.state.has_ended] == []
-    for watch, held in zip(watches, before, strict=True):
+    assert [run for run in scheduled.list_recorded_runs() if not run.state.has_ended] == []
+    for watch, rows_before in zip(watches, before, strict=True):
         watch.compare("maintain")
-        assert {ref: watch.history.rows(ref) for ref in held} == held
+        assert {ref: watch.history.rows(ref) for ref in rows_before} == rows_before
         assert not FULL or watch.before.keys() == watch.referred, "files of failed runs are gone"
 
 

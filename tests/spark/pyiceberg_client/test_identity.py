@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving, token
+from authenticating_proxy import AuthenticatingProxy, issue_token, serve_proxy
 from certificates import create_certificates
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 @pytest.fixture
 def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
         yield running
 
 
@@ -45,13 +45,13 @@ def test_token_file_is_read_at_every_request(
 ) -> None:
     file = tmp_path / "token"
     config = with_proxy(catalog_config, proxy, auth=TokenFileAuth(kind="token-file", path=str(file)))
-    file.write_text(first := token(60))
+    file.write_text(first := issue_token(60))
     catalog = open_catalog(config, "results")
     assert "operator-port-result" in names(config, catalog)
-    file.write_text(token(-60))
+    file.write_text(issue_token(-60))
     with pytest.raises(IdentityError, match="does not accept this identity"):
         names(config, catalog)
-    file.write_text(last := token(120))
+    file.write_text(last := issue_token(120))
     assert "operator-port-result" in names(config, catalog)
     assert (proxy.tokens[0], proxy.tokens[-1]) == (first, last)
     file.unlink()
@@ -93,8 +93,8 @@ def test_custom_certificate_authority(
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # these variables override `verify` in requests
         monkeypatch.delenv(name, raising=False)
     authority, server = create_certificates(tmp_path)
-    (tmp_path / "token").write_text(token(60))
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint), certificate=server) as proxy:
+    (tmp_path / "token").write_text(issue_token(60))
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint), certificate=server) as proxy:
         auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
         config = with_proxy(catalog_config, proxy, auth=auth, ca_bundle=str(authority))
         assert "operator-port-result" in names(config, open_catalog(config, "results"))
@@ -123,11 +123,11 @@ def test_job_that_may_outlive_its_token_is_refused(
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("guarded")
     catalog.create_table("guarded.rows", pa.schema([pa.field("n", pa.int64())]))
-    (tmp_path / "token").write_text(token(300))
+    (tmp_path / "token").write_text(issue_token(300))
     config = with_proxy(catalog_config, proxy, auth=TokenFileAuth(kind="token-file", path=str(tmp_path / "token")))
     (tmp_path / "catalog.json").write_text(config.to_json())
-    words = ["job", "statistics", "--table", "guarded.rows", "--config", str(tmp_path / "catalog.json")]
+    arguments = ["job", "statistics", "--table", "guarded.rows", "--config", str(tmp_path / "catalog.json")]
     for deadline, message in (([], "has no deadline"), (["--deadline", "10m"], "give a deadline below")):
-        refused = CliRunner().invoke(app, [*words, *deadline])
+        refused = CliRunner().invoke(app, [*arguments, *deadline])
         assert isinstance(refused.exception, IdentityError)
         assert message in str(refused.exception)

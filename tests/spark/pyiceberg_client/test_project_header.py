@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving
+from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
@@ -21,7 +21,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 @pytest.fixture
 def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, requires_project=True)) as running:
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint, requires_project=True)) as running:
         yield running
 
 
@@ -69,7 +69,7 @@ for warehouse in ("headed", "signed"):
 
 @pytest.mark.spark
 def test_spark_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path) -> None:
-    """The JVM is a new one: Iceberg's signer keeps the authentication of the first session of its JVM."""
+    """The JVM is new: Iceberg's signer keeps the authentication of the first session of its JVM."""
     file = tmp_path / "catalog.json"
     file.write_text(config.to_json())
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(file)], capture_output=True, text=True, check=False)

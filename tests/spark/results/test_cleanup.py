@@ -69,18 +69,18 @@ def addresses(workflow: int, execution: int) -> list[ResultUri]:
     return [run.result(Port("Op-1")), run.console_messages("Op-1"), run.runtime_statistics()]
 
 
-def remaining_kinds(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
+def list_remaining_kinds(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
     tables = ResultTables(cleaner.config, "results")
     return [uri.kind for uri in addresses(workflow, execution) if tables.exists(uri)]
 
 
 def test_rows_and_bytes_come_from_the_catalog(cleaner: Cleaner, workflow: int) -> None:
     record = create_execution(cleaner, workflow, 1)
-    found = cleaner.registry.find(workflow, 1)
-    assert found is not None
-    assert {table.uri for table in found.tables} == set(addresses(workflow, 1))
-    assert [table.rows for table in found.tables] == [2, 2, 2]
-    assert all(table.bytes and table.bytes > 100 for table in found.tables)
+    execution = cleaner.registry.find(workflow, 1)
+    assert execution is not None
+    assert {table.uri for table in execution.tables} == set(addresses(workflow, 1))
+    assert [table.rows for table in execution.tables] == [2, 2, 2]
+    assert all(table.bytes and table.bytes > 100 for table in execution.tables)
     assert record.workflow == workflow
 
 
@@ -89,7 +89,7 @@ def test_new_execution_replaces_results_but_keeps_statistics(cleaner: Cleaner, w
     new = cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
     swept = cleaner.replace_previous(new, stale_before=NOW - HOUR)
     assert [record.execution for record in swept.executions] == [1]
-    assert remaining_kinds(cleaner, workflow, 1) == [ResultKind.RUNTIME_STATISTICS]
+    assert list_remaining_kinds(cleaner, workflow, 1) == [ResultKind.RUNTIME_STATISTICS]
     old = cleaner.registry.find(workflow, 1)
     assert old is not None
     assert old.replaced_at
@@ -116,12 +116,12 @@ def test_sweep_drops_tables_of_expired_executions_first(cleaner: Cleaner, workfl
     dry = Cleaner(cleaner.config, cleaner.registry).sweep(NOW - 24 * HOUR, dry_run=True)
     assert [record.execution for record in dry.executions] == [1, 2]
     assert set(dry.tables) == {*addresses(workflow, 1), *addresses(workflow, 2)}
-    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
+    assert len(list_remaining_kinds(cleaner, workflow, 1)) == 3
     swept = cleaner.sweep(NOW - 24 * HOUR)
     assert set(swept.tables) == set(dry.tables)
     assert build_sweep_error(swept) is None
-    assert (remaining_kinds(cleaner, workflow, 1), remaining_kinds(cleaner, workflow, 2)) == ([], [])
-    assert len(remaining_kinds(cleaner, workflow, 3)) == 3
+    assert (list_remaining_kinds(cleaner, workflow, 1), list_remaining_kinds(cleaner, workflow, 2)) == ([], [])
+    assert len(list_remaining_kinds(cleaner, workflow, 3)) == 3
     assert [record.execution for record in cleaner.registry.all()] == [3]
 
 
@@ -129,7 +129,7 @@ def test_sweep_ignores_missing_tables(cleaner: Cleaner, workflow: int) -> None:
     create_execution(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
     ResultTables(cleaner.config, "results").drop(addresses(workflow, 1)[0])  # as after a killed sweep
     assert len(cleaner.sweep(NOW - 24 * HOUR).executions) == 1
-    assert remaining_kinds(cleaner, workflow, 1) == []
+    assert list_remaining_kinds(cleaner, workflow, 1) == []
 
 
 def test_sweep_keeps_rows_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) -> None:
@@ -138,7 +138,7 @@ def test_sweep_keeps_rows_while_the_catalog_is_down(cleaner: Cleaner, workflow: 
     with pytest.raises(CatalogUnreachableError):
         Cleaner(nobody, cleaner.registry).sweep(NOW)
     assert cleaner.registry.find(workflow, 1) is not None
-    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
+    assert len(list_remaining_kinds(cleaner, workflow, 1)) == 3
 
 
 def test_sweep_reports_a_removed_warehouse_and_keeps_its_rows(cleaner: Cleaner, workflow: int) -> None:
@@ -197,7 +197,7 @@ def test_old_orphan_tables_are_dropped(cleaner: Cleaner, workflow: int, monkeypa
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
     done = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
     assert set(done.tables) == set(addresses(workflow, 1))
-    assert remaining_kinds(cleaner, workflow, 1) == []
+    assert list_remaining_kinds(cleaner, workflow, 1) == []
     assert timedelta(0) < YOUNGEST_ORPHAN
 
 
@@ -214,7 +214,7 @@ def test_empty_registry_reports_no_orphans(
     with pytest.raises(RegistryError, match="Texera's database knows no execution"):
         cleaner.drop_orphans(cleaner.find_orphans([empty]), younger_stay=-HOUR, other_registries=[empty])
     empty.close()
-    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
+    assert len(list_remaining_kinds(cleaner, workflow, 1)) == 3
 
 
 def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, workflow: int) -> None:
@@ -225,9 +225,9 @@ def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, work
     orphans = cleaner.find_orphans()
     assert orphans.rows == []
     cleaner.drop_orphans(orphans, younger_stay=HOUR)
-    kept = cleaner.registry.find(workflow, 1)
-    assert kept is not None
-    assert [table.uri for table in kept.tables] == [elsewhere]
+    execution = cleaner.registry.find(workflow, 1)
+    assert execution is not None
+    assert [table.uri for table in execution.tables] == [elsewhere]
 
 
 @pytest.fixture
@@ -237,9 +237,9 @@ def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
 
-    def run(*words: str, typed: str | None = None) -> Result:
+    def run(*options: str, typed: str | None = None) -> Result:
         monkeypatch.setattr(executions, "has_terminal", lambda: typed is not None)
-        line = ["executions", "orphans", "--config", str(tmp_path / "catalog.json"), "--drop", *words]
+        line = ["executions", "orphans", "--config", str(tmp_path / "catalog.json"), "--drop", *options]
         return CliRunner().invoke(app, [*line, "--older-than", "1s"], input=typed)
 
     return run
@@ -251,23 +251,23 @@ def test_dropping_orphans_requires_a_named_registry(
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
-    named = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
+    registry_options = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
     unnamed = command_line("--no-texera", "--yes")
     assert isinstance(unnamed.exception, RegistryError)
     assert "expected the registry of the tenant's executions" in str(unnamed.exception)
     empty = command_line("--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
     assert isinstance(empty.exception, RegistryError)
-    for words, message in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
-        refused = command_line(*named, *words)
+    for options, message in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
+        refused = command_line(*registry_options, *options)
         assert refused.exit_code == 2
         assert message in " ".join(refused.output.replace("│", " ").split())
-    declined = command_line(*named, "--no-texera", typed="n\n")
+    declined = command_line(*registry_options, "--no-texera", typed="n\n")
     assert declined.exit_code == 1
-    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
-    while remaining_kinds(cleaner, workflow, 1):  # tables written within the last second are kept
-        confirmed = command_line(*named, "--no-texera", typed="y\n")
+    assert len(list_remaining_kinds(cleaner, workflow, 1)) == 3
+    while list_remaining_kinds(cleaner, workflow, 1):  # tables written within the last second are kept
+        confirmed = command_line(*registry_options, "--no-texera", typed="y\n")
         assert confirmed.exit_code == 0, confirmed.output
-    assert len(remaining_kinds(cleaner, workflow, 2)) == 3
+    assert len(list_remaining_kinds(cleaner, workflow, 2)) == 3
 
 
 def test_drop_purges_but_keeps_a_new_table_of_that_name(

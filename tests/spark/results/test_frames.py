@@ -59,9 +59,9 @@ def test_frames_and_results_convert_both_ways(
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="five million rows: test-all")
 def test_five_million_rows_by_page(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 2).result(PORT)
-    made = frames.spark.range(0, 5_000_000, numPartitions=8)
-    made = made.selectExpr("id", "id % 97 AS category", "cast(floor(rand(7) * 1000000) AS bigint) AS amount")
-    frames.write(uri, made)
+    frame = frames.spark.range(0, 5_000_000, numPartitions=8)
+    frame = frame.selectExpr("id", "id % 97 AS category", "cast(floor(rand(7) * 1000000) AS bigint) AS amount")
+    frames.write(uri, frame)
     expected = frames.read(uri).agg({"id": "sum", "amount": "sum"}).collect()[0]
     whole = reader.read_all(uri)
     assert whole.num_rows == reader.count(uri) == 5_000_000

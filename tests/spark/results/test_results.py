@@ -44,7 +44,7 @@ def reader(catalog_config: CatalogConfig) -> ResultReader:
     return ResultReader(catalog_config)
 
 
-def writer_with(config: CatalogConfig, interval: CommitInterval) -> ResultWriter:
+def create_writer(config: CatalogConfig, interval: CommitInterval) -> ResultWriter:
     return ResultWriter(config, "results", commit=interval)
 
 
@@ -59,7 +59,7 @@ def uri(request: pytest.FixtureRequest) -> ResultUri:
 
 
 def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
-    writer_with(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
+    create_writer(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
     assert len(list(reader.table(uri).scan().plan_files())) == 4  # one file per commit: 3, 3, 3 and 1 rows
     assert reader.count(uri) == 10
     assert numbers(reader.read_all(uri)) == list(range(10))
@@ -70,7 +70,7 @@ def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: Re
 def test_commit_intervals(catalog_config: CatalogConfig, reader: ResultReader) -> None:
     def commits(interval: CommitInterval, execution: int) -> int:
         uri = Execution(2, execution).result(Port("Apart-1"))
-        writer_with(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
+        create_writer(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
         return len(reader.table(uri).snapshots())
 
     assert commits(NEVER, 1) == 1
@@ -82,7 +82,7 @@ def test_commit_intervals(catalog_config: CatalogConfig, reader: ResultReader) -
 def test_rows_are_committed_after_the_interval(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    slow = writer_with(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
+    slow = create_writer(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
     with slow.stream(uri, SCHEMA) as stream:
         stream.append(ROWS[0])
         wait_until(lambda: reader.count(uri), seconds=30)  # no other row is added and nothing is flushed
@@ -136,7 +136,7 @@ def test_second_write_replaces_or_appends(writer: ResultWriter, reader: ResultRe
 def test_readers_see_old_rows_until_the_first_commit(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    writer = writer_with(catalog_config, NEVER)
+    writer = create_writer(catalog_config, NEVER)
     writer.write_rows(uri, SCHEMA, ROWS)
     with writer.stream(uri, pa.schema([("text", pa.string()), ("number", pa.int32())])) as stream:
         assert numbers(reader.read_all(uri)) == list(range(10))
@@ -157,7 +157,7 @@ def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader
         yield ROWS[0]
         raise ZeroDivisionError
 
-    writer = writer_with(catalog_config, NEVER)
+    writer = create_writer(catalog_config, NEVER)
     writer.write_rows(uri, SCHEMA, ROWS)
     with pytest.raises(ZeroDivisionError):
         writer.write_rows(uri, SCHEMA, rows())
@@ -169,7 +169,7 @@ def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader
 def test_concurrent_replacements_leave_one_result(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    writer_with(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
+    create_writer(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
     ready = threading.Barrier(3)
     failures: list[Exception] = []
 
@@ -177,7 +177,7 @@ def test_concurrent_replacements_leave_one_result(
         table = pa.table({"number": [number] * 4})
         ready.wait()
         try:
-            writer_with(catalog_config, NEVER).write(uri, table)
+            create_writer(catalog_config, NEVER).write(uri, table)
         except LakewrightSparkError as error:
             failures.append(error)
 
@@ -187,13 +187,13 @@ def test_concurrent_replacements_leave_one_result(
     for thread in threads:
         thread.join()
     assert not failures
-    found = numbers(reader.read_all(uri))
-    assert found in [[number] * 4 for number in range(3)]
+    remaining_numbers = numbers(reader.read_all(uri))
+    assert remaining_numbers in [[number] * 4 for number in range(3)]
 
 
 def test_columns_are_converted_to_texera_types(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     berlin = timezone(timedelta(hours=2))
-    given = {
+    columns = {
         "instant": pa.array([datetime(2026, 7, 1, 14, tzinfo=berlin)], pa.timestamp("us", "Europe/Berlin")),
         "day": pa.array([date(2026, 7, 1)]),
         "small": pa.array([1.5], pa.float32()),
@@ -201,9 +201,9 @@ def test_columns_are_converted_to_texera_types(writer: ResultWriter, reader: Res
         "category": pa.array(["a"]).dictionary_encode(),
         "hash": pa.array([b"ab"], pa.binary(2)),
     }
-    writer.write(uri, pa.table(given))
-    with writer.stream(uri, pa.table(given).schema, reuse=True) as stream:
-        stream.append_batch(pa.table(given))
+    writer.write(uri, pa.table(columns))
+    with writer.stream(uri, pa.table(columns).schema, reuse=True) as stream:
+        stream.append_batch(pa.table(columns))
         stream.append((datetime(2026, 7, 1, 14, tzinfo=berlin), date(2026, 7, 1), 1.5, 7, "a", b"ab"))
     kinds = {field.name: str(field.field_type) for field in reader.table(uri).schema().fields}
     assert kinds == {
@@ -235,7 +235,7 @@ def test_failed_stream_commits_nothing_more(
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        writer_with(catalog_config, CommitInterval(rows=4)).write_rows(uri, SCHEMA, rows(), batch=2)
+        create_writer(catalog_config, CommitInterval(rows=4)).write_rows(uri, SCHEMA, rows(), batch=2)
     assert reader.count(uri) == 4
 
 
@@ -246,7 +246,7 @@ def test_row_of_wrong_type_fails_the_stream(writer: ResultWriter, reader: Result
 
 
 def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
-    with writer_with(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
+    with create_writer(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
         first = reader.read_after(uri)
         assert first.rows.num_rows == 0
         stream.extend(ROWS[:3])
@@ -256,18 +256,18 @@ def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultRe
     assert numbers(second.rows) == [0, 1, 2]
     page = reader.read_after(uri, second.cursor, limit=4)
     assert numbers(page.rows) == [3, 4, 5, 6]
-    again = Cursor.parse(str(page.cursor))  # as a browser returns it
-    last = reader.read_after(uri, again)
+    parsed_cursor = Cursor.parse(str(page.cursor))  # as a browser returns it
+    last = reader.read_after(uri, parsed_cursor)
     assert numbers(last.rows) == [7, 8, 9]
     assert reader.read_after(uri, last.cursor).rows.num_rows == 0
     # A new reader continues from the cursor as well.
-    assert numbers(ResultReader(catalog_config).read_after(uri, again).rows) == [7, 8, 9]
+    assert numbers(ResultReader(catalog_config).read_after(uri, parsed_cursor).rows) == [7, 8, 9]
 
 
 def test_cursor_into_rewritten_rows_is_refused(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    writer = writer_with(catalog_config, CommitInterval(rows=2))
+    writer = create_writer(catalog_config, CommitInterval(rows=2))
     writer.write_rows(uri, SCHEMA, ROWS, batch=2)
     cursor = reader.read_after(uri, limit=5).cursor
     reader.table(uri).overwrite(pa.table({"number": [1], "text": ["x"]}, schema=SCHEMA))
@@ -290,13 +290,13 @@ def test_only_new_manifests_are_read(
     read: list[str] = []
     entries = file_index._read_entries
 
-    def counted(table, manifests):
+    def record_and_read(table, manifests):
         manifests = list(manifests)
         read.extend(manifest.manifest_path for manifest in manifests)
         return entries(table, manifests)
 
-    monkeypatch.setattr(file_index, "_read_entries", counted)
-    with writer_with(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
+    monkeypatch.setattr(file_index, "_read_entries", record_and_read)
+    with create_writer(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
         stream.extend(ROWS)
         stream.flush()
         assert reader.count(uri) == 10
@@ -314,7 +314,7 @@ def test_concurrent_writers_lose_no_rows(catalog_config: CatalogConfig, reader: 
     ResultTables(catalog_config, "results").create_or_load(uri, SCHEMA)
 
     def write(start: int) -> None:
-        with writer_with(catalog_config, CommitInterval(rows=2)).stream(uri, SCHEMA, reuse=True, batch=2) as stream:
+        with create_writer(catalog_config, CommitInterval(rows=2)).stream(uri, SCHEMA, reuse=True, batch=2) as stream:
             stream.extend((number, "x") for number in range(start, start + 8))
 
     threads = [threading.Thread(target=write, args=(start,)) for start in (0, 100)]
@@ -387,6 +387,6 @@ def test_operator_ids_with_special_characters(writer: ResultWriter, reader: Resu
 
 
 @pytest.fixture(autouse=True)
-def _nothing_of_a_commit_goes_on() -> Iterator[None]:
+def _no_commit_thread_remains() -> Iterator[None]:
     yield
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("result-commit")]

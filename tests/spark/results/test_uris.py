@@ -103,7 +103,7 @@ def test_texera_addresses(uri: ResultUri, address: str, namespace: str, table: s
 
 
 @pytest.mark.parametrize(
-    "rest",
+    "address",
     [
         "globalportid/(logicalOpId=a,b,layerName=main,portId=0,isInternal=false,isInput=false)/result",
         "globalportid/(logicalOpId=a,layerName=main,portId=x,isInternal=false,isInput=false)/state",
@@ -111,15 +111,15 @@ def test_texera_addresses(uri: ResultUri, address: str, namespace: str, table: s
         'opid/say"hi"/consolemessages',
     ],
 )
-def test_addresses_of_older_releases(rest: str) -> None:
+def test_addresses_of_older_releases(address: str) -> None:
     """Clean-up must find such tables."""
-    uri = ResultUri.parse(f"vfs:///wid/1/eid/1/{rest}")
+    uri = ResultUri.parse(f"vfs:///wid/1/eid/1/{address}")
     assert ResultUri.from_table_name(uri.table) == uri
     with pytest.raises(BadAddressError):
         uri.check_readable()
 
 
 def test_namespaces_are_configurable() -> None:
-    named = ResultNamespaces.from_environment({"STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": "results"})
-    assert named.look_up(Execution(1, 1).result(PORT)) == "results"
-    assert named.names[ResultKind.CONSOLE_MESSAGES] == "operator-console-messages"
+    namespaces = ResultNamespaces.from_environment({"STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": "results"})
+    assert namespaces.look_up(Execution(1, 1).result(PORT)) == "results"
+    assert namespaces.names[ResultKind.CONSOLE_MESSAGES] == "operator-console-messages"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving
+from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from certificates import create_certificates
 from cluster import ENCRYPTED, SMALL, Cluster, environment_without_credentials, standalone_cluster, write_spark_conf
 from lakewright_sandbox.runtime.state import Sandbox
@@ -41,7 +41,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def run(
     script: Path,
-    *words: str,
+    *arguments: str,
     config: CatalogConfig,
     cluster: Cluster,
     folder: Path,
@@ -56,7 +56,7 @@ def run(
     for key, value in SMALL.items():
         command += ["--conf", f"{key}={value}"]
     finished = subprocess.run(
-        [*command, str(script), *words],
+        [*command, str(script), *arguments],
         env=environment_without_credentials() | variables,
         capture_output=True,
         text=True,
@@ -70,8 +70,8 @@ def run(
 def test_remote_executors_survive_a_killed_worker(
     catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path, stage: str
 ) -> None:
-    where = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
-    output = run(SCRIPT, str(cluster.workers[0]), stage, **where)
+    settings = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
+    output = run(SCRIPT, str(cluster.workers[0]), stage, **settings)
     report = json.loads(output.splitlines()[0])
     assert len(set(report["computed_by"])) == 2
     assert len(set(report["read_by"])) == 2
@@ -79,8 +79,8 @@ def test_remote_executors_survive_a_killed_worker(
     done, total = report["killed_after"]
     assert 0 < done < total, "the worker was killed in the middle of the job"
     assert (report["executors_before"], report["executors_after"]) == (2, 1)
-    found = ResultReader(catalog_config).read_all(Execution(8, 1, "results").result(Port("Survived-1")))
-    assert sorted(found["id"].to_pylist()) == list(range(report["rows"])), "every row is there, and there once"
+    result = ResultReader(catalog_config).read_all(Execution(8, 1, "results").result(Port("Survived-1")))
+    assert sorted(result["id"].to_pylist()) == list(range(report["rows"])), "every row exists exactly once"
 
 
 LONG = f"""
@@ -106,7 +106,7 @@ def test_custom_certificate_authority_and_expiring_tokens(
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     conf = write_spark_conf(tmp_path, ENCRYPTED)
     with (
-        serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy,
+        serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy,
         standalone_cluster(tmp_path, conf=conf) as cluster,
     ):
         auth = ClientCredentialsAuth(
@@ -114,8 +114,8 @@ def test_custom_certificate_authority_and_expiring_tokens(
         )
         changes = {"ca_bundle": str(authority), "truststore": str(truststore.create_truststore(authority))}
         config = catalog_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth, **changes})
-        where = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
-        assert "still here" in run(tmp_path / "script.py", **where, SPARK_CONF_DIR=str(conf))
+        settings = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
+        assert "still here" in run(tmp_path / "script.py", **settings, SPARK_CONF_DIR=str(conf))
         assert len(set(proxy.tokens) - {None}) > 2
     for log in tmp_path.rglob("std*"):
         assert "s3cr3t" not in log.read_text()
@@ -127,10 +127,10 @@ def test_secrets_are_refused_without_encryption(
     (tmp_path / "script.py").write_text("raise AssertionError('it ran')")
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     config = catalog_config.model_copy(update={"auth": TokenAuth(kind="token", token="env:JOB_SECRET")})
-    where = {"config": config, "cluster": Cluster("spark://127.0.0.1:1", ()), "folder": tmp_path, "execution": 3}
-    said = run(tmp_path / "script.py", **where, refused=IdentityError.exit_code)
-    assert "expected spark.authenticate=true and spark.network.crypto.enabled=true" in said
-    assert "s3cr3t" not in said
+    settings = {"config": config, "cluster": Cluster("spark://127.0.0.1:1", ()), "folder": tmp_path, "execution": 3}
+    error_text = run(tmp_path / "script.py", **settings, refused=IdentityError.exit_code)
+    assert "expected spark.authenticate=true and spark.network.crypto.enabled=true" in error_text
+    assert "s3cr3t" not in error_text
 
 
 @FULL_ONLY
@@ -145,8 +145,8 @@ def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluste
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SMALL.items()))
     environment = environment_without_credentials() | {"SPARK_CONF_DIR": str(tmp_path)}
 
-    def run_command(*words: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "lakewright_spark.cli", *words, "--json"]
+    def run_command(*arguments: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "lakewright_spark.cli", *arguments, "--json"]
         command += ["--config", str(tmp_path / "catalog.json"), "--master", cluster.master]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -156,9 +156,9 @@ def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluste
     table = table.refresh()
     for number in range(6, 12):
         table.append(pa.table({"n": [number]}, schema=schema))
-    found = run_command("maintain", "--namespace", "clustered", "--parallel", "2")
-    assert (found["tables"], found["states"]) == (1, {"SUCCEEDED": 3}), found
-    metrics = {run["job"]: run["metrics"] for run in found["runs"]}
+    report = run_command("maintain", "--namespace", "clustered", "--parallel", "2")
+    assert (report["tables"], report["states"]) == (1, {"SUCCEEDED": 3}), report
+    metrics = {run["job"]: run["metrics"] for run in report["runs"]}
     assert sorted(metrics) == ["compaction", "orphan-files", "statistics"]
     assert metrics["compaction"]["rewritten"] == 7
     assert sorted(catalog.load_table("clustered.small").scan().to_arrow()["n"].to_pylist()) == list(range(12))

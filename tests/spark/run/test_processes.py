@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving, token
+from authenticating_proxy import AuthenticatingProxy, issue_token, serve_proxy
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
@@ -41,34 +41,34 @@ class ProcessLog:
 
     def look(self) -> None:
         for process in Path("/proc").glob("[0-9]*"):
-            for name, found in (("cmdline", self.commands), ("environ", self.environments)):
+            for name, contents in (("cmdline", self.commands), ("environ", self.environments)):
                 with suppress(OSError):  # the process has ended or belongs to another user
-                    found.add((process / name).read_bytes())
+                    contents.add((process / name).read_bytes())
 
-    def started_java(self) -> bool:
+    def has_started_java(self) -> bool:
         return any(b"org.apache.spark.deploy.SparkSubmit" in command for command in self.commands)
 
 
 @contextmanager
-def watched() -> Iterator[ProcessLog]:
+def watch_processes() -> Iterator[ProcessLog]:
     """Record all processes until the block ends."""
-    seen, ended = ProcessLog(), threading.Event()
+    process_log, ended = ProcessLog(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.05):
-            seen.look()
+            process_log.look()
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield seen
+        yield process_log
     finally:
         ended.set()
         thread.join()
 
 
-def run_command(*words: str, **variables: str) -> str:
-    command = [sys.executable, "-m", "lakewright_spark.cli", *words]
+def run_command(*arguments: str, **variables: str) -> str:
+    command = [sys.executable, "-m", "lakewright_spark.cli", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "LAKEWRIGHT_REGISTRY"} | variables
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -84,7 +84,10 @@ def write_files(config: CatalogConfig, proxy: AuthenticatingProxy, auth: Catalog
 
 def test_run_exposes_no_client_secret(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy, watched() as seen:
+    with (
+        serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy,
+        watch_processes() as process_log,
+    ):
         auth = ClientCredentialsAuth(
             kind="client-credentials",
             token_url=proxy.token_url,
@@ -92,34 +95,38 @@ def test_run_exposes_no_client_secret(catalog_config: CatalogConfig, sandbox: Sa
             client_secret=f"file:{tmp_path / 'secret'}",
         )
         write_files(catalog_config, proxy, auth, tmp_path)
-        words = ["--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--execution", "1", "--no-registry"]
-        own = uuid.uuid4().hex
-        output = run_command("run", *words, "--conf", f"spark.my.password={own}", str(tmp_path / "script.py"))
+        options = ["--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--execution", "1", "--no-registry"]
+        spark_password = uuid.uuid4().hex
+        output = run_command(
+            "run", *options, "--conf", f"spark.my.password={spark_password}", str(tmp_path / "script.py")
+        )
     assert "True namespaces" in output
-    assert seen.started_java()
-    started = [command for command in seen.commands if b"lakewright_spark.cli" not in command]
-    assert not [command for command in seen.commands if secret.encode() in command]
-    assert not [command for command in started if own.encode() in command], "a secret among the user's settings, either"
-    for secret_text in (secret, own):
-        assert not [environment for environment in seen.environments if secret_text.encode() in environment]
+    assert process_log.has_started_java()
+    started = [command for command in process_log.commands if b"lakewright_spark.cli" not in command]
+    assert not [command for command in process_log.commands if secret.encode() in command]
+    assert not [command for command in started if spark_password.encode() in command], (
+        "a secret among the user's settings, either"
+    )
+    for secret_text in (secret, spark_password):
+        assert not [environment for environment in process_log.environments if secret_text.encode() in environment]
 
 
 def test_maintain_exposes_no_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
-    """The token stays in the caller's environment variable, which other users cannot read."""
-    bearer = token(3600, jti=uuid.uuid4().hex)
+    """The token remains in the caller's environment variable, which other users cannot read."""
+    bearer = issue_token(3600, jti=uuid.uuid4().hex)
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("watched")
     rows = pa.table({"n": [1, 2, 3]})
     catalog.create_table("watched.numbers", rows.schema).append(rows)
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy, watched() as seen:
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy, watch_processes() as process_log:
         auth = TokenAuth(kind="token", token="env:BEARER")
         write_files(catalog_config, proxy, auth, tmp_path)
-        words = ["--config", str(tmp_path / "catalog.json"), "--namespace", "watched", "--job", "statistics"]
-        output = run_command("maintain", *words, BEARER=bearer)
+        options = ["--config", str(tmp_path / "catalog.json"), "--namespace", "watched", "--job", "statistics"]
+        output = run_command("maintain", *options, BEARER=bearer)
     assert "1 succeeded" in output
-    assert seen.started_java()
-    assert not [command for command in seen.commands if bearer.encode() in command]
-    for environment in seen.environments:
+    assert process_log.has_started_java()
+    assert not [command for command in process_log.commands if bearer.encode() in command]
+    for environment in process_log.environments:
         variables = [variable for variable in environment.split(b"\0") if bearer.encode() in variable]
         assert not variables or variables == [b"BEARER=" + bearer.encode()]
 
@@ -132,7 +139,10 @@ def test_connect_client_exposes_no_client_secret(
     events = tmp_path / "events"
     events.mkdir()
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy, watched() as seen:
+    with (
+        serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy,
+        watch_processes() as process_log,
+    ):
         auth = ClientCredentialsAuth(
             kind="client-credentials",
             token_url=proxy.token_url,
@@ -140,13 +150,13 @@ def test_connect_client_exposes_no_client_secret(
             client_secret=f"file:{tmp_path / 'secret'}",
         )
         config = write_files(catalog_config, proxy, auth, tmp_path)
-        words = ["run", "--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--no-registry"]
+        arguments = ["run", "--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--no-registry"]
         hidden = {"spark.redaction.regex": config.spark_properties()["spark.redaction.regex"]}
         with connect_server(tmp_path, log | hidden) as address:
             script = str(tmp_path / "script.py")
-            assert "True namespaces" in run_command(*words, "--execution", "3", "--remote", address, script)
-    assert not [command for command in seen.commands if secret.encode() in command]
-    assert not [environment for environment in seen.environments if secret.encode() in environment]
+            assert "True namespaces" in run_command(*arguments, "--execution", "3", "--remote", address, script)
+    assert not [command for command in process_log.commands if secret.encode() in command]
+    assert not [environment for environment in process_log.environments if secret.encode() in environment]
     logged = "".join(path.read_text() for path in events.rglob("*") if path.is_file())
     assert "credential" in logged
     assert secret not in logged

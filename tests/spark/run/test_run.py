@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from authenticating_proxy import token
+from authenticating_proxy import issue_token
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
@@ -66,18 +66,20 @@ class Runner:
         self.config = config
         (self.folder / "catalog.json").write_text(config.to_json())
 
-    def words(self, script: str, *words: str, execution: int = 1, arguments: tuple[str, ...] = ()) -> list[str]:
+    def build_arguments(
+        self, script: str, *options: str, execution: int = 1, arguments: tuple[str, ...] = ()
+    ) -> list[str]:
         path = self.folder / "script.py"
         path.write_text(script)
         which = ["--workflow", str(self.workflow), "--execution", str(execution), "--computing-unit", "notebook"]
-        return ["run", "--config", str(self.folder / "catalog.json"), *which, *words, str(path), *arguments]
+        return ["run", "--config", str(self.folder / "catalog.json"), *which, *options, str(path), *arguments]
 
-    def __call__(self, script: str, *words: str, **more: Any) -> Finished:
-        return self.command(*self.words(script, *words, **more))
+    def __call__(self, script: str, *options: str, **more: Any) -> Finished:
+        return self.command(*self.build_arguments(script, *options, **more))
 
-    def command(self, *words: str) -> Finished:
+    def command(self, *arguments: str) -> Finished:
         """Run a command in this process, which has all modules loaded; scripts have their own processes."""
-        self._patch.setattr(sys, "argv", ["lakewright-spark", *words])
+        self._patch.setattr(sys, "argv", ["lakewright-spark", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         output = self._capture.readouterr()
@@ -124,9 +126,9 @@ def test_script_is_one_execution(runner: Runner) -> None:
 def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     assert runner(STREAM, arguments=("3",)).code == 0
     assert runner("print('nothing else')", execution=1).code == 0
-    again = runner.find_record(1)
-    assert again is not None
-    assert [table.uri.kind.value for table in again.tables] == ["consolemessages"]
+    second_record = runner.find_record(1)
+    assert second_record is not None
+    assert [table.uri.kind.value for table in second_record.tables] == ["consolemessages"]
     assert runner(STREAM, execution=2, arguments=("4",)).code == 0
     old, new = runner.find_record(1), runner.find_record(2)
     assert old is not None
@@ -136,14 +138,14 @@ def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     assert len(new.tables) == 3
     # Commands that list, read and clean up executions:
     config = ("--config", str(runner.folder / "catalog.json"))
-    listed = json.loads(runner.command("executions", "list", *config, "--json").out)
-    assert [(record["execution"], record["status"]) for record in listed] == [(1, "completed"), (2, "completed")]
+    executions = json.loads(runner.command("executions", "list", *config, "--json").out)
+    assert [(record["execution"], record["status"]) for record in executions] == [(1, "completed"), (2, "completed")]
     uri = str(Execution(runner.workflow, 2, "results").result(Port("Count-1")))
     assert runner.command("read", uri, *config, "--count").out == "4\n"
     *rows, cursor = runner.command("read", uri, *config, "--after", "start", "--limit", "3").out.splitlines()
     assert len(rows) == 3
-    rest = runner.command("read", uri, *config, "--after", json.loads(cursor)["cursor"]).out.splitlines()
-    assert [json.loads(row) for row in rest[:-1]] == [{"number": 3}]
+    remaining_lines = runner.command("read", uri, *config, "--after", json.loads(cursor)["cursor"]).out.splitlines()
+    assert [json.loads(row) for row in remaining_lines[:-1]] == [{"number": 3}]
     assert json.loads(runner.command("executions", "orphans", *config, "--json").out)["rows"] == []
     registry = ExecutionRegistry(runner.config.tenant, runner.database)
     registry.finish(runner.workflow, 2, ExecutionStatus.COMPLETED, now=datetime.now(UTC) - timedelta(hours=2))
@@ -183,7 +185,7 @@ def test_deadline_ends_the_run(runner: Runner) -> None:
 
 def test_sigterm_ends_the_script(runner: Runner) -> None:
     script = "import os, threading; print('mine is', os.getpid()); threading.Event().wait()"
-    command = [sys.executable, "-m", "lakewright_spark.cli", *runner.words(script)]
+    command = [sys.executable, "-m", "lakewright_spark.cli", *runner.build_arguments(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         pid = int(run.stdout.readline().rpartition(" ")[2])
@@ -204,15 +206,15 @@ def test_spark_submit(runner: Runner) -> None:
     path.write_text(STREAM)
     which = ["--config", str(runner.folder / "catalog.json"), "--workflow", str(runner.workflow), "--execution", "7"]
 
-    def submitted(warehouse: str) -> subprocess.CompletedProcess[str]:
+    def submit(warehouse: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, script.__file__, *which, "--warehouse", warehouse, str(path), "2"]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    finished = submitted("results")
+    finished = submit("results")
     assert finished.returncode == 0, finished.stderr
     uri = Execution(runner.workflow, 7, "results").result(Port("Count-1"))
     assert ResultReader(runner.config).count(uri) == 2
-    finished = submitted("sales")
+    finished = submit("sales")
     assert finished.returncode == 4
     assert finished.stderr.startswith("script.py: tenant spark-tests has no warehouse 'sales'")
 
@@ -228,9 +230,9 @@ def test_script_sees_no_registry(runner: Runner) -> None:
 NEVER = "raise AssertionError('it ran')"
 
 
-def refused(runner: Runner, code: int, *words: str) -> str:
+def run_refused_script(runner: Runner, code: int, *options: str) -> str:
     """Expect a run to be refused without starting anything; return its error text."""
-    finished = runner(NEVER, *words)
+    finished = runner(NEVER, *options)
     assert finished.code == code, finished.err
     assert "Traceback" not in finished.err
     assert "it ran" not in finished.err
@@ -239,14 +241,14 @@ def refused(runner: Runner, code: int, *words: str) -> str:
 
 
 def test_warehouse_outside_the_configuration(runner: Runner) -> None:
-    assert "has no warehouse 'sales' in this configuration" in refused(runner, 4, "--warehouse", "sales")
+    assert "has no warehouse 'sales' in this configuration" in run_refused_script(runner, 4, "--warehouse", "sales")
 
 
 def test_warehouse_of_another_owner(runner: Runner) -> None:
     (results,) = runner.config.warehouses
     owned = results.model_copy(update={"owner": "ann"})
     runner.use(runner.config.model_copy(update={"warehouses": [owned]}))
-    assert "who has no grant to write there" in refused(runner, 4, "--submitter", "ben")
+    assert "who has no grant to write there" in run_refused_script(runner, 4, "--submitter", "ben")
 
 
 def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
@@ -263,12 +265,12 @@ def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
 
 def test_catalog_is_down(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"}))
-    assert "warehouse results of http://127.0.0.1:1/catalog does not respond" in refused(runner, 6)
+    assert "warehouse results of http://127.0.0.1:1/catalog does not respond" in run_refused_script(runner, 6)
 
 
 def test_warehouse_missing_in_the_catalog(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"warehouses": [CatalogWarehouse(name="gone", id="1")]}))
-    message = refused(runner, 4)
+    message = run_refused_script(runner, 4)
     assert "warehouse gone of" in message
     assert "does not exist, or this identity may not use it" in message
 
@@ -276,21 +278,21 @@ def test_warehouse_missing_in_the_catalog(runner: Runner) -> None:
 def test_token_that_expires_before_the_deadline(runner: Runner, tmp_path: Path) -> None:
     file = tmp_path / "token"
     runner.use(runner.config.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=str(file))}))
-    file.write_text(token(-5))
-    assert "Provide a new token" in refused(runner, 7, "--deadline", "10m")
-    file.write_text(token(300))
-    assert "give a deadline below" in refused(runner, 7, "--deadline", "10m")
-    assert "has no deadline" in refused(runner, 7)
+    file.write_text(issue_token(-5))
+    assert "Provide a new token" in run_refused_script(runner, 7, "--deadline", "10m")
+    file.write_text(issue_token(300))
+    assert "give a deadline below" in run_refused_script(runner, 7, "--deadline", "10m")
+    assert "has no deadline" in run_refused_script(runner, 7)
 
 
 def test_missing_or_newer_configuration(runner: Runner) -> None:
     (runner.folder / "catalog.json").write_text(runner.config.to_json().replace('"version": 1', '"version": 2'))
-    message = refused(runner, 3)
+    message = run_refused_script(runner, 3)
     assert "is no catalog configuration: version: Input should be 1" in message
     (runner.folder / "catalog.json").unlink()
-    assert "no catalog configuration at" in refused(runner, 3)
+    assert "no catalog configuration at" in run_refused_script(runner, 3)
 
 
 def test_invalid_options(runner: Runner) -> None:
-    assert "expected a duration such as 90s" in refused(runner, 2, "--deadline", "soon")
-    assert "expected KEY=VALUE" in refused(runner, 2, "--conf", "spark")
+    assert "expected a duration such as 90s" in run_refused_script(runner, 2, "--deadline", "soon")
+    assert "expected KEY=VALUE" in run_refused_script(runner, 2, "--conf", "spark")

@@ -35,26 +35,26 @@ VERBOSE = "for number in range(20_000): print('line', number)"
 
 
 class FailingRegistry(ExecutionRegistry):
-    """Refuses two signs of life and the first end of a run; creates `seen` at the first success."""
+    """Refuses two signs of life and the first end of a run; creates `heartbeat_file` at the first success."""
 
-    seen: Path
+    heartbeat_file: Path
     refusals = 0
     finishes = 0
 
     @override
-    def record_heartbeat(self, *words: Any, **more: Any) -> None:
+    def record_heartbeat(self, *arguments: Any, **more: Any) -> None:
         if self.refusals < 2:
             self.refusals += 1
             raise RegistryError("registry of a test: it restarts")
-        super().record_heartbeat(*words, **more)
-        self.seen.touch()
+        super().record_heartbeat(*arguments, **more)
+        self.heartbeat_file.touch()
 
     @override
-    def finish(self, *words: Any, **more: Any) -> None:
+    def finish(self, *arguments: Any, **more: Any) -> None:
         self.finishes += 1
         if self.finishes == 1:
             raise RegistryError("registry of a test: it restarts")
-        super().finish(*words, **more)
+        super().finish(*arguments, **more)
 
 
 @dataclass
@@ -84,7 +84,7 @@ def launched(catalog_config: CatalogConfig, tmp_path: Path) -> Launched:
 @pytest.fixture
 def registry(catalog_config: CatalogConfig, tmp_path: Path) -> Any:
     registry = FailingRegistry(catalog_config.tenant, f"sqlite:///{tmp_path}/executions.db")
-    registry.seen = tmp_path / "seen"
+    registry.heartbeat_file = tmp_path / "heartbeat"
     yield registry
     registry.close()
 
@@ -94,7 +94,7 @@ def test_run_survives_failed_heartbeats(
     launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "HEARTBEAT_SECONDS", 0.1)
-    launched.run(WAIT_FOR_FILE, 1, str(registry.seen), registry=registry)
+    launched.run(WAIT_FOR_FILE, 1, str(registry.heartbeat_file), registry=registry)
     record = registry.find(WORKFLOW, 1)
     assert record is not None
     assert record.status is ExecutionStatus.COMPLETED
@@ -105,11 +105,11 @@ def inject_conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let this number of commits to the table of console messages conflict."""
     commit, conflicts_so_far = TimedRestCatalog.commit_table, []
 
-    def commit_table(self: Any, table: Any, *words: Any) -> Any:
+    def commit_table(self: Any, table: Any, *arguments: Any) -> Any:
         if table.name()[-1].endswith("consolemessages") and len(conflicts_so_far) < times:
             conflicts_so_far.append(table)
             raise CommitFailedException("branch main has changed")
-        return commit(self, table, *words)
+        return commit(self, table, *arguments)
 
     monkeypatch.setattr(TimedRestCatalog, "commit_table", commit_table)
     monkeypatch.setitem(PROPERTIES, "commit.retry.num-retries", "2")

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving
+from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from certificates import create_certificates
 from cluster import SMALL, standalone_cluster
 from databases import postgres
@@ -49,13 +49,13 @@ print(run.read(run.write("Numbers-1", run.spark.range(100))).count(), "rows")
 """
 
 
-def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variables: str) -> str:
+def run(script: str, config: CatalogConfig, folder: Path, *options: str, **variables: str) -> str:
     """Run a script as an execution; return its output and Spark's event log."""
     (folder / "script.py").write_text(script)
     (folder / "catalog.json").write_text(config.to_json())
     (folder / "events").mkdir()
     command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
-    command += ["--workflow", "5", "--execution", "1", "--no-registry", *words]
+    command += ["--workflow", "5", "--execution", "1", "--no-registry", *options]
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
     conf["spark.eventLog.dir"] = (folder / "events").as_uri()
     for key, value in conf.items():
@@ -72,7 +72,7 @@ def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variabl
 
 def test_session_outlives_its_tokens_over_tls(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     authority, certificate = create_certificates(tmp_path)
-    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy:
+    with serve_proxy(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy:
         auth = ClientCredentialsAuth(
             kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
         )
@@ -114,13 +114,13 @@ print(run.read(run.write("Connected-1", run.spark.range(100))).count(), "rows")
 
 
 @FULL_ONLY
-@pytest.mark.parametrize("place", ["one machine", "a cluster"])
-def test_spark_connect_client(catalog_config: CatalogConfig, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("mode", ["one machine", "a cluster"])
+def test_spark_connect_client(catalog_config: CatalogConfig, tmp_path: Path, mode: str) -> None:
     (tmp_path / "script.py").write_text(CONNECTED)
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())
     with ExitStack() as stack:
         more = {}
-        if place == "a cluster":
+        if mode == "a cluster":
             more = SMALL | {"spark.master": stack.enter_context(standalone_cluster(tmp_path)).master}
         address = stack.enter_context(connect_server(tmp_path, more))
         command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(tmp_path / "catalog.json")]

@@ -62,10 +62,10 @@ def test_download_starts_no_session(repository: Path, record: Path, monkeypatch:
     (path,) = jars.fetch([PACKAGE])
 
     assert path.read_bytes() == CONTENT
-    recorded = record.read_text()
-    assert "command: " in recorded
-    assert "s3cr3t" not in recorded
-    assert "spark.jars.packages" not in recorded, "Spark would load what came before it is compared"
+    record_text = record.read_text()
+    assert "command: " in record_text
+    assert "s3cr3t" not in record_text
+    assert "spark.jars.packages" not in record_text, "Spark would load files before they are compared"
 
 
 def test_download_with_wrong_digest_is_refused(repository: Path) -> None:

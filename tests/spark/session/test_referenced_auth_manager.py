@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from authenticating_proxy import AuthenticatingProxy, serving
+from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.session import jars
 from py4j.java_gateway import JavaGateway
@@ -49,7 +49,7 @@ def jvm() -> Iterator[Any]:
 
 @pytest.fixture
 def provider() -> Iterator[IdentityProvider]:
-    with serving(IdentityProvider()) as provider:
+    with serve_proxy(IdentityProvider()) as provider:
         assert isinstance(provider, IdentityProvider)
         yield provider
 
@@ -161,5 +161,5 @@ def test_only_references_are_accepted(reference: str, jvm: Any, provider: Identi
 
 
 def wait_for_another(session: Session, first: str) -> None:
-    """Ask until the token is another one."""
+    """Wait until the token has changed."""
     wait_until(lambda: session.authorization() != first)

@@ -55,9 +55,9 @@ def files(table: Table) -> dict[str, int]:
     from pyarrow.fs import FileSelector
 
     io = table.io
-    place = table.location().removeprefix("s3://")
-    found = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{place}/data", recursive=True))
-    return {f"s3://{file.path}": file.size for file in found if file.is_file}
+    location = table.location().removeprefix("s3://")
+    file_infos = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{location}/data", recursive=True))
+    return {f"s3://{file.path}": file.size for file in file_infos if file.is_file}
 
 
 def measure(config: CatalogConfig, name: str, now: datetime | None = None) -> Any:
@@ -88,11 +88,11 @@ def test_files_of_tags_are_not_reclaimable(catalog: Catalog, catalog_config: Cat
     snapshot = table.current_snapshot()
     assert snapshot is not None
     table.manage_snapshots().create_tag(snapshot.snapshot_id, "first").commit()
-    kept = sum(files(table).values())
+    tagged_bytes = sum(files(table).values())
     table.overwrite(ROWS)
     size = measure(catalog_config, "usage.tagged").size
     assert (size.bytes_reclaimable, size.files) == (0, 2)
-    assert size.bytes_live == kept + size.bytes_current == sum(files(table).values())
+    assert size.bytes_live == tagged_bytes + size.bytes_current == sum(files(table).values())
 
 
 def test_table_without_snapshots(catalog: Catalog, catalog_config: CatalogConfig) -> None:
@@ -112,16 +112,18 @@ def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catal
         "data_bytes": pa.array([size - 1 for size in ages.values()], pa.int64()),
         "delete_bytes": pa.array([1, 1, 1], pa.int64()),
     }
-    kept = pa.table(statistics)
-    catalog.create_table_if_not_exists(STATISTICS, schema=kept.schema).append(kept)
+    rows = pa.table(statistics)
+    catalog.create_table_if_not_exists(STATISTICS, schema=rows.schema).append(rows)
 
-    found = measure(catalog_config, "usage.growing", now)
-    assert found.growth.bytes == sum(files(table).values()) - 100
-    assert found.growth.since == at[1]
+    usage_of_table = measure(catalog_config, "usage.growing", now)
+    assert usage_of_table.growth.bytes == sum(files(table).values()) - 100
+    assert usage_of_table.growth.since == at[1]
     assert measure(catalog_config, "usage.unknown", now).growth is None
     (warehouse,) = measure_usage(catalog_config, now).warehouses
-    here = tuple(table for table in warehouse.tables if table.table.namespace == ("usage",))
-    assert total([replace(warehouse, tables=here)]).growth == found.growth, "only tables with statistics count"
+    usage_tables = tuple(table for table in warehouse.tables if table.table.namespace == ("usage",))
+    assert total([replace(warehouse, tables=usage_tables)]).growth == usage_of_table.growth, (
+        "only tables with statistics count"
+    )
 
 
 def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
@@ -136,8 +138,8 @@ def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConf
     (warehouse,) = report["warehouses"]
     assert warehouse["owner"] == "user:oidc~ann"
     assert "results.usage.seeing" in warehouse["each_view"]
-    (seen,) = [table for table in warehouse["each_table"] if table["table"] == "results.usage.seen"]
-    assert seen["files"] == 1
+    (table_report,) = [table for table in warehouse["each_table"] if table["table"] == "results.usage.seen"]
+    assert table_report["files"] == 1
     summed = sum(table["bytes_live"] for table in warehouse["each_table"])
     assert report["total"]["bytes_live"] == warehouse["bytes_live"] == summed
     (owner,) = report["owners"]
@@ -179,8 +181,8 @@ def test_totals_by_owner_over_warehouses() -> None:
     assert (report.total.files, report.total.tables) == (15, 4)
 
 
-def _command(*words: str) -> str:
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
+def _command(*arguments: str) -> str:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(arguments))
     assert done.exit_code == 0, done.output
     return done.stdout
 

@@ -63,9 +63,9 @@ def test_external_id_of_an_earlier_up_is_kept() -> None:
 
 
 def test_warehouses_with_another_external_id_are_named() -> None:
-    made = {"executions": "first", "reports": "second"}
+    ids_by_warehouse = {"executions": "first", "reports": "second"}
 
-    reserved = reserve_external_id("own", storage(), FakeSettings(), made, ["executions", "reports"])
+    reserved = reserve_external_id("own", storage(), FakeSettings(), ids_by_warehouse, ["executions", "reports"])
 
     assert (reserved.external_id, reserved.warehouses_with_other_id) == ("first", ("reports",))
 

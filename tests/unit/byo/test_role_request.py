@@ -29,10 +29,10 @@ def request(**changes: Any) -> RoleRequest:
 
 
 def test_one_prefix_has_the_policies_of_a_warehouse_role() -> None:
-    asked = request()
+    role_request = request()
 
-    assert asked.permissions == access_policy("acme-own", PREFIXES[0], region=REGION)
-    assert asked.trust == trust_policy(asked.principal_arn, asked.external_id)
+    assert role_request.permissions == access_policy("acme-own", PREFIXES[0], region=REGION)
+    assert role_request.trust == trust_policy(role_request.principal_arn, role_request.external_id)
 
 
 def test_several_prefixes_are_merged_by_statement() -> None:
@@ -56,7 +56,7 @@ def test_without_deletion_only_validation_probes_are_deleted() -> None:
 def test_terraform_holds_both_policies() -> None:
     text = render(request(), RequestFormat.TERRAFORM)
 
-    documents = [json.loads(found) for found in re.findall(r"jsonencode\((\{.*?\n  \})\)", text, re.DOTALL)]
+    documents = [json.loads(document) for document in re.findall(r"jsonencode\((\{.*?\n  \})\)", text, re.DOTALL)]
     assert documents == [request().trust, request().permissions]
     assert 'path                 = "/lakewright/"' in text
 
@@ -70,11 +70,11 @@ def test_terraform_escapes_templates() -> None:
 
 @pytest.mark.parametrize("may_delete", [True, False])
 def test_cloudformation_holds_both_policies(may_delete: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    asked = request(may_delete=may_delete)
+    role_request = request(may_delete=may_delete)
 
-    template = json.loads(render(asked, RequestFormat.CLOUDFORMATION))
+    template = json.loads(render(role_request, RequestFormat.CLOUDFORMATION))
 
     role = template["Resources"]["LakewrightRole"]["Properties"]
-    assert role["AssumeRolePolicyDocument"] == asked.trust
-    assert role["Policies"][0]["PolicyDocument"] == asked.permissions
+    assert role["AssumeRolePolicyDocument"] == role_request.trust
+    assert role["Policies"][0]["PolicyDocument"] == role_request.permissions
     assert (role["Path"], role["RoleName"]) == ("/lakewright/", "lakewright.acme.own")

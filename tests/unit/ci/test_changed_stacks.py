@@ -11,22 +11,22 @@ from lakewright.ci.changed_stacks import find_changed_stacks
 
 
 def test_only_changed_tenants_are_selected() -> None:
-    found = find_changed_stacks(
+    stacks = find_changed_stacks(
         ["tenants/Pulumi.acme.yaml", "docs/ci.md", "README.md"], ["tenants/Pulumi.old.yaml"], "tenants"
     )
 
-    assert found.options == ["--stack", "acme"]
-    assert found.removed == ("old",)
+    assert stacks.options == ["--stack", "acme"]
+    assert stacks.removed == ("old",)
 
 
 @pytest.mark.parametrize(
     "file", ["environments/production.yaml", "Pulumi.yaml", "components/a.py", "requirements.lock"]
 )
 def test_shared_files_select_all_tenants(file: str) -> None:
-    found = find_changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
+    stacks = find_changed_stacks(["tenants/Pulumi.acme.yaml", file], [], "tenants")
 
-    assert found.options == ["--stack", "*"]
-    assert found.cause_for_all == file
+    assert stacks.options == ["--stack", "*"]
+    assert stacks.cause_for_all == file
 
 
 def test_names_that_are_no_stack_select_all() -> None:
@@ -58,10 +58,10 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_files_of_a_branch_with_any_name(checkout: Path) -> None:
-    found = list_changed_files(checkout, "HEAD^1")
+    files = list_changed_files(checkout, "HEAD^1")
 
-    assert found.changed == ("tenants/Pulumi.kept.yaml", "tenants/Pulumi.new one.yaml")
-    assert found.removed == ("tenants/Pulumi.gone.yaml",)
+    assert files.changed == ("tenants/Pulumi.kept.yaml", "tenants/Pulumi.new one.yaml")
+    assert files.removed == ("tenants/Pulumi.gone.yaml",)
 
 
 @pytest.mark.parametrize("base", ["no-such-commit", "--output=/tmp/x"])

@@ -18,18 +18,18 @@ def difference(resource: str = "executions", **more: Any) -> dict[str, Any]:
     return {**common, "declared": {"type": "soft"}, "found": {"type": "hard"}, "actor": ALICE, "ignored": None, **more}
 
 
-def drifted(name: str, *differences: dict[str, Any], problems: list[str] | None = None) -> dict[str, Any]:
+def drift_document(name: str, *differences: dict[str, Any], problems: list[str] | None = None) -> dict[str, Any]:
     whole = {"stack": name, "tenant": name, "environment": "production", "resources": 9}
     return {**whole, "differences": [*differences], "problems": problems or []}
 
 
-def text_of(form: str, *stacks: dict[str, Any], limit: int | None = None, **more: Any) -> str:
+def render(form: str, *stacks: dict[str, Any], limit: int | None = None, **more: Any) -> str:
     drift = read_drift(json.dumps({"version": 1, "stacks": stacks, **more}))
     return render_summary(drift, SummaryFormat(form), limit)
 
 
 def test_summary_names_property_actor_and_time() -> None:
-    text = text_of("text", drifted("acme", difference()), drifted("calm"))
+    text = render("text", drift_document("acme", difference()), drift_document("calm"))
 
     assert text.splitlines()[0] == "Drift in 1 of 2 tenants (1 difference)"
     assert (
@@ -39,7 +39,7 @@ def test_summary_names_property_actor_and_time() -> None:
 
 
 def test_one_cause_on_many_tenants_is_one_line() -> None:
-    text = text_of("text", *(drifted(f"t{number}", difference()) for number in range(12)))
+    text = render("text", *(drift_document(f"t{number}", difference()) for number in range(12)))
 
     assert text.count("Causes on several tenants") == 1
     assert "Warehouse.delete_profile changed by alice@example.com: 12 tenants (t0, t1, t10" in text
@@ -48,7 +48,7 @@ def test_one_cause_on_many_tenants_is_one_line() -> None:
 def test_groups_of_the_report_are_preferred() -> None:
     group = {"kind": "changed", "type": WAREHOUSE, "property": "x", "stacks": ["a", "b"], "count": 2, "text": "a cause"}
 
-    text = text_of("text", drifted("a", difference()), drifted("b", difference()), groups=[group])
+    text = render("text", drift_document("a", difference()), drift_document("b", difference()), groups=[group])
 
     assert "a cause: 2 tenants (a, b)" in text
     assert "Warehouse.delete_profile changed by" not in text
@@ -57,40 +57,42 @@ def test_groups_of_the_report_are_preferred() -> None:
 def test_ignored_differences_are_listed_with_their_reason() -> None:
     rule = {"reason": "a trial of the storage team", "until": "2026-12-31", "place": "tenants/Pulumi.a.yaml"}
 
-    text = text_of("text", drifted("a", difference(ignored=rule)))
+    text = render("text", drift_document("a", difference(ignored=rule)))
 
     assert text.startswith("No drift in 1 tenant, 1 ignored")
     assert "a: Warehouse executions delete_profile until 2026-12-31: a trial of the storage team, by alice" in text
 
 
 def test_unchecked_tenants_come_before_differences() -> None:
-    text = text_of("text", drifted("a", difference()), drifted("b", problems=["the state is locked by bob"]))
+    text = render(
+        "text", drift_document("a", difference()), drift_document("b", problems=["the state is locked by bob"])
+    )
 
     assert "1 tenant not fully checked" in text.splitlines()[0]
     assert text.index("b: the state is locked by bob") < text.index("a in production: 1 changed")
 
 
 def test_problem_of_many_tenants_is_one_line() -> None:
-    down = [drifted(f"t{number:02}", problems=["the server does not respond"]) for number in range(12)]
+    down = [drift_document(f"t{number:02}", problems=["the server does not respond"]) for number in range(12)]
 
-    text = text_of("text", *down)
+    text = render("text", *down)
 
     assert text.count("the server does not respond") == 1
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more: the server does not respond" in text
 
 
 def test_expired_rules_are_noted() -> None:
-    assert "Notes:\n\n  - a rule expired" in text_of("text", drifted("a"), notes=["a rule expired"])
+    assert "Notes:\n\n  - a rule expired" in render("text", drift_document("a"), notes=["a rule expired"])
 
 
 def test_running_update_is_named() -> None:
-    locked = drifted("a", difference()) | {"locked": ["bob on build-7 since 10:02 UTC"]}
+    locked = drift_document("a", difference()) | {"locked": ["bob on build-7 since 10:02 UTC"]}
 
-    assert "a in production: 1 changed, while an update runs: bob on build-7" in text_of("text", locked)
+    assert "a in production: 1 changed, while an update runs: bob on build-7" in render("text", locked)
 
 
 def test_what_was_not_reached_is_not_drift() -> None:
-    text = text_of("text", drifted("a", difference(kind="unreachable", property="")), drifted("b"))
+    text = render("text", drift_document("a", difference(kind="unreachable", property="")), drift_document("b"))
 
     assert text.startswith("No drift in 2 tenants, 1 tenant not fully checked")
     assert "a: 1 resource not reached" in text
@@ -109,9 +111,9 @@ def test_nothing_checked_is_not_no_drift(document: dict[str, str], problem: str)
 
 @pytest.mark.parametrize(("kind", "expected"), [("gone", ": gone"), ("unmanaged", ': unmanaged "mine"')])
 def test_kinds_without_declared_value(kind: str, expected: str) -> None:
-    found = None if kind == "gone" else '"mine"'
+    value = None if kind == "gone" else '"mine"'
 
-    text = text_of("text", drifted("a", difference(kind=kind, property="", found=found, actor=None)))
+    text = render("text", drift_document("a", difference(kind=kind, property="", found=value, actor=None)))
 
     assert f"Warehouse executions{expected}" in text
     assert "declared" not in text
@@ -120,7 +122,7 @@ def test_kinds_without_declared_value(kind: str, expected: str) -> None:
 def test_markdown_has_no_markup_of_its_input() -> None:
     nasty = "</code><script>@team `x` [a](b) | $y$"
 
-    text = text_of("markdown", drifted(nasty, difference(nasty, found=nasty, actor={"name": nasty})))
+    text = render("markdown", drift_document(nasty, difference(nasty, found=nasty, actor={"name": nasty})))
 
     for mark in ("<script", "@team", "`", "](", "$y", " | "):
         assert mark not in text
@@ -128,7 +130,7 @@ def test_markdown_has_no_markup_of_its_input() -> None:
 
 
 def test_slack_text_notifies_no_channel() -> None:
-    text = text_of("slack", drifted("<!channel>", difference("a`b & <@U1>")))
+    text = render("slack", drift_document("<!channel>", difference("a`b & <@U1>")))
 
     assert "<!channel>" not in text
     assert "<@U1>" not in text
@@ -138,9 +140,12 @@ def test_slack_text_notifies_no_channel() -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "slack", "text"])
 def test_long_summary_is_cut_at_a_line(form: str) -> None:
-    stacks = [drifted(f"tenant-{number}", *(difference(f"w{each}") for each in range(40))) for number in range(200)]
+    stacks = [
+        drift_document(f"tenant-{number}", *(difference(f"w{warehouse_number}") for warehouse_number in range(40)))
+        for number in range(200)
+    ]
 
-    text = text_of(form, *stacks, limit=20_000)
+    text = render(form, *stacks, limit=20_000)
 
     assert len(text.encode()) <= 20_000
     assert text.rstrip().endswith("left out, as the text has at most 20,000 characters.")
@@ -148,8 +153,8 @@ def test_long_summary_is_cut_at_a_line(form: str) -> None:
 
 
 def test_nothing_to_report_needs_no_attention() -> None:
-    calm = read_drift(json.dumps({"version": 1, "stacks": [drifted("a")]}))
-    unchecked = read_drift(json.dumps({"version": 1, "stacks": [drifted("a", problems=["locked"])]}))
+    calm = read_drift(json.dumps({"version": 1, "stacks": [drift_document("a")]}))
+    unchecked = read_drift(json.dumps({"version": 1, "stacks": [drift_document("a", problems=["locked"])]}))
 
     assert format_headline(calm) == "No drift in 1 tenant"
     assert not needs_attention(calm)
@@ -158,7 +163,7 @@ def test_nothing_to_report_needs_no_attention() -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "slack"])
 def test_a_long_problem_leaves_place_for_differences(form: str) -> None:
-    text = text_of(form, drifted("broken", problems=["x" * 80_000]), drifted("acme", difference()))
+    text = render(form, drift_document("broken", problems=["x" * 80_000]), drift_document("acme", difference()))
 
     assert "x" * 500 in text
     assert "Warehouse executions" in text

@@ -28,16 +28,16 @@ def check(*stacks: dict[str, Any], **more: Any) -> DriftCheck:
     return DriftCheck(read_drift(json.dumps({"version": 1, "stacks": stacks, **more})), ended=0)
 
 
-def reasons(found: list[Occurrence]) -> list[tuple[str, str]]:
-    return [(each.tenant, each.reason) for each in found]
+def reasons(occurrences: list[Occurrence]) -> list[tuple[str, str]]:
+    return [(occurrence.tenant, occurrence.reason) for occurrence in occurrences]
 
 
 def test_stack_has_one_event_of_each_reason() -> None:
-    found = list_occurrences(check(stack("acme", *[CHANGED] * 30, problems=("a", "b")), stack("calm")), [])
+    occurrences = list_occurrences(check(stack("acme", *[CHANGED] * 30, problems=("a", "b")), stack("calm")), [])
 
-    assert reasons(found) == [("acme", "CheckFailed"), ("acme", "DriftFound")]
-    assert "could not be checked completely: a; b" in found[0].note
-    assert "drift (30 changed): Warehouse executions name (changed); " in found[1].note
+    assert reasons(occurrences) == [("acme", "CheckFailed"), ("acme", "DriftFound")]
+    assert "could not be checked completely: a; b" in occurrences[0].note
+    assert "drift (30 changed): Warehouse executions name (changed); " in occurrences[1].note
 
 
 def test_drift_that_is_gone_is_reported_once() -> None:
@@ -57,10 +57,10 @@ def test_unchecked_stack_is_not_called_gone() -> None:
 def test_what_was_not_reached_is_not_drift() -> None:
     down = check(stack("acme", CHANGED | {"kind": "unreachable", "property": ""}))
 
-    (found,) = list_occurrences(down, ["acme"])
+    (occurrence,) = list_occurrences(down, ["acme"])
 
-    assert (found.reason, list_drifted(down, ["acme"])) == ("CheckFailed", ["acme"])
-    assert found.note.endswith("1 resource not reached")
+    assert (occurrence.reason, list_drifted(down, ["acme"])) == ("CheckFailed", ["acme"])
+    assert occurrence.note.endswith("1 resource not reached")
 
 
 def test_ignored_drift_makes_no_event() -> None:
@@ -73,32 +73,32 @@ def test_ignored_drift_makes_no_event() -> None:
 def test_many_stacks_with_one_reason_make_one_event() -> None:
     down = [stack(f"t{number:04}", problems=("the server does not respond",)) for number in range(MOST_EVENTS + 1)]
 
-    found = list_occurrences(check(*down, stack("other", CHANGED)), [])
+    occurrences = list_occurrences(check(*down, stack("other", CHANGED)), [])
 
-    assert reasons(found) == [("", "CheckFailed"), ("other", "DriftFound")]
-    assert found[0].note.startswith("51 tenants: t0000, t0001")
+    assert reasons(occurrences) == [("", "CheckFailed"), ("other", "DriftFound")]
+    assert occurrences[0].note.startswith("51 tenants: t0000, t0001")
 
 
 def test_failed_check_regards_the_whole_fleet() -> None:
-    found = list_occurrences(DriftCheck(None, 0, failure="killed"), ["acme"])
+    occurrences = list_occurrences(DriftCheck(None, 0, failure="killed"), ["acme"])
 
-    assert reasons(found) == [("", "CheckFailed")]
+    assert reasons(occurrences) == [("", "CheckFailed")]
     assert list_drifted(DriftCheck(None, 0, failure="killed"), ["acme"]) == ["acme"]
 
 
 def test_same_content_has_the_same_name() -> None:
-    first, again = (list_occurrences(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
+    first, second = (list_occurrences(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
     (changed,) = list_occurrences(check(stack("acme", CHANGED | {"property": "protected"})), [])
 
-    assert first.event_name == again.event_name
+    assert first.event_name == second.event_name
     assert first.event_name != changed.event_name
 
 
 def test_notes_fit_in_whole_characters() -> None:
-    (found,) = list_occurrences(check(stack("acme", *[CHANGED | {"resource": "ä" * 300}] * 9)), [])
+    (occurrence,) = list_occurrences(check(stack("acme", *[CHANGED | {"resource": "ä" * 300}] * 9)), [])
 
-    assert len(found.note.encode()) <= LONGEST_NOTE
-    assert found.note.endswith("…")
+    assert len(occurrence.note.encode()) <= LONGEST_NOTE
+    assert occurrence.note.endswith("…")
 
 
 def test_repeated_event_extends_its_series() -> None:

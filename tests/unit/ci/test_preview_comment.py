@@ -248,7 +248,7 @@ def test_failed_preview_replaces_the_comment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "reason"),
     [
         ("", "found nothing"),
         ("error: no project", "found something else"),
@@ -258,10 +258,10 @@ def test_failed_preview_replaces_the_comment() -> None:
         ("[]", "expected the JSON"),
     ],
 )
-def test_other_input_is_refused_with_its_place(text: str, found: str) -> None:
-    with pytest.raises(DocumentError, match=found):
+def test_other_input_is_refused_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(DocumentError, match=reason):
         read_preview(text)
-    with pytest.raises(DocumentError, match=found):
+    with pytest.raises(DocumentError, match=reason):
         read_drift(text)
 
 

@@ -41,7 +41,7 @@ def lint_policy() -> Callable[[dict[str, Any]], list[str]]:
             statement if statement.keys() & {"Resource", "NotResource"} else {**statement, "Resource": ROLE}
             for statement in policy["Statement"]
         ]
-        found = analyze_policy_string(json.dumps({**policy, "Statement": statements})).findings
-        return [text for finding in found if not OF_CLUSTERS.search(text := str(finding))]
+        parliament_findings = analyze_policy_string(json.dumps({**policy, "Statement": statements})).findings
+        return [text for finding in parliament_findings if not OF_CLUSTERS.search(text := str(finding))]
 
     return findings

@@ -41,9 +41,9 @@ def mistakes(folder: Path, spec: Any, environment: str) -> list[str]:
 
 
 def test_mistakes_of_spec_and_environment_are_one_report(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "2 o'clock"}), BARE)
+    problem_paths = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "2 o'clock"}), BARE)
 
-    assert found == [
+    assert problem_paths == [
         "maintenance.schedule",
         "colour",
         "storage.main.region",
@@ -53,9 +53,9 @@ def test_mistakes_of_spec_and_environment_are_one_report(tmp_path: Path) -> None
 
 
 def test_mistakes_of_the_environment_come_with_its_file(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, small(colour="blue"), BARE + "aws: {zone: x}\n")
+    problem_paths = mistakes(tmp_path, small(colour="blue"), BARE + "aws: {zone: x}\n")
 
-    assert found == ["colour", str(tmp_path / "here.yaml")]
+    assert problem_paths == ["colour", str(tmp_path / "here.yaml")]
 
 
 def test_unknown_environment_is_reported_once(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_own_store_needs_neither_region_nor_role(tmp_path: Path) -> None:
     keys = {"access_key_id": "env:STORE_KEY", "secret_access_key": "env:STORE_SECRET"}
     store = {"backend": "s3", "bucket": "store", "endpoint": "http://store:9000/", "credential": keys}
 
-    listed = "tenant_specs: {references: ['env:STORE_'], endpoints: ['http://store:9000']}\n"
+    rules = "tenant_specs: {references: ['env:STORE_'], endpoints: ['http://store:9000']}\n"
 
-    spec, environment = read(tmp_path, small(storage={"main": store}), BARE + listed)
+    spec, environment = read(tmp_path, small(storage={"main": store}), BARE + rules)
 
     assert spec.name == "acme"
     assert environment.lakekeeper.endpoint == "https://lakekeeper.example"
@@ -246,9 +246,9 @@ def test_metadata_service_is_no_catalog_of_pods(tmp_path: Path) -> None:
         "lakekeeper.example'", "lakekeeper.example', catalog_uri: 'https://169.254.169.254/catalog'"
     )
 
-    found = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
+    problem_paths = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
 
-    assert found == ["environment here: lakekeeper.catalog_uri"]
+    assert problem_paths == ["environment here: lakekeeper.catalog_uri"]
 
 
 @pytest.mark.parametrize(
@@ -276,6 +276,6 @@ def test_authorities_are_outside_the_folder_of_the_configuration(tmp_path: Path)
     environment = ROLES.replace("lakekeeper.example'", "lakekeeper.example', jobs_ca_bundle: /etc/lakewright/ca.pem")
     environment += f"kubernetes: {{ca_bundle: {{file: {tmp_path / 'ca.pem'}}}}}\n"
 
-    found = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
+    problem_paths = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
 
-    assert found == ["environment here: lakekeeper.jobs_ca_bundle"]
+    assert problem_paths == ["environment here: lakekeeper.jobs_ca_bundle"]

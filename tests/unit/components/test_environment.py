@@ -113,14 +113,14 @@ def test_sandbox_variable_leaves_production_alone(tmp_path: Path) -> None:
 
 def test_sandbox_variable_is_relative_to_the_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not matter where the program runs."""
-    chosen = _sandbox(tmp_path / "chosen")
+    sandbox_folder = _sandbox(tmp_path / "chosen")
     for folder in (tmp_path / "environments", tmp_path / "infra" / "tenant"):
         folder.mkdir(parents=True)
         monkeypatch.chdir(folder)
     file = tmp_path / "environments" / "here.yaml"
     file.write_text("sandbox: nowhere\n")
 
-    assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": "chosen"}).sandbox == chosen
+    assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": "chosen"}).sandbox == sandbox_folder
 
 
 def test_missing_sandbox_says_how_to_start_it(tmp_path: Path) -> None:

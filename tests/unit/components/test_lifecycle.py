@@ -7,12 +7,12 @@ from typing import Any
 from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 
-def by_id(rules: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def index_by_id(rules: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {rule["id"]: rule for rule in rules}
 
 
 def test_bucket_without_own_lifecycles_has_two_rules() -> None:
-    rules = by_id(lifecycle_rules(7, 30, {"acme/a": None, "acme/b": None}))
+    rules = index_by_id(lifecycle_rules(7, 30, {"acme/a": None, "acme/b": None}))
 
     assert list(rules) == ["incomplete-uploads", "old-versions"]
     assert {rule["filter"]["prefix"] for rule in rules.values()} == {""}
@@ -20,7 +20,7 @@ def test_bucket_without_own_lifecycles_has_two_rules() -> None:
 
 def test_each_prefix_has_rules_if_one_has_its_own() -> None:
     """S3 applies the earliest expiration, so that no rule of the whole bucket may remain."""
-    rules = by_id(lifecycle_rules(7, 30, {"acme/a": PrefixLifecycle(noncurrent_version_days=90), "acme/b": None}))
+    rules = index_by_id(lifecycle_rules(7, 30, {"acme/a": PrefixLifecycle(noncurrent_version_days=90), "acme/b": None}))
 
     assert {rule["filter"]["prefix"] for rule in rules.values()} == {"acme/a/", "acme/b/"}
     days = {
@@ -32,7 +32,7 @@ def test_each_prefix_has_rules_if_one_has_its_own() -> None:
 
 
 def test_tiering_moves_one_prefix_only() -> None:
-    rules = by_id(lifecycle_rules(7, 30, {"acme/a": PrefixLifecycle(intelligent_tiering_days=0), "acme/b": None}))
+    rules = index_by_id(lifecycle_rules(7, 30, {"acme/a": PrefixLifecycle(intelligent_tiering_days=0), "acme/b": None}))
 
     assert rules["tiering:acme/a"]["transitions"] == [{"days": 0, "storage_class": "INTELLIGENT_TIERING"}]
     assert "tiering:acme/b" not in rules

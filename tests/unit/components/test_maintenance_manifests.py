@@ -44,9 +44,9 @@ def _tenant(**maintenance: Any) -> tuple[TenantSpec, MaintenanceSpec]:
 
 
 def _spec(catalog: CatalogConfig = CATALOG, **maintenance: Any) -> dict[str, Any]:
-    tenant, declared = _tenant(**maintenance)
-    (cron, *_) = declared.cron_jobs()
-    return maintenance_manifests.cron_job_spec(tenant, declared, cron, catalog, "example/jobs@sha256:0")
+    tenant, maintenance_spec = _tenant(**maintenance)
+    (cron, *_) = maintenance_spec.cron_jobs()
+    return maintenance_manifests.cron_job_spec(tenant, maintenance_spec, cron, catalog, "example/jobs@sha256:0")
 
 
 def _pod(spec: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_cron_job_token_has_the_environments_audience(audience: str | None, writ
 def test_each_schedule_is_a_cron_job() -> None:
     tenant, maintenance = _tenant(schedules={"compaction": "0 * * * *", "orphan-files": "0 4 * * 0"})
 
-    made = {
+    cron_jobs = {
         maintenance_manifests.cron_job_name(cron): (
             cron.schedule,
             " ".join(maintenance_manifests.arguments(maintenance, cron)[6:]),
@@ -143,7 +143,7 @@ def test_each_schedule_is_a_cron_job() -> None:
         for cron in maintenance.cron_jobs()
     }
 
-    assert made == {
+    assert cron_jobs == {
         "maintenance": ("0 2 * * *", "--skip-job compaction --skip-job orphan-files"),
         "maintenance-compaction": ("0 * * * *", "--job compaction"),
         "maintenance-orphan-files": ("0 4 * * 0", "--job orphan-files"),
@@ -214,15 +214,15 @@ def test_executors_fit_their_declared_size() -> None:
     tenant, maintenance = _tenant(executors={"count": 3, "cpu": "1500m", "memory": "4Gi"})
     assert maintenance.executors
 
-    words = executors.arguments(tenant, maintenance.executors, "example/jobs@sha256:0")
+    arguments = executors.arguments(tenant, maintenance.executors, "example/jobs@sha256:0")
 
-    properties = dict(word.split("=", 1) for word in words if "=" in word)
+    properties = dict(word.split("=", 1) for word in arguments if "=" in word)
     megabytes = [int(properties[f"spark.executor.{part}"].removesuffix("m")) for part in ("memory", "memoryOverhead")]
     assert sum(megabytes) == 4096
     assert properties["spark.kubernetes.executor.limit.cores"] == "1500m"
     assert properties["spark.executor.cores"] == "1"
     assert properties["spark.network.crypto.enabled"] == "true"
-    assert words[:2] == ["--master", "k8s://https://kubernetes.default.svc"]
+    assert arguments[:2] == ["--master", "k8s://https://kubernetes.default.svc"]
 
 
 def test_run_with_executors_has_the_rights_it_needs() -> None:
@@ -231,10 +231,10 @@ def test_run_with_executors_has_the_rights_it_needs() -> None:
     _, alone = _tenant()
 
     pods = [
-        _pod(maintenance_manifests.cron_job_spec(tenant, each, each.cron_jobs()[0], CATALOG, "example/jobs"))
-        for each in (spread, alone)
+        _pod(maintenance_manifests.cron_job_spec(tenant, spec, spec.cron_jobs()[0], CATALOG, "example/jobs"))
+        for spec in (spread, alone)
     ]
-    policies = [maintenance_manifests.network_policy(tenant, each, [])["spec"] for each in (spread, alone)]
+    policies = [maintenance_manifests.network_policy(tenant, spec, [])["spec"] for spec in (spread, alone)]
 
     assert [pod["automountServiceAccountToken"] for pod in pods] == [True, False]
     assert [[port["port"] for port in rule["ports"]] for rule in policies[0]["egress"]] == [

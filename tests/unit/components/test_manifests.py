@@ -121,13 +121,13 @@ def test_unit_reads_the_catalog_from_files() -> None:
 
 
 def test_unit_trusts_the_authorities_of_its_platform() -> None:
-    own = CATALOG.model_copy(update={"ca_bundle": "/etc/trust.pem", "truststore": "/etc/trust.p12"})
+    catalog = CATALOG.model_copy(update={"ca_bundle": "/etc/trust.pem", "truststore": "/etc/trust.p12"})
 
-    assert environment("texera", own)["REQUESTS_CA_BUNDLE"] == "/etc/trust.pem"
+    assert environment("texera", catalog)["REQUESTS_CA_BUNDLE"] == "/etc/trust.pem"
     assert "REQUESTS_CA_BUNDLE" not in environment("texera", CATALOG)
     for process in ("driver", "executor"):
         expected = f"spark.{process}.extraJavaOptions -Djavax.net.ssl.trustStore=/etc/trust.p12"
-        assert expected in catalog_files(own)["spark.properties"]
+        assert expected in catalog_files(catalog)["spark.properties"]
 
 
 def test_changed_catalog_restarts_the_pod() -> None:
@@ -202,15 +202,17 @@ def test_cluster_secret_reaches_the_unit_only(unit: ComputingUnitSpec) -> None:
     """No manifest contains its value."""
     secret = JobsSecret(name="lakekeeper-jobs", key="client-secret")
 
-    def pod(reference: str, given: JobsSecret | None = secret) -> dict[str, Any]:
+    def pod(reference: str, jobs_secret: JobsSecret | None = secret) -> dict[str, Any]:
         auth = ClientCredentialsAuth(
             kind="client-credentials", token_url="https://idp.example/t", client_id="jobs", client_secret=reference
         )
         catalog = CATALOG.model_copy(update={"auth": auth})
-        return manifests.deployment_spec(TENANT, unit, catalog, "example/image", PodIdentity(given))["template"]["spec"]
+        return manifests.deployment_spec(TENANT, unit, catalog, "example/image", PodIdentity(jobs_secret))["template"][
+            "spec"
+        ]
 
-    wanted = {"secretKeyRef": {"name": "lakekeeper-jobs", "key": "client-secret"}}
-    assert {"name": "JOBS_SECRET", "valueFrom": wanted} in pod("env:JOBS_SECRET")["containers"][0]["env"]
+    source = {"secretKeyRef": {"name": "lakekeeper-jobs", "key": "client-secret"}}
+    assert {"name": "JOBS_SECRET", "valueFrom": source} in pod("env:JOBS_SECRET")["containers"][0]["env"]
     assert "lakekeeper-jobs" not in str(pod("env:JOBS_SECRET", None))
 
     mounted = pod("file:/var/run/secrets/lakekeeper/secret")

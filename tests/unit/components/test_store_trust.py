@@ -24,43 +24,43 @@ def environment(endpoint: str = "http://127.0.0.1:8181", **kubernetes: Any) -> E
     return Environment.model_validate(document)
 
 
-def trusted(found: Environment) -> str:
-    bundle = found.kubernetes.ca_bundle
+def read_bundle(settings: Environment) -> str:
+    bundle = settings.kubernetes.ca_bundle
     assert bundle is not None
     assert bundle.file is not None
     return bundle.file.read_text()
 
 
 def test_pods_trust_the_authority_of_a_store() -> None:
-    found = trust_stores(environment(), [None, STORE, STORE])
+    settings = trust_stores(environment(), [None, STORE, STORE])
 
-    assert trusted(found) == STORE
-    assert found.trust_paths[0] is not None
+    assert read_bundle(settings) == STORE
+    assert settings.trust_paths[0] is not None
 
 
 def test_pods_keep_public_authorities_for_a_catalog_with_tls() -> None:
-    found = trusted(trust_stores(environment("https://lakekeeper.example"), [STORE]))
+    bundle = read_bundle(trust_stores(environment("https://lakekeeper.example"), [STORE]))
 
-    assert found.endswith(STORE)
-    assert found.count("BEGIN CERTIFICATE") > 50
+    assert bundle.endswith(STORE)
+    assert bundle.count("BEGIN CERTIFICATE") > 50
 
 
 def test_authority_is_added_to_the_environments_file(tmp_path: Path) -> None:
     (tmp_path / "platform.pem").write_text(PLATFORM)
 
-    found = trust_stores(environment(ca_bundle={"file": str(tmp_path / "platform.pem")}), [STORE])
+    settings = trust_stores(environment(ca_bundle={"file": str(tmp_path / "platform.pem")}), [STORE])
 
-    assert trusted(found) == PLATFORM + STORE
+    assert read_bundle(settings) == PLATFORM + STORE
 
 
 @pytest.mark.parametrize("source", ["config_map", "secret"])
 def test_bundle_of_the_platform_stays(source: str) -> None:
-    given = environment(ca_bundle={source: "trust", "truststore_key": "truststore.p12"})
+    settings = environment(ca_bundle={source: "trust", "truststore_key": "truststore.p12"})
 
-    assert trust_stores(given, [STORE]) is given
+    assert trust_stores(settings, [STORE]) is settings
 
 
 def test_stores_with_public_certificates_change_nothing() -> None:
-    given = environment()
+    settings = environment()
 
-    assert trust_stores(given, [None]) is given
+    assert trust_stores(settings, [None]) is settings

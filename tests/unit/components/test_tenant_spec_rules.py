@@ -28,13 +28,13 @@ LAKEKEEPER = {
 def spec(endpoint: str = "https://store.example", key: str = "config:store_key", **store: Any) -> dict[str, Any]:
     """Return a tenant with a warehouse on an S3-compatible store."""
     credential = {"access_key_id": key, "secret_access_key": "config:store_secret"}
-    place = {"backend": "s3", "bucket": "store", "endpoint": endpoint, "credential": credential} | store
+    storage = {"backend": "s3", "bucket": "store", "endpoint": endpoint, "credential": credential} | store
     return {
         "version": 1,
         "environment": "here",
         "name": "acme",
         "owner": "data@acme.example",
-        "storage": {"main": place},
+        "storage": {"main": storage},
         "warehouses": [{"name": "executions"}],
     }
 
@@ -50,7 +50,7 @@ def find_mistakes(folder: Path, document: dict[str, Any], **environment: Any) ->
     return {}
 
 
-def found(rules: TenantSpecRules, document: dict[str, Any]) -> list[str]:
+def list_problem_paths(rules: TenantSpecRules, document: dict[str, Any]) -> list[str]:
     return [problem.path for problem in RuleCheck(rules, "here", [OWN]).problems(document)]
 
 
@@ -63,10 +63,10 @@ def test_deployers_secret_does_not_go_to_a_host_of_the_spec(tmp_path: Path) -> N
 
 
 def test_only_the_stack_configuration_by_default(tmp_path: Path) -> None:
-    listed = {"endpoints": ["https://store.example"]}
+    rules = {"endpoints": ["https://store.example"]}
 
-    assert find_mistakes(tmp_path, spec(), tenant_specs=listed) == {}
-    mistakes = find_mistakes(tmp_path, spec(key="env:HOME"), tenant_specs=listed)
+    assert find_mistakes(tmp_path, spec(), tenant_specs=rules) == {}
+    mistakes = find_mistakes(tmp_path, spec(key="env:HOME"), tenant_specs=rules)
     assert list(mistakes) == ["storage.main.credential.access_key_id"]
     assert "allows (`config:`), found `env:HOME`" in mistakes["storage.main.credential.access_key_id"]
 
@@ -97,11 +97,13 @@ def test_only_the_stack_configuration_by_default(tmp_path: Path) -> None:
 def test_references_by_prefix(prefix: str, reference: str, *, allowed: bool) -> None:
     rules = TenantSpecRules(references=[prefix, "config:store"], endpoints=["https://store.example"])
 
-    assert found(rules, spec(key=reference)) == ([] if allowed else ["storage.main.credential.access_key_id"])
+    assert list_problem_paths(rules, spec(key=reference)) == (
+        [] if allowed else ["storage.main.credential.access_key_id"]
+    )
 
 
 @pytest.mark.parametrize(
-    ("own", "reference"),
+    ("own_reference", "reference"),
     [
         ("config:lakekeeper", "config:lakekeeper"),
         ("config:lakekeeper", "config:lakewright:lakekeeper"),
@@ -119,19 +121,22 @@ def test_references_by_prefix(prefix: str, reference: str, *, allowed: bool) -> 
         ),
     ],
 )
-def test_environments_own_secret_in_another_spelling(own: str, reference: str) -> None:
+def test_environments_own_secret_in_another_spelling(own_reference: str, reference: str) -> None:
     everything = ["env:", "file:", "vault:", "config:", "config:lakewright:", "aws-secretsmanager:"]
     rules = TenantSpecRules(references=everything, endpoints=["https://store.example"])
 
-    (problem,) = RuleCheck(rules, "here", [own]).problems(spec(key=reference))
+    (problem,) = RuleCheck(rules, "here", [own_reference]).problems(spec(key=reference))
 
     assert "itself uses" in problem.expected
 
 
 def test_files_of_the_environment_are_reserved(tmp_path: Path) -> None:
     """Token files and AWS's credentials are named by path, without a reference."""
-    own = {"auth": {"kind": "token-file", "path": "/run/token"}, "jobs_auth": {"kind": "token-file", "path": "/jobs"}}
-    server = {"endpoint": "https://lakekeeper.example"} | own
+    identities = {
+        "auth": {"kind": "token-file", "path": "/run/token"},
+        "jobs_auth": {"kind": "token-file", "path": "/jobs"},
+    }
+    server = {"endpoint": "https://lakekeeper.example"} | identities
     environment = {"lakekeeper": server, "aws": {"shared_credentials_file": "credentials"}}
     (tmp_path / "here.yaml").write_text(json.dumps(environment))
 
@@ -143,7 +148,7 @@ def test_files_of_the_environment_are_reserved(tmp_path: Path) -> None:
 def test_external_id_is_a_reference_too() -> None:
     document = spec() | {"storage": {"own": {"backend": "existing", "external_id": "config:aws:secretKey"}}}
 
-    assert found(TenantSpecRules(), document) == ["storage.own.external_id"]
+    assert list_problem_paths(TenantSpecRules(), document) == ["storage.own.external_id"]
 
 
 @pytest.mark.parametrize(
@@ -179,8 +184,10 @@ def test_external_id_is_a_reference_too() -> None:
 def test_endpoints_by_pattern(pattern: str, endpoint: str, *, allowed: bool) -> None:
     rules = TenantSpecRules(endpoints=[pattern])
 
-    assert found(rules, spec(endpoint)) == ([] if allowed else ["storage.main.endpoint"])
-    assert found(rules, spec(endpoint, sts_endpoint=endpoint))[1:] == ([] if allowed else ["storage.main.sts_endpoint"])
+    assert list_problem_paths(rules, spec(endpoint)) == ([] if allowed else ["storage.main.endpoint"])
+    assert list_problem_paths(rules, spec(endpoint, sts_endpoint=endpoint))[1:] == (
+        [] if allowed else ["storage.main.sts_endpoint"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,8 +247,8 @@ def test_sandbox_lists_what_its_specs_may_name(tmp_path: Path) -> None:
     rules = Environment.load(tmp_path / "here.yaml", environ={}).tenant_specs
 
     assert rules.references == ["config:", "env:"]
-    assert found(rules, spec("http://127.0.0.1:9000", "env:STORE_KEY")) == []
-    assert found(rules, spec("https://store.example")) == ["storage.main.endpoint"]
+    assert list_problem_paths(rules, spec("http://127.0.0.1:9000", "env:STORE_KEY")) == []
+    assert list_problem_paths(rules, spec("https://store.example")) == ["storage.main.endpoint"]
 
 
 @pytest.mark.parametrize(
@@ -257,8 +264,8 @@ def test_environment_forbids_a_field(forbidden: str, change: dict[str, Any], pat
     document = spec() | change
     rules: dict[str, Any] = {"endpoints": ["https://store.example"]}
 
-    assert found(TenantSpecRules(**rules, forbid=[forbidden]), document) == [path]
-    assert found(TenantSpecRules(**rules), document) == []
+    assert list_problem_paths(TenantSpecRules(**rules, forbid=[forbidden]), document) == [path]
+    assert list_problem_paths(TenantSpecRules(**rules), document) == []
 
 
 def test_forbidden_field_is_refused_before_any_call(tmp_path: Path) -> None:

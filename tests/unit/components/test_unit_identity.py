@@ -58,8 +58,8 @@ def tenant(**changes: Any) -> TenantSpec:
     return TenantSpec.model_validate(spec | changes)
 
 
-def problems(spec: TenantSpec, found: Environment) -> dict[str, str]:
-    return {problem.path: problem.expected for problem in identity_problems(spec, found)}
+def problems(spec: TenantSpec, settings: Environment) -> dict[str, str]:
+    return {problem.path: problem.expected for problem in identity_problems(spec, settings)}
 
 
 def test_unit_is_its_service_account() -> None:
@@ -114,8 +114,13 @@ def test_client_of_the_tenant_replaces_the_shared_one() -> None:
 
 
 def test_unit_overrides_client_and_secret_of_the_tenant() -> None:
-    own = {"client_id": "acme-cu", "subject": "77", "secret": {"name": "cu-client", "key": "s"}, "scope": "catalog"}
-    spec = tenant(identity=OWN, computing_units=[CU | {"identity": own}])
+    unit_identity = {
+        "client_id": "acme-cu",
+        "subject": "77",
+        "secret": {"name": "cu-client", "key": "s"},
+        "scope": "catalog",
+    }
+    spec = tenant(identity=OWN, computing_units=[CU | {"identity": unit_identity}])
 
     identity = find_identity(spec, environment(CLIENT), "cu")
 
@@ -130,15 +135,15 @@ def test_unit_overrides_client_and_secret_of_the_tenant() -> None:
 
 
 def test_environment_makes_a_client_per_tenant() -> None:
-    named = CLIENT | {"client_id": "jobs-{tenant}", "client_secret": "file:/run/clients/{tenant}"}
-    found = environment(named, jobs_subject="{client_id}@clients")
+    client = CLIENT | {"client_id": "jobs-{tenant}", "client_secret": "file:/run/clients/{tenant}"}
+    settings = environment(client, jobs_subject="{client_id}@clients")
 
-    identity = find_identity(tenant(), found, "cu")
+    identity = find_identity(tenant(), settings, "cu")
 
     assert identity.principal.user_id() == "oidc~jobs-acme@clients"
     assert isinstance(identity.auth, ClientCredentialsAuth)
     assert identity.auth.client_secret == "file:/run/clients/acme"
-    assert problems(tenant(), found) == {}
+    assert problems(tenant(), settings) == {}
 
 
 def test_subject_of_a_named_client_follows_from_environment() -> None:
@@ -154,11 +159,11 @@ def test_subject_of_a_named_client_follows_from_environment() -> None:
 
 
 def test_shared_client_is_refused_with_the_remedy() -> None:
-    found = problems(tenant(), environment(CLIENT))
+    mistakes = problems(tenant(), environment(CLIENT))
 
-    assert list(found) == ["identity"]
+    assert list(mistakes) == ["identity"]
     for part in ("`jobs`", "`client_id` and `subject`", "`{tenant}`", "`lakekeeper.trial: true`"):
-        assert part in found["identity"]
+        assert part in mistakes["identity"]
 
 
 def test_shared_client_is_allowed_in_trials() -> None:
@@ -216,10 +221,10 @@ def test_spec_may_name_allowed_secrets_of_clients_only(tmp_path: Path) -> None:
         " client_secret: 'vault:jobs/{tenant}#secret'}\n  jobs_subject: '{client_id}'\n"
         "kubernetes: {trial: true}\ntenant_specs: {references: ['vault:']}\n"
     )
-    named = {"client_secret": "env:DEPLOYER"}
-    own = {"client_secret": "vault:jobs/acme#secret"}
+    forbidden_secret = {"client_secret": "env:DEPLOYER"}
+    secret_of_tenant = {"client_secret": "vault:jobs/acme#secret"}
     document = tenant().model_dump(mode="json", exclude_unset=True)
-    document |= {"identity": named, "computing_units": [CU | {"identity": own}]}
+    document |= {"identity": forbidden_secret, "computing_units": [CU | {"identity": secret_of_tenant}]}
 
     with pytest.raises(SpecError) as refused:
         read_stack_config(document, source="s", environments=tmp_path, environ={}, region="us-east-1")
@@ -234,16 +239,16 @@ def test_spec_may_name_allowed_secrets_of_clients_only(tmp_path: Path) -> None:
 def test_sandbox_gets_a_client_for_each_tenant(tmp_path: Path) -> None:
     clients = tmp_path / "clients"
     clients.mkdir()
-    named = CLIENT | {
+    client = CLIENT | {
         "token_url": "http://127.0.0.1:1/token",
         "client_id": "jobs-{tenant}",
         "client_secret": f"file:{clients}/jobs-{{tenant}}",
     }
-    found = environment(named).model_copy(update={"sandbox": tmp_path})
+    settings = environment(client).model_copy(update={"sandbox": tmp_path})
 
-    provide_client(found, "acme")
+    provide_client(settings, "acme")
     first = (clients / "jobs-acme").read_text()
-    provide_client(found, "acme")
+    provide_client(settings, "acme")
 
     assert len(first) == 64
     assert (clients / "jobs-acme").read_text() == first

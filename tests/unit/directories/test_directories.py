@@ -42,14 +42,14 @@ class Server:
     groups: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     members: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
-    async def token(self, request: Request) -> Response:
+    async def issue_token(self, request: Request) -> Response:
         form = parse_qs((await request.body()).decode())
         if form.get("client_secret") != [SECRET] or form.get("grant_type") != ["client_credentials"]:
             return JSONResponse({"error": "invalid_client", "error_description": f"not {SECRET}"}, 401)
         self.issued += 1
         return JSONResponse({"access_token": f"t{self.issued}", "expires_in": 300, "token_type": "Bearer"})
 
-    def guarded(self, response: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def require_token(self, response: Callable[[Request], Response]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             self.calls.append(str(request.url).removeprefix(self.endpoint))
             if request.headers.get("authorization", "").removeprefix("Bearer ") in {"", *self.rejected}:
@@ -60,18 +60,22 @@ class Server:
 
 
 def keycloak_app(server: Server) -> Starlette:
-    def window(request: Request, found: list[dict[str, Any]]) -> Response:
+    def window(request: Request, items: list[dict[str, Any]]) -> Response:
         first, most = int(request.query_params["first"]), int(request.query_params["max"])
-        return JSONResponse(found[first : first + most])
+        return JSONResponse(items[first : first + most])
 
     def groups(request: Request) -> Response:
         assert request.query_params["exact"] == "true"
         return window(request, server.groups)
 
-    def by_path(request: Request) -> Response:
+    def find_by_path(request: Request) -> Response:
         path = f"/{request.path_params['path']}"
-        found = [group for group in walk(server.groups) if group["path"] == path]
-        return JSONResponse(found[0]) if found else JSONResponse({"error": "Group path does not exist"}, 404)
+        groups_at_path = [group for group in walk(server.groups) if group["path"] == path]
+        return (
+            JSONResponse(groups_at_path[0])
+            if groups_at_path
+            else JSONResponse({"error": "Group path does not exist"}, 404)
+        )
 
     def members(request: Request) -> Response:
         return window(request, server.members)
@@ -79,10 +83,10 @@ def keycloak_app(server: Server) -> Starlette:
     realm = "/admin/realms/platform"
     return Starlette(
         routes=[
-            Route("/realms/platform/protocol/openid-connect/token", server.token, methods=["POST"]),
-            Route(f"{realm}/groups", server.guarded(groups)),
-            Route(f"{realm}/group-by-path/{{path:path}}", server.guarded(by_path)),
-            Route(f"{realm}/groups/{ANALYSTS}/members", server.guarded(members)),
+            Route("/realms/platform/protocol/openid-connect/token", server.issue_token, methods=["POST"]),
+            Route(f"{realm}/groups", server.require_token(groups)),
+            Route(f"{realm}/group-by-path/{{path:path}}", server.require_token(find_by_path)),
+            Route(f"{realm}/groups/{ANALYSTS}/members", server.require_token(members)),
         ]
     )
 
@@ -95,14 +99,16 @@ def walk(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def entra_app(server: Server) -> Starlette:
     def groups(request: Request) -> Response:
-        wanted = request.query_params["$filter"].removeprefix("displayName eq '").removesuffix("'").replace("''", "'")
-        found = [group for group in server.groups if group["displayName"] == wanted]
-        return JSONResponse({"@odata.context": "https://graph.microsoft.com/v1.0/$metadata#groups", "value": found})
+        display_name = (
+            request.query_params["$filter"].removeprefix("displayName eq '").removesuffix("'").replace("''", "'")
+        )
+        matches = [group for group in server.groups if group["displayName"] == display_name]
+        return JSONResponse({"@odata.context": "https://graph.microsoft.com/v1.0/$metadata#groups", "value": matches})
 
-    def by_id(request: Request) -> Response:
-        found = [group for group in server.groups if group["id"] == request.path_params["id"]]
+    def find_by_id(request: Request) -> Response:
+        matches = [group for group in server.groups if group["id"] == request.path_params["id"]]
         missing = {"error": {"code": "Request_ResourceNotFound", "message": "does not exist"}}
-        return JSONResponse(found[0]) if found else JSONResponse(missing, 404)
+        return JSONResponse(matches[0]) if matches else JSONResponse(missing, 404)
 
     def members(request: Request) -> Response:
         # Graph's own page size for the test is two.
@@ -114,10 +120,10 @@ def entra_app(server: Server) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/contoso.example/oauth2/v2.0/token", server.token, methods=["POST"]),
-            Route("/v1.0/groups", server.guarded(groups)),
-            Route("/v1.0/groups/{id}", server.guarded(by_id)),
-            Route(f"/v1.0/groups/{ANALYSTS}/transitiveMembers", server.guarded(members)),
+            Route("/contoso.example/oauth2/v2.0/token", server.issue_token, methods=["POST"]),
+            Route("/v1.0/groups", server.require_token(groups)),
+            Route("/v1.0/groups/{id}", server.require_token(find_by_id)),
+            Route(f"/v1.0/groups/{ANALYSTS}/transitiveMembers", server.require_token(members)),
         ]
     )
 
@@ -142,13 +148,13 @@ def entra() -> Iterator[Server]:
         yield server
 
 
-def in_keycloak(server: Server, secret: str = SECRET) -> GroupDirectory:
+def connect_keycloak(server: Server, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "keycloak", "url": server.endpoint, "realm": "platform"}
     client = {"client_id": "reader", "client_secret": "env:READER"}
     return KeycloakSettings.model_validate(settings | client).connect(lambda _reference: secret)
 
 
-def in_entra(server: Server, secret: str = SECRET) -> GroupDirectory:
+def connect_entra(server: Server, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "entra", "tenant_id": "contoso.example", "client_id": "reader", "client_secret": "env:READER"}
     places = {"login_url": server.endpoint, "graph_url": server.endpoint}
     return EntraSettings.model_validate(settings | places).connect(lambda _reference: secret)
@@ -174,10 +180,10 @@ def test_keycloak_members_come_in_pages(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user(f"u{number:03}", firstName="Ann", lastName=str(number)) for number in range(230)]
 
-    found = in_keycloak(keycloak).list_members("analysts")
+    people = connect_keycloak(keycloak).list_members("analysts")
 
-    assert [person.subject for person in found] == [f"u{number:03}" for number in range(230)]
-    assert found[7] == Person("u007", "Ann 7")
+    assert [person.subject for person in people] == [f"u{number:03}" for number in range(230)]
+    assert people[7] == Person("u007", "Ann 7")
     assert sum("/members" in call for call in keycloak.calls) == 3
 
 
@@ -185,22 +191,22 @@ def test_keycloak_leaves_out_disabled_accounts(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user("ann"), user("ben", enabled=False)]
 
-    assert in_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
+    assert connect_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
 
 
 def test_keycloak_finds_a_group_by_name_in_the_tree(keycloak: Server) -> None:
     keycloak.groups = [group("teams", TEAM, group("analysts", ANALYSTS, above="/teams"))]
     keycloak.members = [user("ann")]
 
-    assert in_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
-    assert in_keycloak(keycloak).list_members("/teams/analysts") == [Person("ann", "ann@acme")]
+    assert connect_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
+    assert connect_keycloak(keycloak).list_members("/teams/analysts") == [Person("ann", "ann@acme")]
 
 
 def test_keycloak_refuses_an_ambiguous_name(keycloak: Server) -> None:
     keycloak.groups = [group("analysts", ANALYSTS), group("teams", "x", group("analysts", TEAM, above="/teams"))]
 
     with pytest.raises(AmbiguousGroupError, match=r"2 groups named `analysts`: `/analysts`, `/teams/analysts`"):
-        in_keycloak(keycloak).list_members("analysts")
+        connect_keycloak(keycloak).list_members("analysts")
 
 
 @pytest.mark.parametrize("name", ["analyst", "/analysts/none", "/../../users", "/a/./b"])
@@ -208,7 +214,7 @@ def test_keycloak_reports_a_missing_group(keycloak: Server, name: str) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
 
     with pytest.raises(GroupNotFoundError, match="has no group"):
-        in_keycloak(keycloak).list_members(name)
+        connect_keycloak(keycloak).list_members(name)
     assert not [call for call in keycloak.calls if ".." in call or "users" in call]
 
 
@@ -216,8 +222,14 @@ def test_entra_members_come_in_pages(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     entra.members = [member(f"u{number}") for number in range(5)]
 
-    assert [person.subject for person in in_entra(entra).list_members("analysts")] == ["u0", "u1", "u2", "u3", "u4"]
-    assert in_entra(entra).list_members(ANALYSTS)[0] == Person("u0", "Name of u0")
+    assert [person.subject for person in connect_entra(entra).list_members("analysts")] == [
+        "u0",
+        "u1",
+        "u2",
+        "u3",
+        "u4",
+    ]
+    assert connect_entra(entra).list_members(ANALYSTS)[0] == Person("u0", "Name of u0")
 
 
 def test_entra_counts_active_people_only(entra: Server) -> None:
@@ -227,26 +239,26 @@ def test_entra_counts_active_people_only(entra: Server) -> None:
     unreadable = member("cid", displayName=None, userPrincipalName=None, accountEnabled=None)
     entra.members = [member("ann"), nested, member("ben", accountEnabled=False), unreadable, member("ann")]
 
-    assert in_entra(entra).list_members("analysts") == [Person("ann", "Name of ann"), Person("cid", "cid")]
+    assert connect_entra(entra).list_members("analysts") == [Person("ann", "Name of ann"), Person("cid", "cid")]
 
 
 def test_entra_quotes_names(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "Ann's team"}]
 
-    assert in_entra(entra).list_members("Ann's team") == []
+    assert connect_entra(entra).list_members("Ann's team") == []
 
 
 def test_entra_refuses_an_ambiguous_name(entra: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}, {"id": TEAM, "displayName": "analysts"}]
 
     with pytest.raises(AmbiguousGroupError, match=f"`{ANALYSTS}`, `{TEAM}`. Name the group by its object id"):
-        in_entra(entra).list_members("analysts")
+        connect_entra(entra).list_members("analysts")
 
 
 @pytest.mark.parametrize("name", ["analysts", TEAM])
 def test_entra_reports_a_missing_group(entra: Server, name: str) -> None:
     with pytest.raises(GroupNotFoundError, match="has no group"):
-        in_entra(entra).list_members(name)
+        connect_entra(entra).list_members(name)
 
 
 def test_entra_sends_its_token_to_no_other_server(entra: Server, keycloak: Server) -> None:
@@ -257,11 +269,11 @@ def test_entra_sends_its_token_to_no_other_server(entra: Server, keycloak: Serve
     ]
 
     with pytest.raises(DirectoryUnavailableError, match="sent to no other server"):
-        in_entra(entra).list_members("analysts")
+        connect_entra(entra).list_members("analysts")
     assert keycloak.calls == []
 
 
-def limited() -> Response:
+def refuse_for_rate_limit() -> Response:
     body = {"error": {"code": "TooManyRequests", "message": "slow down"}}
     return JSONResponse(body, 429, headers={"retry-after": "17"})
 
@@ -269,22 +281,22 @@ def limited() -> Response:
 def test_expired_token_and_rate_limit_pass(entra: Server, keycloak: Server) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     keycloak.groups = [group("analysts", ANALYSTS)]
-    for server, connect in ((entra, in_entra), (keycloak, in_keycloak)):
-        server.rejected, server.refusals = {"t1"}, [limited(), JSONResponse({}, 503)]
+    for server, connect in ((entra, connect_entra), (keycloak, connect_keycloak)):
+        server.rejected, server.refusals = {"t1"}, [refuse_for_rate_limit(), JSONResponse({}, 503)]
 
         assert connect(server).list_members("analysts") == []
         assert server.issued == 2
 
 
 def test_lasting_rate_limit_is_reported(entra: Server) -> None:
-    entra.refusals = [limited() for _ in range(9)]
+    entra.refusals = [refuse_for_rate_limit() for _ in range(9)]
 
     with pytest.raises(DirectoryUnavailableError, match=r"responded with 429 \(TooManyRequests\).*Try again later"):
-        in_entra(entra).list_members("analysts")
+        connect_entra(entra).list_members("analysts")
 
 
 def test_wrong_secret_is_reported_without_it(entra: Server, keycloak: Server) -> None:
-    for server, connect in ((entra, in_entra), (keycloak, in_keycloak)):
+    for server, connect in ((entra, connect_entra), (keycloak, connect_keycloak)):
         with pytest.raises(DirectoryRefusedError, match="401 invalid_client") as refused:
             connect(server, "another").list_members("analysts")
         assert SECRET not in str(refused.value)
@@ -295,18 +307,18 @@ def test_missing_rights_are_reported(entra: Server) -> None:
     entra.refusals = [JSONResponse({"error": {"code": "Authorization_RequestDenied", "message": "x"}}, 403)]
 
     with pytest.raises(DirectoryRefusedError, match=r"403 to client `reader` \(Authorization_RequestDenied\)"):
-        in_entra(entra).list_members("analysts")
+        connect_entra(entra).list_members("analysts")
 
 
 def test_answer_that_is_no_json_is_reported(keycloak: Server) -> None:
     keycloak.refusals = [Response("<html>sign in</html>")]
 
     with pytest.raises(DirectoryUnavailableError, match="something other than JSON"):
-        in_keycloak(keycloak).list_members("analysts")
+        connect_keycloak(keycloak).list_members("analysts")
 
 
 def test_directory_without_tls_is_refused() -> None:
     server = Server(endpoint="http://idp.example")
 
     with pytest.raises(DirectoryRefusedError, match="expected `https://`"):
-        in_keycloak(server)
+        connect_keycloak(server)

@@ -68,9 +68,9 @@ MANAGED = [
 
 
 def test_share_of_managed_objects_by_kind() -> None:
-    found = measure_coverage(list_project_objects(project_with_everything()), collect_managed_objects(MANAGED))
+    coverage = measure_coverage(list_project_objects(project_with_everything()), collect_managed_objects(MANAGED))
 
-    assert {kind: (counts.managed, counts.total) for kind, counts in found.kinds.items()} == {
+    assert {kind: (counts.managed, counts.total) for kind, counts in coverage.kinds.items()} == {
         "project": (1, 1),
         "warehouse": (1, 1),
         "namespace": (1, 2),
@@ -78,11 +78,11 @@ def test_share_of_managed_objects_by_kind() -> None:
         "role": (1, 1),
         "grant": (1, 1),
     }
-    assert [(entry.kind, entry.name) for entry in found.unmanaged] == [
+    assert [(entry.kind, entry.name) for entry in coverage.unmanaged] == [
         ("namespace", "acme/main.Sales.daily"),
         ("table", "acme/main.Sales.orders"),
     ]
-    assert found.to_json()["coverage"]["total"] == {"managed": 5, "all": 7, "percentage": 71.4}
+    assert coverage.to_json()["coverage"]["total"] == {"managed": 5, "all": 7, "percentage": 71.4}
 
 
 def test_coverage_is_never_rounded_up_to_everything() -> None:
@@ -92,16 +92,16 @@ def test_coverage_is_never_rounded_up_to_everything() -> None:
 
 def test_grants_on_the_project_are_found() -> None:
     on = Object("project", project_id="acme")
-    found = ProjectObjects("acme", "acme", SERVER, grants=(FoundGrant(on, GrantEntry("select", "user", "oidc~a")),))
+    objects = ProjectObjects("acme", "acme", SERVER, grants=(FoundGrant(on, GrantEntry("select", "user", "oidc~a")),))
     grant = resource("Grant", "g", on={"type": "project", "project_id": "acme"}, privilege="select", user="oidc~a")
 
-    counts = measure_coverage(list_project_objects(found), collect_managed_objects([grant])).kinds["grant"]
+    counts = measure_coverage(list_project_objects(objects), collect_managed_objects([grant])).kinds["grant"]
 
     assert (counts.managed, counts.total) == (1, 1)
 
 
 def test_buckets_roles_and_namespaces_of_the_cloud_count() -> None:
-    found = [
+    objects = [
         SurveyedObject("bucket", "AWS", "lake", ("lake",)),
         SurveyedObject("aws role", "AWS", "lakewright.acme.main", ("lakewright.acme.main",)),
         SurveyedObject("kubernetes namespace", "cluster", "tenant-acme", ("tenant-acme",)),
@@ -112,8 +112,8 @@ def test_buckets_roles_and_namespaces_of_the_cloud_count() -> None:
         resource("kubernetes:core/v1:Namespace", "tenant-acme", metadata={"name": "tenant-acme"}),
     ]
 
-    assert measure_coverage(found, collect_managed_objects(states)).total == KindCoverage(3, 3)
-    assert measure_coverage(found, collect_managed_objects([])).total == KindCoverage(0, 3)
+    assert measure_coverage(objects, collect_managed_objects(states)).total == KindCoverage(3, 3)
+    assert measure_coverage(objects, collect_managed_objects([])).total == KindCoverage(0, 3)
 
 
 def test_problems_make_the_exit_code_1() -> None:

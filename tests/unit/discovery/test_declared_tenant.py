@@ -72,19 +72,19 @@ def warehouse(profile: dict[str, Any], *paths: str, **more: Any) -> FoundWarehou
         "allowed-format-versions": [1, 2, 3],
         "storage-profile": profile,
     }
-    found = tuple(
+    namespaces = tuple(
         FoundNamespace(ListedNamespace(tuple(path.split(".")), f"id-{path}", protected=False)) for path in paths
     )
-    return FoundWarehouse(response | more, found)
+    return FoundWarehouse(response | more, namespaces)
 
 
-def declared(*warehouses: FoundWarehouse, hints: StorageHints = HINTS, **more: Any) -> TenantDraft:
-    found = ProjectObjects("acme", "acme", OPENFGA, warehouses, **more)
-    return draft_tenant_spec(found, TenantNames("acme", "tests", "sandbox"), hints, Account())
+def draft_tenant(*warehouses: FoundWarehouse, hints: StorageHints = HINTS, **more: Any) -> TenantDraft:
+    objects = ProjectObjects("acme", "acme", OPENFGA, warehouses, **more)
+    return draft_tenant_spec(objects, TenantNames("acme", "tests", "sandbox"), hints, Account())
 
 
 def reasons(draft: TenantDraft, kind: str) -> dict[str, str]:
-    return {found.name: found.reason for found in draft.omissions if found.kind == kind}
+    return {omission.name: omission.reason for omission in draft.omissions if omission.kind == kind}
 
 
 def table(kind: Any, properties: dict[str, str] | None = None) -> tuple[Tabular, dict[str, Any]]:
@@ -106,7 +106,7 @@ def table(kind: Any, properties: dict[str, str] | None = None) -> tuple[Tabular,
 
 
 def test_spec_has_only_what_is_no_default() -> None:
-    draft = declared(warehouse(IN_STORE, "sales", "sales.daily"))
+    draft = draft_tenant(warehouse(IN_STORE, "sales", "sales.daily"))
 
     assert draft.spec == {
         "version": 1,
@@ -127,7 +127,7 @@ def test_spec_has_only_what_is_no_default() -> None:
 
 
 def test_text_reads_back_as_the_same_spec() -> None:
-    draft = declared(replace(warehouse(IN_STORE, "sales"), queues={"tabular_purge": QueueConfig({"a": "b"}, 900)}))
+    draft = draft_tenant(replace(warehouse(IN_STORE, "sales"), queues={"tabular_purge": QueueConfig({"a": "b"}, 900)}))
 
     text = stack_text(draft, "project acme")
 
@@ -148,7 +148,7 @@ def test_text_of_any_form_reads_back_on_one_line(text: str) -> None:
 
 
 def test_role_on_aws_gives_the_external_id() -> None:
-    storage = declared(warehouse(ON_AWS)).spec["storage"]["main"]
+    storage = draft_tenant(warehouse(ON_AWS)).spec["storage"]["main"]
 
     assert (storage["backend"], storage["role_arn"], storage["external_id"]) == ("existing", ROLE, "the-external-id")
 
@@ -157,7 +157,7 @@ def test_unreadable_secrets_are_placeholders() -> None:
     hints = StorageHints(None, {ROLE: RoleFacts(problem="AWS returned AccessDenied")})
     second = warehouse(ON_AWS | {"bucket": "other", "key-prefix": "b"}, name="second")
 
-    draft = declared(warehouse(IN_STORE), second, hints=hints)
+    draft = draft_tenant(warehouse(IN_STORE), second, hints=hints)
 
     assert draft.open_references == (
         "config:lake_access_key_id",
@@ -186,34 +186,34 @@ def test_warehouse_without_a_form_in_specs_is_listed(
 ) -> None:
     good = warehouse(IN_STORE | {"key-prefix": "acme/good"}, name="good")
 
-    draft = declared(good, warehouse(profile, **more))
+    draft = draft_tenant(good, warehouse(profile, **more))
 
     assert [entry["name"] for entry in draft.spec["warehouses"]] == ["good"]
-    (found,) = reasons(draft, "warehouse").values()
-    assert any(part in found for part in reason.split("|"))
+    (omission_reason,) = reasons(draft, "warehouse").values()
+    assert any(part in omission_reason for part in reason.split("|"))
 
 
 def test_project_without_a_declarable_warehouse_is_refused() -> None:
     with pytest.raises(DiscoveryError, match=r"no warehouse that a spec can declare\n.*whole bucket"):
-        declared(warehouse(IN_STORE | {"key-prefix": None}))
+        draft_tenant(warehouse(IN_STORE | {"key-prefix": None}))
 
 
 @pytest.mark.parametrize("kind", ["long", "decimal(12, 2)", "fixed[16]", "uuid", "timestamptz", "binary"])
 def test_columns_keep_their_types(kind: str) -> None:
     tabular, metadata = table(kind, {"owner": "spark", "comment": "x"})
-    found = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
+    live_warehouse = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
 
-    (written,) = declared(found).spec["tables"]
+    (written,) = draft_tenant(live_warehouse).spec["tables"]
 
     assert written["properties"] == {"comment": "x"}
-    assert parse_spec(declared(found).spec, "test").tables[0].columns[0].type == kind.replace(" ", "")
+    assert parse_spec(draft_tenant(live_warehouse).spec, "test").tables[0].columns[0].type == kind.replace(" ", "")
 
 
 def test_table_of_an_unknown_type_is_listed() -> None:
     tabular, metadata = table("hyperloglog")
-    found = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
+    live_warehouse = replace(warehouse(IN_STORE, "sales"), tabulars=(tabular,), metadata={tabular: metadata})
 
-    draft = declared(found)
+    draft = draft_tenant(live_warehouse)
 
     assert "tables" not in draft.spec
     assert "expected an Iceberg type" in reasons(draft, "table")["main.sales.orders"]
@@ -222,9 +222,9 @@ def test_table_of_an_unknown_type_is_listed() -> None:
 def test_tables_and_views_that_jobs_own_are_listed() -> None:
     preset = ("operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state")
     tabulars = (Tabular((preset[0],), "r1"), Tabular(("sales",), "v", "view"), Tabular(("sales",), "old", dropped=True))
-    found = replace(warehouse(IN_STORE, *preset, "sales"), tabulars=tabulars)
+    live_warehouse = replace(warehouse(IN_STORE, *preset, "sales"), tabulars=tabulars)
 
-    draft = declared(found)
+    draft = draft_tenant(live_warehouse)
 
     assert draft.spec["warehouses"][0]["namespaces"] == {"preset": "texera", "also": ["sales"]}
     assert "runs of texera" in reasons(draft, "table")["main.operator-port-result.r1"]
@@ -238,7 +238,7 @@ def grant(privilege: str, principal: str, kind: str = "user") -> FoundGrant:
 
 
 def test_grants_and_members_are_declared() -> None:
-    draft = declared(
+    draft = draft_tenant(
         warehouse(IN_STORE),
         roles={ROLE_ID: {"name": "analysts"}},
         members={ROLE_ID: frozenset({("user", "oidc~ada")})},
@@ -256,7 +256,7 @@ def test_grants_and_members_are_declared() -> None:
 
 def test_roles_and_grants_of_others_are_listed() -> None:
     other = "01983a4e-0000-7000-8000-000000000009"
-    draft = declared(
+    draft = draft_tenant(
         warehouse(IN_STORE),
         roles={ROLE_ID: {"name": "analysts"}, other: {"name": "idle"}},
         members={ROLE_ID: frozenset({("role", other)})},
@@ -276,7 +276,7 @@ def test_an_invalid_table_takes_only_its_own_grants() -> None:
     on = Object("table", "t2", project_id="acme", warehouse_id="w1")
     on_bad = FoundGrant(on, GrantEntry("select", "user", "oidc~ada"), "main", ("sales", bad.name))
 
-    draft = declared(
+    draft = draft_tenant(
         replace(warehouse(IN_STORE, "sales"), tabulars=(good, bad), metadata={good: metadata, bad: metadata}),
         grants=(on_bad, grant("select", "oidc~bob")),
     )
@@ -301,8 +301,8 @@ def test_tenant_is_named_after_its_project() -> None:
 
 def with_bucket(facts: BucketFacts, *profiles: dict[str, Any]) -> TenantDraft:
     hints = replace(HINTS, buckets={"lake": facts}, environment_tags={"team": "platform"})
-    found = [warehouse(profile, name=f"w{number}") for number, profile in enumerate(profiles or (IN_STORE,))]
-    return declared(*found, hints=hints)
+    warehouses = [warehouse(profile, name=f"w{number}") for number, profile in enumerate(profiles or (IN_STORE,))]
+    return draft_tenant(*warehouses, hints=hints)
 
 
 TAGS = {"lakewright:tenant": "acme", "lakewright:owner": "sales", "team": "platform", "cost": "42"}
@@ -315,9 +315,9 @@ def test_named_bucket_is_made_by_the_stack() -> None:
 
     draft = with_bucket(facts, IN_STORE | {"endpoint": "https://store.example/"})
 
-    made = {"create", "versioning", "noncurrent_version_days", "tls_only"}
+    bucket_fields = {"create", "versioning", "noncurrent_version_days", "tls_only"}
     storage = draft.spec["storage"]["main"]
-    assert {name: storage[name] for name in made} == {
+    assert {name: storage[name] for name in bucket_fields} == {
         "create": True,
         "versioning": True,
         "noncurrent_version_days": 12,

@@ -48,13 +48,15 @@ def columns(depth: int) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> TableSpec:
-    made = draw(columns(2))
-    plain = [entry for entry in made if isinstance(entry["type"], str) and " " not in entry["name"]]
+    entries = draw(columns(2))
+    plain = [entry for entry in entries if isinstance(entry["type"], str) and " " not in entry["name"]]
     partitions: list[str] = []
     sorting: list[str] = []
     for entry in plain:
         if names := TRANSFORMS.get(entry["type"]):
-            partitions += draw(st.lists(st.sampled_from(names), max_size=1).map(lambda some, c=entry: _of(some, c)))
+            partitions += draw(
+                st.lists(st.sampled_from(names), max_size=1).map(lambda some, c=entry: _format_transforms(some, c))
+            )
         elif entry["type"] in {"int", "long", "string"} and draw(st.booleans()):
             partitions.append(f"bucket({draw(st.integers(1, 64))}, {entry['name']})")
         if draw(st.booleans()):
@@ -64,7 +66,7 @@ def tables(draw: st.DrawFn) -> TableSpec:
     return TableSpec.model_validate(
         {
             "name": "main.sales.orders",
-            "columns": made,
+            "columns": entries,
             "identifier": keys,
             "partition_by": partitions,
             "sort_by": sorting,
@@ -75,11 +77,11 @@ def tables(draw: st.DrawFn) -> TableSpec:
     )
 
 
-def _of(transforms: list[str], column: dict[str, Any]) -> list[str]:
+def _format_transforms(transforms: list[str], column: dict[str, Any]) -> list[str]:
     return [f"{transform}({column['name']})" for transform in transforms]
 
 
-def metadata_of(spec: TableSpec) -> dict[str, Any]:
+def create_metadata(spec: TableSpec) -> dict[str, Any]:
     """Return the metadata that a server keeps of a table that is created as declared."""
     args = TableArgs(
         server=ServerRef(endpoint="http://lakekeeper"),
@@ -116,10 +118,10 @@ def metadata_of(spec: TableSpec) -> dict[str, Any]:
 @settings(max_examples=40)
 @given(spec=tables())
 def test_table_is_read_back_as_declared(spec: TableSpec) -> None:
-    metadata = metadata_of(spec)
+    metadata = create_metadata(spec)
     tabular = Tabular(("sales",), "orders", "table", "t", protected=bool(spec.protected))
 
-    found = TableSpec.model_validate(declare_table("main", tabular, metadata))
+    declaration = TableSpec.model_validate(declare_table("main", tabular, metadata))
 
-    assert find_differences(found, metadata) == []
-    assert found == spec
+    assert find_differences(declaration, metadata) == []
+    assert declaration == spec

@@ -40,7 +40,7 @@ def test_scope_is_the_project_of_the_stack() -> None:
 
     assert (scope.project_id, scope.warehouses) == ("p1", {"w1": "main"})
     assert scope.declares_protection == {("w1", "c")}
-    assert [(place.on.identity, place.name, place.inside) for place in scope.list_scoped_objects()] == [
+    assert [(scoped.on.identity, scoped.name, scoped.inside) for scoped in scope.list_scoped_objects()] == [
         ("p1", "project p1", ()),
         ("w1", "warehouse main", ()),
         ("n1", "namespace main.a.b", ("a", "b")),
@@ -54,7 +54,7 @@ def test_grants_on_a_closed_object_belong_to_its_resource() -> None:
 
     (scope,) = find_tenant_scopes([*STACK, closed])
 
-    assert "w1" not in [place.on.identity for place in scope.list_scoped_objects()]
+    assert "w1" not in [scoped.on.identity for scoped in scope.list_scoped_objects()]
 
 
 def test_stack_without_a_project_has_no_scope() -> None:
@@ -69,9 +69,9 @@ def test_creators_ownership_is_the_servers() -> None:
 
 
 def test_difference_has_the_type_that_its_resource_would_have() -> None:
-    found = UnmanagedObject(to_lakekeeper_type("Role"), "analysts", "id", "role", ("http://lakekeeper", "id"))
+    unmanaged = UnmanagedObject(to_lakekeeper_type("Role"), "analysts", "id", "role", ("http://lakekeeper", "id"))
 
-    difference = found.to_difference("acme-stack", "acme")
+    difference = unmanaged.to_difference("acme-stack", "acme")
 
     assert (difference.kind, difference.type, difference.resource) == (
         DifferenceKind.UNMANAGED,

@@ -53,10 +53,10 @@ config:
 """
 
 
-def difference(kind: str, name: str, path: str, found: Any, declared: Any = None) -> Difference:
+def difference(kind: str, name: str, path: str, live_value: Any, declared_value: Any = None) -> Difference:
     type_ = LAKEKEEPER + kind
-    changed = DifferenceKind.GONE if found is None and not path else DifferenceKind.CHANGED
-    return Difference("acme", "acme", f"urn::{name}", type_, name, path, declared, found, changed)
+    changed = DifferenceKind.GONE if live_value is None and not path else DifferenceKind.CHANGED
+    return Difference("acme", "acme", f"urn::{name}", type_, name, path, declared_value, live_value, changed)
 
 
 LONG, TEXT = {"name": "id", "type": "long", "required": False}, {"name": "note", "type": "string", "required": False}
@@ -142,9 +142,9 @@ CASES: list[tuple[Difference, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("found", "old", "new"), CASES, ids=lambda value: getattr(value, "property", None))
-def test_found_value_is_written_in_place(found: Difference, old: str, new: str) -> None:
-    result = accept([found], FILE, "Pulumi.acme.yaml")
+@pytest.mark.parametrize(("drift", "old", "new"), CASES, ids=lambda value: getattr(value, "property", None))
+def test_found_value_is_written_in_place(drift: Difference, old: str, new: str) -> None:
+    result = accept([drift], FILE, "Pulumi.acme.yaml")
 
     assert result.refused == []
     assert result.text == FILE.replace(old, new)
@@ -152,7 +152,7 @@ def test_found_value_is_written_in_place(found: Difference, old: str, new: str) 
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("drift", "reason"),
     [
         (difference("Warehouse", "acme-executions", "delete_profile.expiration_seconds", 3600), "whole days"),
         (difference("Warehouse", "acme-executions", "name", "renamed"), "renamed_from"),
@@ -171,16 +171,16 @@ def test_found_value_is_written_in_place(found: Difference, old: str, new: str) 
     ],
     ids=lambda value: getattr(value, "property", None),
 )
-def test_what_the_spec_cannot_say_is_refused(found: Difference, reason: str) -> None:
-    result = accept([found], FILE, "Pulumi.acme.yaml")
+def test_what_the_spec_cannot_say_is_refused(drift: Difference, reason: str) -> None:
+    result = accept([drift], FILE, "Pulumi.acme.yaml")
 
     [(refused, why)] = result.refused
-    assert (refused, result.text) == (found, FILE)
+    assert (refused, result.text) == (drift, FILE)
     assert reason in why
 
 
 def test_several_differences_of_one_file() -> None:
-    differences = [found for found, _, _ in CASES if found.property not in ("columns", "delete_profile")]
+    differences = [drift for drift, _, _ in CASES if drift.property not in ("columns", "delete_profile")]
 
     result = accept([*differences, difference("User", "u", "name", "x")], FILE, "Pulumi.acme.yaml")
 

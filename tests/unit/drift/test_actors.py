@@ -25,12 +25,12 @@ WAREHOUSE = "019aa2c4-0000-7000-8000-000000000001"
 LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
 
 
-def drifted(kind: str, object_id: str, path: str, **inputs: Any) -> DriftedObject:
+def create_drifted_object(kind: str, object_id: str, path: str, **inputs: Any) -> DriftedObject:
     """Return a difference of a property, or of a whole object without a path."""
     state = ResourceState(f"urn:pulumi:acme::lake::{kind}::a", kind, custom=True, id=object_id, inputs=inputs)
     resource = StackResource("acme", "acme", "prod", state, updated=UPDATED)
-    gone = DifferenceKind.CHANGED if path else DifferenceKind.GONE
-    return DriftedObject(Difference("acme", "acme", state.urn, kind, "a", path, 1, 2, gone), resource)
+    kind_of_difference = DifferenceKind.CHANGED if path else DifferenceKind.GONE
+    return DriftedObject(Difference("acme", "acme", state.urn, kind, "a", path, 1, 2, kind_of_difference), resource)
 
 
 def audit_event(method: str, uri: str, user: str = "oidc~mallory", at: str = LATER, **changes: Any) -> str:
@@ -59,11 +59,11 @@ TABLES = f"/catalog/v1/{WAREHOUSE}/namespaces/sales%1Feu/tables/orders"
 def actor_in_log(tmp_path: Path, *lines: str, of: DriftedObject) -> Actor | None:
     log = tmp_path / "lakekeeper.log"
     log.write_text("Lakekeeper Version: 0.13.3\n" + "".join(lines))
-    found = LakekeeperLogSource(log).actors([of])
-    return choose_actor((actor for _, actor in found), UPDATED)
+    actors = LakekeeperLogSource(log).actors([of])
+    return choose_actor((actor for _, actor in actors), UPDATED)
 
 
-PROTECTED = drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "protected")
+PROTECTED = create_drifted_object(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "protected")
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,22 @@ def test_lakekeeper_log_names_who_made_this_change(tmp_path: Path, lines: list[s
 @pytest.mark.parametrize(
     ("of", "line"),
     [
-        (drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, ""), audit_event("DELETE", PROTECTION.rpartition("/")[0])),
         (
-            drifted(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "delete_profile.type"),
+            create_drifted_object(f"{LAKEKEEPER}Warehouse", WAREHOUSE, ""),
+            audit_event("DELETE", PROTECTION.rpartition("/")[0]),
+        ),
+        (
+            create_drifted_object(f"{LAKEKEEPER}Warehouse", WAREHOUSE, "delete_profile.type"),
             audit_event("POST", f"{STORAGE[:-7]}delete-profile"),
         ),
         (
-            drifted(f"{LAKEKEEPER}Namespace", "x", "properties.owner", warehouse_id=WAREHOUSE, name="sales.eu"),
+            create_drifted_object(
+                f"{LAKEKEEPER}Namespace", "x", "properties.owner", warehouse_id=WAREHOUSE, name="sales.eu"
+            ),
             audit_event("POST", f"/catalog/v1/{WAREHOUSE}/namespaces/sales%1Feu/properties"),
         ),
         (
-            drifted(
+            create_drifted_object(
                 f"{LAKEKEEPER}Table",
                 "t",
                 "columns[0].type",
@@ -114,10 +119,18 @@ def test_lakekeeper_log_names_who_made_this_change(tmp_path: Path, lines: list[s
             ),
             audit_event("POST", f"{TABLES}?snapshots=all"),
         ),
-        (drifted(f"{LAKEKEEPER}Role", "r1", "description"), audit_event("POST", "/management/v1/role/r1")),
-        (drifted(f"{LAKEKEEPER}User", "oidc~bob", "email"), audit_event("PUT", "/management/v1/user/oidc~bob")),
         (
-            drifted(f"{LAKEKEEPER}Grants", "g", "grants", on={"type": "warehouse", "warehouse_id": WAREHOUSE}),
+            create_drifted_object(f"{LAKEKEEPER}Role", "r1", "description"),
+            audit_event("POST", "/management/v1/role/r1"),
+        ),
+        (
+            create_drifted_object(f"{LAKEKEEPER}User", "oidc~bob", "email"),
+            audit_event("PUT", "/management/v1/user/oidc~bob"),
+        ),
+        (
+            create_drifted_object(
+                f"{LAKEKEEPER}Grants", "g", "grants", on={"type": "warehouse", "warehouse_id": WAREHOUSE}
+            ),
             audit_event("POST", f"/management/v1/permissions/warehouse/{WAREHOUSE}/assignments"),
         ),
     ],
@@ -128,9 +141,13 @@ def test_requests_of_each_kind_of_object(tmp_path: Path, of: DriftedObject, line
     assert actor == Actor("oidc~mallory", LATER, "lakekeeper audit log", is_allowed_only=True)
 
 
-PROJECT = drifted(f"{LAKEKEEPER}Project", "p1", "name")
-TABLE = drifted(f"{LAKEKEEPER}Table", "t", "columns", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
-RENAMED = drifted(f"{LAKEKEEPER}Table", "t", "name", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
+PROJECT = create_drifted_object(f"{LAKEKEEPER}Project", "p1", "name")
+TABLE = create_drifted_object(
+    f"{LAKEKEEPER}Table", "t", "columns", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders"
+)
+RENAMED = create_drifted_object(
+    f"{LAKEKEEPER}Table", "t", "name", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders"
+)
 COMMIT = f"/catalog/v1/{WAREHOUSE}/transactions/commit"
 RENAME = f"/catalog/v1/{WAREHOUSE}/tables/rename"
 
@@ -146,7 +163,7 @@ OTHERS = entity("table", warehouse_id=WAREHOUSE, namespace="sales.eu", table="ot
 
 def grant_on(kind: str, **target: str) -> DriftedObject:
     on = {"type": kind, **target}
-    of = drifted(f"{LAKEKEEPER}Grant", "g", "", on=on)
+    of = create_drifted_object(f"{LAKEKEEPER}Grant", "g", "", on=on)
     return replace(of, target_id="o1" if kind in ("namespace", "table") else "")
 
 
@@ -163,12 +180,16 @@ def grant_on(kind: str, **target: str) -> DriftedObject:
         (TABLE, COMMIT, {"entity": ORDERS}),
         (TABLE, COMMIT, {"entity": None, "entities": [OTHERS, ORDERS]}),
         (
-            drifted(f"{LAKEKEEPER}TaskQueueConfig", "q", "config", warehouse_id=WAREHOUSE, queue="soft_deletion"),
+            create_drifted_object(
+                f"{LAKEKEEPER}TaskQueueConfig", "q", "config", warehouse_id=WAREHOUSE, queue="soft_deletion"
+            ),
             f"warehouse/{WAREHOUSE}/task-queue/tabular_expiration/config",
             {},
         ),
         (
-            drifted(f"{LAKEKEEPER}TaskQueueConfig", "q", "config", project_id="p1", queue="task_log_cleanup"),
+            create_drifted_object(
+                f"{LAKEKEEPER}TaskQueueConfig", "q", "config", project_id="p1", queue="task_log_cleanup"
+            ),
             "project/task-queue/task_log_cleanup/config",
             {"entity": entity("project", project_id="p1")},
         ),
@@ -225,7 +246,7 @@ def test_requests_for_other_objects_name_nobody(
     ],
 )
 def test_events_of_iam_are_in_one_region_of_a_partition(kind: str, region: str, expected: str) -> None:
-    assert find_region(drifted(kind, "a", "tags"), AwsAccess(region=region)) == expected
+    assert find_region(create_drifted_object(kind, "a", "tags"), AwsAccess(region=region)) == expected
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
@@ -241,7 +262,9 @@ def test_cloud_events_name_who_changed_a_table(tmp_path: Path, wrapped: bool) ->
         "actor": json.dumps({"type": "principal", "principal": "oidc~mallory"}),
     }
     entry = {"timestamp": LATER, "message": "CloudEvent", "event": json.dumps(event)} if wrapped else event
-    of = drifted(f"{LAKEKEEPER}Table", "t", "properties.a", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders")
+    of = create_drifted_object(
+        f"{LAKEKEEPER}Table", "t", "properties.a", warehouse_id=WAREHOUSE, namespace="sales.eu", name="orders"
+    )
 
     actor = actor_in_log(tmp_path, json.dumps(entry) + "\n", of=of)
 
@@ -255,9 +278,9 @@ def test_rotated_logs_are_read(tmp_path: Path) -> None:
     (tmp_path / "lakekeeper.1.log.gz").write_bytes(gzip.compress(audit_event("POST", PROTECTION).encode()))
     (tmp_path / "lakekeeper.2.log").write_text("")
 
-    found = [*LakekeeperLogSource(tmp_path / "lakekeeper.*").actors([PROTECTED])]
+    actors = [*LakekeeperLogSource(tmp_path / "lakekeeper.*").actors([PROTECTED])]
 
-    assert [actor.name for _, actor in found] == ["oidc~mallory"]
+    assert [actor.name for _, actor in actors] == ["oidc~mallory"]
 
 
 def test_missing_log_is_an_error(tmp_path: Path) -> None:
@@ -274,7 +297,7 @@ def cloudtrail_event(name: str, parameters: dict[str, str], **changes: Any) -> d
     } | changes
 
 
-TAGS = drifted("aws:s3/bucket:Bucket", "acme-lake", "tags.team")
+TAGS = create_drifted_object("aws:s3/bucket:Bucket", "acme-lake", "tags.team")
 
 
 @pytest.mark.parametrize(
@@ -285,17 +308,17 @@ TAGS = drifted("aws:s3/bucket:Bucket", "acme-lake", "tags.team")
         (TAGS, cloudtrail_event("PutBucketPolicy", {"bucketName": "acme-lake"}), False),
         (TAGS, cloudtrail_event("PutBucketTagging", {"bucketName": "acme-lake"}, errorCode="AccessDenied"), False),
         (
-            drifted("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
+            create_drifted_object("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
             cloudtrail_event("DeleteRolePolicy", {"roleName": "acme-role", "policyName": "rights"}),
             True,
         ),
         (
-            drifted("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
+            create_drifted_object("aws:iam/rolePolicy:RolePolicy", "acme-role:rights", ""),
             cloudtrail_event("DeleteRolePolicy", {"roleName": "acme-role", "policyName": "others"}),
             False,
         ),
         (
-            drifted("aws:kms/key:Key", "1234", "enableKeyRotation"),
+            create_drifted_object("aws:kms/key:Key", "1234", "enableKeyRotation"),
             cloudtrail_event("DisableKeyRotation", {"keyId": "arn:aws:kms:eu-west-1:111122223333:key/1234"}),
             True,
         ),
@@ -313,13 +336,15 @@ def test_second_of_the_update_itself_names_nobody() -> None:
     assert (choose_actor([same], UPDATED), choose_actor([same, later], UPDATED)) == (None, later)
 
 
-def managed(manager: str, fields: dict[str, Any], at: str | None = "2026-11-22T12:00:07Z") -> dict[str, Any]:
+def create_field_manager(
+    manager: str, fields: dict[str, Any], at: str | None = "2026-11-22T12:00:07Z"
+) -> dict[str, Any]:
     return {"manager": manager, "operation": "Update", "fieldsV1": fields} | ({"time": at} if at else {})
 
 
 def actor_of_live(path: str, *entries: dict[str, Any]) -> Actor | None:
     """Return the actor of a field of a Deployment with two containers."""
-    of = drifted("kubernetes:apps/v1:Deployment", "acme/unit", path).resource
+    of = create_drifted_object("kubernetes:apps/v1:Deployment", "acme/unit", path).resource
     of.state.outputs = {"__fieldManager": "pulumi-kubernetes-1234"}
     containers = [{"name": "other", "image": "x"}, {"name": "main", "image": "y"}]
     live = {"metadata": {"managedFields": [*entries]}, "spec": {"replicas": 3, "containers": containers}}
@@ -335,14 +360,18 @@ IMAGE: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"main"}': {"f:im
 @pytest.mark.parametrize(
     ("path", "entries", "name"),
     [
-        ("spec.replicas", [managed("kubectl-edit", REPLICAS)], "kubectl-edit"),
-        ("spec.containers[1].image", [managed("kubectl-edit", IMAGE)], "kubectl-edit"),
-        ("spec.containers[0].image", [managed("kubectl-edit", IMAGE)], None),
-        ("spec.replicas", [managed("kubectl-edit", IMAGE)], None),
-        ("spec.replicas", [managed("pulumi-kubernetes-1234", REPLICAS)], None),
-        ("spec.replicas", [managed("kubectl-edit", REPLICAS), managed("pulumi-kubernetes-1234", REPLICAS)], None),
-        ("spec.replicas", [managed("kubectl-edit", REPLICAS, "2026-11-22T11:59:59Z")], None),
-        ("spec.replicas", [managed("kubectl-edit", REPLICAS, None)], None),
+        ("spec.replicas", [create_field_manager("kubectl-edit", REPLICAS)], "kubectl-edit"),
+        ("spec.containers[1].image", [create_field_manager("kubectl-edit", IMAGE)], "kubectl-edit"),
+        ("spec.containers[0].image", [create_field_manager("kubectl-edit", IMAGE)], None),
+        ("spec.replicas", [create_field_manager("kubectl-edit", IMAGE)], None),
+        ("spec.replicas", [create_field_manager("pulumi-kubernetes-1234", REPLICAS)], None),
+        (
+            "spec.replicas",
+            [create_field_manager("kubectl-edit", REPLICAS), create_field_manager("pulumi-kubernetes-1234", REPLICAS)],
+            None,
+        ),
+        ("spec.replicas", [create_field_manager("kubectl-edit", REPLICAS, "2026-11-22T11:59:59Z")], None),
+        ("spec.replicas", [create_field_manager("kubectl-edit", REPLICAS, None)], None),
     ],
 )
 def test_field_managers_of_this_field(path: str, entries: list[dict[str, Any]], name: str | None) -> None:

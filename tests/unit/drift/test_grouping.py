@@ -11,29 +11,29 @@ from lakewright.drift.model import Actor, Difference, DifferenceKind, IgnoredBy
 WAREHOUSE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
 
-def difference(tenant: str, found: Any = 14, at: str | None = None, **changes: Any) -> Difference:
+def difference(tenant: str, live_value: Any = 14, at: str | None = None, **changes: Any) -> Difference:
     actor = Actor("alice", at, "audit events") if at else None
-    own = Difference(
-        tenant, tenant, "urn", WAREHOUSE, f"{tenant}-w", "delete_profile", 7, found, DifferenceKind.CHANGED, actor
+    base = Difference(
+        tenant, tenant, "urn", WAREHOUSE, f"{tenant}-w", "delete_profile", 7, live_value, DifferenceKind.CHANGED, actor
     )
-    return replace(own, **changes)
+    return replace(base, **changes)
 
 
 def test_one_actor_on_many_tenants() -> None:
-    [found] = group_by_cause(difference(f"t{index}", index, f"2026-11-22T10:0{index}:30Z") for index in range(2, 8))
+    [group] = group_by_cause(difference(f"t{index}", index, f"2026-11-22T10:0{index}:30Z") for index in range(2, 8))
 
-    assert found.describe() == (
+    assert group.describe() == (
         "Warehouse.delete_profile changed by alice between 2026-11-22 10:02:30 UTC and "
         "2026-11-22 10:07:30 UTC on 6 tenants"
     )
-    assert found.to_json()["stacks"] == ["t2", "t3", "t4", "t5", "t6", "t7"]
-    assert (found.found_value, found.count) == (None, 6)
+    assert group.to_json()["stacks"] == ["t2", "t3", "t4", "t5", "t6", "t7"]
+    assert (group.found_value, group.count) == (None, 6)
 
 
 def test_same_value_groups_changes_of_unknown_actors() -> None:
     groups = group_by_cause([difference("a"), difference("b"), difference("c", 30), difference("d", 31)])
 
-    assert [(found.tenants, found.found_value) for found in groups] == [(("a", "b"), 14)]
+    assert [(group.tenants, group.found_value) for group in groups] == [(("a", "b"), 14)]
     assert groups[0].describe() == "Warehouse.delete_profile changed to 14 on 2 tenants"
 
 
@@ -52,8 +52,8 @@ def test_ignored_differences_and_single_tenants_are_no_group() -> None:
 
 
 def test_objects_that_are_gone_are_one_group() -> None:
-    gone = {"kind": DifferenceKind.GONE, "property": "", "found": None}
+    deletion = {"kind": DifferenceKind.GONE, "property": "", "found": None}
 
-    [found] = group_by_cause([difference("a", **gone), difference("b", **gone)])
+    [group] = group_by_cause([difference("a", **deletion), difference("b", **deletion)])
 
-    assert found.describe() == "Warehouse deleted on 2 tenants"
+    assert group.describe() == "Warehouse deleted on 2 tenants"

@@ -18,7 +18,7 @@ def difference(name: str, path: str = "", *, ignored: IgnoredBy | None = None) -
     return Difference("acme", "acme", f"urn::{name}", "x:Role", name, path, 1, 2, kind, ignored=ignored)
 
 
-def previewed(*steps: Step) -> dict[str, Any]:
+def preview(*steps: Step) -> dict[str, Any]:
     entries = [
         {"op": op, "urn": f"urn::{name}", "type": "x:Role", "name": name, "keys": list(keys)}
         for op, name, keys in steps
@@ -26,9 +26,9 @@ def previewed(*steps: Step) -> dict[str, Any]:
     return read_steps({"steps": entries})
 
 
-def healing(found: list[Difference], undeployed: list[Step], refreshed: list[Step]) -> StackHealing:
-    stack = StackDrift("acme", "acme", differences=found)
-    return choose_targets(stack, previewed(*undeployed), previewed(*refreshed))
+def heal(differences: list[Difference], undeployed: list[Step], refreshed: list[Step]) -> StackHealing:
+    stack = StackDrift("acme", "acme", differences=differences)
+    return choose_targets(stack, preview(*undeployed), preview(*refreshed))
 
 
 def names(urns: Any) -> list[str]:
@@ -36,80 +36,80 @@ def names(urns: Any) -> list[str]:
 
 
 def test_objects_that_are_gone_are_created() -> None:
-    chosen = healing([difference("a")], [("same", "a", ())], [("create", "a", ())])
+    healing = heal([difference("a")], [("same", "a", ())], [("create", "a", ())])
 
-    assert names(chosen.targets) == ["a"]
-    assert [entry.resource for entry in chosen.reverted] == ["a"]
+    assert names(healing.targets) == ["a"]
+    assert [entry.resource for entry in healing.reverted] == ["a"]
 
 
 def test_new_ids_of_created_objects_are_passed_on() -> None:
-    chosen = healing(
+    healing = heal(
         [difference("a")],
         [("same", "a", ()), ("same", "b", ()), ("update", "c", ("size",))],
         [("create", "a", ()), ("update", "b", ("role_id",)), ("update", "c", ("size", "role_id"))],
     )
 
-    assert names(chosen.targets) == ["a", "b"]
-    assert [step.describe() for step in chosen.excluded_steps] == ["update Role c (role_id, size)"]
+    assert names(healing.targets) == ["a", "b"]
+    assert [step.describe() for step in healing.excluded_steps] == ["update Role c (role_id, size)"]
 
 
 def test_edits_that_were_never_deployed_are_left() -> None:
     edits: list[Step] = [("create", "new", ()), ("delete", "old", ()), ("replace", "moved", ("name",))]
-    chosen = healing([difference("a", "size")], [("same", "a", ()), *edits], [("update", "a", ("size",)), *edits])
+    healing = heal([difference("a", "size")], [("same", "a", ()), *edits], [("update", "a", ("size",)), *edits])
 
-    assert names(chosen.targets) == ["a"]
-    assert [step.op for step in chosen.excluded_steps] == ["create", "delete", "replace"]
+    assert names(healing.targets) == ["a"]
+    assert [step.op for step in healing.excluded_steps] == ["create", "delete", "replace"]
 
 
 def test_resource_with_an_edit_of_the_drifted_property_stays() -> None:
     edit = [("update", "a", ("size",))]
-    chosen = healing([difference("a", "size")], edit, edit)
+    healing = heal([difference("a", "size")], edit, edit)
 
-    assert (chosen.reverted, chosen.targets) == ((), ())
-    assert "never deployed" in chosen.unreverted[0][1]
+    assert (healing.reverted, healing.targets) == ((), ())
+    assert "never deployed" in healing.unreverted[0][1]
 
 
 def test_deleted_object_with_an_edit_stays_deleted() -> None:
-    chosen = healing([difference("a")], [("update", "a", ("size",))], [("create", "a", ())])
+    healing = heal([difference("a")], [("update", "a", ("size",))], [("create", "a", ())])
 
-    assert chosen.targets == ()
-    assert "never deployed" in chosen.unreverted[0][1]
+    assert healing.targets == ()
+    assert "never deployed" in healing.unreverted[0][1]
 
 
 def test_object_that_the_spec_drops_stays_as_it_is() -> None:
-    chosen = healing([difference("a", "size"), difference("b")], [("delete", "a", ()), ("delete", "b", ())], [])
+    healing = heal([difference("a", "size"), difference("b")], [("delete", "a", ()), ("delete", "b", ())], [])
 
-    assert chosen.targets == ()
-    assert all("no longer declares" in reason for _, reason in chosen.unreverted)
+    assert healing.targets == ()
+    assert all("no longer declares" in reason for _, reason in healing.unreverted)
 
 
 def test_replacements_are_never_made() -> None:
     parts = [(op, "a", ("size",)) for op in ("create-replacement", "replace", "delete-replaced")]
-    chosen = healing([difference("a", "size")], [("same", "a", ())], parts)
+    healing = heal([difference("a", "size")], [("same", "a", ())], parts)
 
-    assert chosen.targets == ()
-    assert "would replace it" in chosen.unreverted[0][1]
+    assert healing.targets == ()
+    assert "would replace it" in healing.unreverted[0][1]
 
 
 def test_accepted_value_is_read_beside_a_revert() -> None:
-    chosen = healing(
+    healing = heal(
         [difference("a", "size"), difference("b", "size"), difference("b", "color.tone")],
         [("update", "a", ("size",)), ("update", "b", ("size",))],
         [("same", "a", ()), ("update", "b", ("color",))],
     )
 
-    assert [(entry.resource, entry.property) for entry in chosen.reverted] == [("b", "color.tone")]
-    assert names(chosen.targets) == ["b", "a"], "the state takes the value of a"
-    assert all("already declares" in reason for _, reason in chosen.unreverted)
+    assert [(entry.resource, entry.property) for entry in healing.reverted] == [("b", "color.tone")]
+    assert names(healing.targets) == ["b", "a"], "the state takes the value of a"
+    assert all("already declares" in reason for _, reason in healing.unreverted)
 
 
 def test_ignored_resource_is_no_target() -> None:
-    found = [difference("a", "size", ignored=RULE), difference("a", "color"), difference("b", "size")]
+    differences = [difference("a", "size", ignored=RULE), difference("a", "color"), difference("b", "size")]
     steps: list[Step] = [("update", "a", ("size", "color")), ("update", "b", ("size",))]
-    chosen = healing(found, [("same", "a", ()), ("same", "b", ())], steps)
+    healing = heal(differences, [("same", "a", ()), ("same", "b", ())], steps)
 
-    assert names(chosen.targets) == ["b"]
-    assert [reason for _, reason in chosen.unreverted] == [
+    assert names(healing.targets) == ["b"]
+    assert [reason for _, reason in healing.unreverted] == [
         "ignored until 2027-01-31: migration",
         "its resource also has an ignored difference",
     ]

@@ -45,37 +45,37 @@ def test_patterns(resource: str, name: str, path: str, *, expected: bool) -> Non
 
 
 def test_ignored_difference_stays_with_reason_and_expiry() -> None:
-    found = report(difference(), difference("protected"))
+    drift_report = report(difference(), difference("protected"))
 
     review = apply_rules(
-        found, {"acme": [PlacedRule(rule("Warehouse", "delete_profile"), "spec: drift.ignore.0")]}, TODAY
+        drift_report, {"acme": [PlacedRule(rule("Warehouse", "delete_profile"), "spec: drift.ignore.0")]}, TODAY
     )
 
-    ignored = found.stacks[0].differences[0].ignored
+    ignored = drift_report.stacks[0].differences[0].ignored
     assert ignored is not None
     assert (ignored.reason, ignored.until, ignored.place) == ("migration", "2026-11-22", "spec: drift.ignore.0")
-    assert found.stacks[0].differences[1].ignored is None
-    assert (found.exit_code, review.list_notes()) == (7, [])
+    assert drift_report.stacks[0].differences[1].ignored is None
+    assert (drift_report.exit_code, review.list_notes()) == (7, [])
 
 
 def test_only_ignored_differences_exit_with_zero() -> None:
-    found = report(difference())
+    drift_report = report(difference())
 
-    apply_rules(found, {"acme": [PlacedRule(rule(), "p")]}, TODAY)
+    apply_rules(drift_report, {"acme": [PlacedRule(rule(), "p")]}, TODAY)
 
-    assert found.exit_code == 0
+    assert drift_report.exit_code == 0
 
 
 def test_expired_and_unused_rules_are_reported() -> None:
-    found = report(difference())
+    drift_report = report(difference())
     rules = [
         PlacedRule(rule(until=date(2026, 11, 21)), "a: drift.ignore.0"),
         PlacedRule(rule("Role"), "a: drift.ignore.1"),
     ]
 
-    review = apply_rules(found, {"acme": rules}, TODAY)
+    review = apply_rules(drift_report, {"acme": rules}, TODAY)
 
-    assert found.exit_code == 7
+    assert drift_report.exit_code == 7
     assert review.list_notes() == [
         "a: drift.ignore.0 (*, *, until 2026-11-21) is expired; remove or renew it. It no longer ignores 1 difference",
         "a: drift.ignore.1 (Role, *, until 2026-11-22) matches nothing in this run",
@@ -83,11 +83,11 @@ def test_expired_and_unused_rules_are_reported() -> None:
 
 
 def test_what_could_not_be_checked_is_never_ignored() -> None:
-    found = report(difference("", DifferenceKind.UNREACHABLE))
+    drift_report = report(difference("", DifferenceKind.UNREACHABLE))
 
-    apply_rules(found, {"acme": [PlacedRule(rule(), "p")]}, TODAY)
+    apply_rules(drift_report, {"acme": [PlacedRule(rule(), "p")]}, TODAY)
 
-    assert found.stacks[0].differences[0].ignored is None
+    assert drift_report.stacks[0].differences[0].ignored is None
 
 
 def test_mistakes_of_rules_name_file_and_path() -> None:

@@ -7,19 +7,19 @@ import lakewright
 from lakewright.drift.provider_classes import PREFIX, PROVIDERS, provider_class
 
 
-def declared_types() -> set[str]:
+def read_declared_types() -> set[str]:
     """Return `module:Name` of each dynamic resource in the source of the package."""
-    found: set[str] = set()
+    types: set[str] = set()
     for file in Path(lakewright.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") == "Resource" for base in node.bases):
-                words = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-                found.add(f"{words['module']}:{words['name']}")
-    return found
+                keywords = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
+                types.add(f"{keywords['module']}:{keywords['name']}")
+    return types
 
 
 def test_every_dynamic_resource_has_a_provider() -> None:
-    assert declared_types() == set(PROVIDERS)
+    assert read_declared_types() == set(PROVIDERS)
 
 
 def test_providers_load_by_type() -> None:

@@ -7,15 +7,15 @@ from lakewright.drift.model import Difference, DifferenceKind, DriftReport, Stac
 from rich.console import Console
 
 
-def text_of(report: DriftReport) -> str:
+def render(report: DriftReport) -> str:
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=LOG_WIDTH))
     return stream.getvalue()
 
 
-def difference(declared: object, found: object) -> Difference:
+def difference(declared_value: object, live_value: object) -> Difference:
     return Difference(
-        "acme", "acme", "urn:x", "a:b:Table", "orders", "columns", declared, found, DifferenceKind.CHANGED
+        "acme", "acme", "urn:x", "a:b:Table", "orders", "columns", declared_value, live_value, DifferenceKind.CHANGED
     )
 
 
@@ -23,7 +23,7 @@ def test_same_problem_is_printed_once_with_its_stacks() -> None:
     stacks = [StackDrift(f"t{number:02}", "x", problems=["the server is down"]) for number in range(12)]
     alone = StackDrift("other", "other", problems=["the state is damaged"])
 
-    text = text_of(DriftReport([*stacks, alone]))
+    text = render(DriftReport([*stacks, alone]))
 
     assert text.count("the server is down") == 1
     assert "t00, t01" in text
@@ -37,7 +37,7 @@ def test_lists_show_only_entries_that_differ() -> None:
         "acme", "acme", resources=1, total_resources=4, differences=[difference(["a", "b"], ["a", "c[/]"])]
     )
 
-    text = text_of(DriftReport([stack]))
+    text = render(DriftReport([stack]))
 
     assert '["b"]' in text
     assert '["c[/]"]' in text

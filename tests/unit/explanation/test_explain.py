@@ -37,26 +37,26 @@ def test_the_example_is_valid_and_has_every_section() -> None:
 
 @pytest.mark.parametrize("path", [*_paths(example_spec())])
 def test_every_value_of_the_example_is_explained(path: str) -> None:
-    found = explain_field(SCHEMA, path, example_spec())
+    fields = explain_field(SCHEMA, path, example_spec())
 
-    assert found
-    assert all(item.path == path and item.type for item in found)
+    assert fields
+    assert all(item.path == path and item.type for item in fields)
 
 
 @pytest.mark.parametrize("path", ["warehouses.deletion", "warehouses.0.deletion", "warehouses.*.deletion"])
 def test_a_field_has_type_default_allowed_values_and_example(path: str) -> None:
-    [found] = explain_field(SCHEMA, path, example_spec())
+    [field] = explain_field(SCHEMA, path, example_spec())
 
-    assert (found.type, found.is_required, found.default) == ("text", False, "protect")
-    assert found.allowed == ("protect", "retain", "purge")
-    assert found.example == "protect"
-    assert "while tables exist" in found.description
+    assert (field.type, field.is_required, field.default) == ("text", False, "protect")
+    assert field.allowed == ("protect", "retain", "purge")
+    assert field.example == "protect"
+    assert "while tables exist" in field.description
 
 
 def test_fields_of_several_backends_name_the_backend() -> None:
-    found = explain_field(SCHEMA, "storage.region")
+    fields = explain_field(SCHEMA, "storage.region")
 
-    assert [item.variant for item in found] == ["backend: aws", "backend: s3", "backend: existing"]
+    assert [item.variant for item in fields] == ["backend: aws", "backend: s3", "backend: existing"]
 
 
 def test_unknown_fields_are_refused_with_those_that_exist() -> None:
@@ -64,7 +64,7 @@ def test_unknown_fields_are_refused_with_those_that_exist() -> None:
         explain_field(SCHEMA, "warehouses.title")
 
 
-def test_each_value_in_effect_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_each_value_in_effect_names_its_source(tmp_path: Path) -> None:
     document = {
         "version": 1,
         "environment": "production",
@@ -83,17 +83,17 @@ def test_each_value_in_effect_says_where_it_comes_from(tmp_path: Path) -> None:
 
     values = effective_values(document, parse_spec(document, "acme"), environment, region=None)
 
-    found = {value.path: (value.value, value.source) for value in values}
-    assert len(found) == len(values)
-    assert found["owner"] == ("tests", ValueSource.SPEC)
-    assert found["warehouses.0.deletion"] == ("protect", ValueSource.DEFAULT)
-    assert found["storage.main.region"] == ("us-west-2", ValueSource.ENVIRONMENT)
-    assert found["computing_units.0.image"] == ("example.com/spark:1", ValueSource.ENVIRONMENT)
-    assert found["quota.memory"] == ("64Gi", ValueSource.ENVIRONMENT)
-    assert found["quota.cpu"] == ("2", ValueSource.DERIVED)
-    assert found["warehouses.0.key_prefix"] == ("acme/executions", ValueSource.DERIVED)
-    assert found["warehouses.0.role"] == ("lakewright.acme.executions", ValueSource.DERIVED)
-    assert found["kubernetes.namespace"] == ("tenant-acme", ValueSource.DERIVED)
+    values_and_sources = {value.path: (value.value, value.source) for value in values}
+    assert len(values_and_sources) == len(values)
+    assert values_and_sources["owner"] == ("tests", ValueSource.SPEC)
+    assert values_and_sources["warehouses.0.deletion"] == ("protect", ValueSource.DEFAULT)
+    assert values_and_sources["storage.main.region"] == ("us-west-2", ValueSource.ENVIRONMENT)
+    assert values_and_sources["computing_units.0.image"] == ("example.com/spark:1", ValueSource.ENVIRONMENT)
+    assert values_and_sources["quota.memory"] == ("64Gi", ValueSource.ENVIRONMENT)
+    assert values_and_sources["quota.cpu"] == ("2", ValueSource.DERIVED)
+    assert values_and_sources["warehouses.0.key_prefix"] == ("acme/executions", ValueSource.DERIVED)
+    assert values_and_sources["warehouses.0.role"] == ("lakewright.acme.executions", ValueSource.DERIVED)
+    assert values_and_sources["kubernetes.namespace"] == ("tenant-acme", ValueSource.DERIVED)
     set_region = effective_values(document, parse_spec(document, "acme"), environment, region="eu-west-1")
     [region] = [value for value in set_region if value.path == "storage.main.region"]
     assert (region.value, region.source) == ("eu-west-1", ValueSource.SETTINGS)

@@ -16,14 +16,14 @@ def test_an_interrupted_stack_says_what_remains_not_the_advice() -> None:
     assert find_first_error(130, {}, lines) == lines[0]
 
 
-def changed(name: str, *steps: tuple[str, str, str]) -> StackResult:
+def result_with_changes(name: str, *steps: tuple[str, str, str]) -> StackResult:
     document = {"steps": [{"op": op, "type": kind, "name": resource, "keys": []} for op, kind, resource in steps]}
     return StackResult(SelectedStack(name, {}), StackStatus.CHANGED, document=document)
 
 
 def test_equal_changes_of_many_stacks_are_one_group() -> None:
-    results = [changed(f"t{number}", ("update", "x:Warehouse", f"t{number}-main")) for number in range(300)]
-    report = FleetReport("up", [*results, changed("other", ("create", "x:Role", "other-r"))], 1.0)
+    results = [result_with_changes(f"t{number}", ("update", "x:Warehouse", f"t{number}-main")) for number in range(300)]
+    report = FleetReport("up", [*results, result_with_changes("other", ("create", "x:Role", "other-r"))], 1.0)
 
     first, second = group_changes(report)
 
@@ -33,7 +33,8 @@ def test_equal_changes_of_many_stacks_are_one_group() -> None:
 
 def test_summary_counts_kinds_and_lists_every_deletion() -> None:
     results = [
-        changed(f"t{number}", ("same", "x:Role", "r"), ("delete", "x:Table", f"t{number}-e")) for number in range(40)
+        result_with_changes(f"t{number}", ("same", "x:Role", "r"), ("delete", "x:Table", f"t{number}-e"))
+        for number in range(40)
     ]
 
     lines = summarize_changes(FleetReport("up", results, 1.0), "runs/changes.txt")

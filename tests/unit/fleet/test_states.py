@@ -70,13 +70,13 @@ def test_a_damaged_state_is_an_error_of_its_stack_only(reader: StateReader, stat
 def test_holder_of_a_lock_is_reported(reader: StateReader, project: PulumiProject) -> None:
     folder = project.root / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     folder.mkdir(parents=True)
-    held = {
+    lock = {
         "pid": os.getpid(),
         "username": "ann",
         "hostname": socket.gethostname(),
         "timestamp": "2026-11-20T10:00:00Z",
     }
-    (folder / "one.json").write_text(json.dumps(held))
+    (folder / "one.json").write_text(json.dumps(lock))
 
     state = reader.read("dev")
 

@@ -44,8 +44,8 @@ def pod(**more: Any) -> dict[str, Any]:
 
 
 def container(**more: Any) -> dict[str, Any]:
-    (made,) = pod(**more)["containers"]
-    return made
+    (container_spec,) = pod(**more)["containers"]
+    return container_spec
 
 
 def test_one_check_at_a_time_with_limits() -> None:
@@ -59,16 +59,16 @@ def test_one_check_at_a_time_with_limits() -> None:
 
 
 def test_pod_is_admitted_by_pod_security_restricted() -> None:
-    made = pod()
+    pod_spec = pod()
 
-    assert made["securityContext"]["runAsNonRoot"]
-    assert made["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod_spec["securityContext"]["runAsNonRoot"]
+    assert pod_spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container()["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert {next(key for key in volume if key != "name") for volume in made["volumes"]} == {
+    assert {next(key for key in volume if key != "name") for volume in pod_spec["volumes"]} == {
         *("configMap", "secret", "emptyDir")
     }
 
@@ -85,14 +85,14 @@ def test_rights_are_to_read_and_to_write_events() -> None:
     )
 
 
-def test_secrets_are_readable_only_if_asked_for() -> None:
+def test_secrets_are_readable_only_on_request() -> None:
     rules = cluster_role(PLACE, settings(read_secrets=True))["rules"]
 
     assert {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]} in rules
 
 
 def test_only_the_own_memory_may_change() -> None:
-    (role,) = [each for each in drift_check_manifests(PLACE, settings()) if each["kind"] == "Role"]
+    (role,) = [manifest for manifest in drift_check_manifests(PLACE, settings()) if manifest["kind"] == "Role"]
 
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["lakekeeper-drift-memory"]}
@@ -102,11 +102,11 @@ def test_only_the_own_memory_may_change() -> None:
 
 
 def test_secrets_are_files_or_references() -> None:
-    made = container(
+    container_spec = container(
         secret_variables={"LAKEKEEPER_SECRET": {"name": "client", "key": "secret"}}, variables={"AWS_REGION": "x"}
     )
 
-    entries = {entry["name"]: entry for entry in made["env"]}
+    entries = {entry["name"]: entry for entry in container_spec["env"]}
     assert entries["PULUMI_CONFIG_PASSPHRASE_FILE"]["value"] == "/etc/lakewright-passphrase/passphrase"
     assert entries["LAKEKEEPER_SECRET"]["valueFrom"] == {"secretKeyRef": {"name": "client", "key": "secret"}}
     assert "PULUMI_CONFIG_PASSPHRASE" not in entries
@@ -114,11 +114,11 @@ def test_secrets_are_files_or_references() -> None:
 
 
 def test_arguments_name_every_target() -> None:
-    words = container(
+    arguments = container(
         pushgateway="http://pushgateway.monitoring.svc:9091", textfile_claim="metrics", stacks=["prod-*"]
     )["args"]
 
-    assert words == [
+    assert arguments == [
         *("ci", "publish", "--events", "lakekeeper/lakekeeper-drift", "--memory", "lakekeeper-drift-memory"),
         *("--pushgateway", "http://pushgateway.monitoring.svc:9091", "--grouping", "check=lakekeeper-lakekeeper-drift"),
         *("--textfile", "/metrics/lakewright-drift.prom", "--", "drift", "--stack", "prod-*"),
@@ -129,10 +129,10 @@ def test_arguments_name_every_target() -> None:
 def test_kubeconfig_has_the_names_of_the_states() -> None:
     text = config_map(PLACE, settings(contexts=["prod-eu"]))["data"]["kubeconfig"]
 
-    made = yaml.safe_load(text)
-    assert made["current-context"] == "prod-eu"
-    assert [context["name"] for context in made["contexts"]] == ["prod-eu", "in-cluster"]
-    assert made["users"][0]["user"] == {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+    kubeconfig = yaml.safe_load(text)
+    assert kubeconfig["current-context"] == "prod-eu"
+    assert [context["name"] for context in kubeconfig["contexts"]] == ["prod-eu", "in-cluster"]
+    assert kubeconfig["users"][0]["user"] == {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}
 
 
 def test_role_on_aws_is_on_the_service_account() -> None:

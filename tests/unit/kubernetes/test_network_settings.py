@@ -20,10 +20,10 @@ def settings(**values: Any) -> ClusterSettings:
 def test_no_block_has_a_metadata_service(cidr: str) -> None:
     (block,) = network.allow_egress(OUTSIDE, settings(outside_cidrs=[cidr]))["to"]
 
-    wanted = "169.254.0.0/16" if "." in cidr else "fd00:ec2::/32"
-    assert wanted in block["ipBlock"]["except"]
+    metadata_block = "169.254.0.0/16" if "." in cidr else "fd00:ec2::/32"
+    assert metadata_block in block["ipBlock"]["except"]
     (api, *_) = network.allow_api_server(settings(api_server_cidrs=[cidr]))["to"]
-    assert wanted in api["ipBlock"]["except"]
+    assert metadata_block in api["ipBlock"]["except"]
 
 
 def test_narrow_networks_need_no_exceptions() -> None:

@@ -41,12 +41,12 @@ def tenant(*units: dict[str, Any], **changes: Any) -> TenantSpec:
     return parse_spec(spec(*units, **changes), "spec")
 
 
-def hard(declared: TenantSpec, **cluster: Any) -> dict[str, str]:
-    return namespace_manifests.resource_quota(declared, ClusterSettings.model_validate(cluster))["spec"]["hard"]
+def hard(spec: TenantSpec, **cluster: Any) -> dict[str, str]:
+    return namespace_manifests.resource_quota(spec, ClusterSettings.model_validate(cluster))["spec"]["hard"]
 
 
 def test_quota_fits_units_runs_and_activator() -> None:
-    declared = tenant(
+    spec = tenant(
         unit(size="large"),
         unit(name="idle", size={"cpu": "500m", "memory": "1Gi", "gpu": 2}, idle_after="30m"),
         maintenance={
@@ -57,7 +57,7 @@ def test_quota_fits_units_runs_and_activator() -> None:
         },
     )
 
-    quota = hard(declared)
+    quota = hard(spec)
 
     # 4 + 0.5 for the units, 0.1 for the activator, and two runs of 1 + 3 * 2.
     assert quota["limits.cpu"] == quota["requests.cpu"] == "18600m"
@@ -68,9 +68,9 @@ def test_quota_fits_units_runs_and_activator() -> None:
 
 
 def test_quota_of_the_spec_overrides_that_of_the_platform() -> None:
-    declared = tenant(unit(), quota={"cpu": 4, "pods": 10})
+    spec = tenant(unit(), quota={"cpu": 4, "pods": 10})
 
-    quota = hard(declared, quota={"cpu": 8, "memory": "64Gi"})
+    quota = hard(spec, quota={"cpu": 8, "memory": "64Gi"})
 
     assert (quota["limits.cpu"], quota["limits.memory"], quota["pods"]) == ("4", "64Gi", "10")
     assert quota["limits.ephemeral-storage"] == "10Gi", "the need, where neither limits it"
@@ -86,10 +86,10 @@ def test_quota_below_the_units_is_refused() -> None:
 
 
 def test_platform_limits_the_quota_of_tenants() -> None:
-    declared = tenant(unit(), quota={"memory": "64Gi"})
+    spec = tenant(unit(), quota={"memory": "64Gi"})
 
     (mistake,) = quota_mistakes(
-        declared.quota, QuotaSpec(memory="32Gi"), sum_amounts(declared.computing_units, declared.maintenance)
+        spec.quota, QuotaSpec(memory="32Gi"), sum_amounts(spec.computing_units, spec.maintenance)
     )
 
     assert mistake[0] == "memory"
@@ -106,9 +106,9 @@ def test_no_container_exceeds_the_quota() -> None:
 
 @pytest.mark.parametrize("name", list(SIZES))
 def test_named_sizes_are_amounts(name: str) -> None:
-    (declared,) = tenant(unit(size=name)).computing_units
+    (computing_unit,) = tenant(unit(size=name)).computing_units
 
-    assert declared.size == SIZES[name]
+    assert computing_unit.size == SIZES[name]
 
 
 @pytest.mark.parametrize(
@@ -140,18 +140,18 @@ def test_a_unit_may_be_named_activator_without_idle_units() -> None:
 
 def test_amounts_are_written_as_the_api_server_keeps_them() -> None:
     """Another notation of the same amount would be drift in every refresh."""
-    (declared,) = tenant(unit(size={"cpu": 0.5, "memory": "1.5Gi", "scratch": "1024Mi"})).computing_units
+    (computing_unit,) = tenant(unit(size={"cpu": 0.5, "memory": "1.5Gi", "scratch": "1024Mi"})).computing_units
 
-    resources = manifests.resources(declared.size, ClusterSettings())
+    resources = manifests.resources(computing_unit.size, ClusterSettings())
 
     assert resources["limits"] == {"cpu": "500m", "memory": "1536Mi", "ephemeral-storage": "1Gi"}
 
 
 def test_gpus_have_the_resource_and_class_of_the_cluster() -> None:
-    declared = tenant(unit(size={"gpu": 2}))
+    tenant_spec = tenant(unit(size={"gpu": 2}))
     cluster = ClusterSettings.model_validate({"gpu": {"resource": "amd.com/gpu", "runtime_class": "amd"}})
 
-    spec = manifests.deployment_spec(declared, declared.computing_units[0], CATALOG, "image", cluster=cluster)
+    spec = manifests.deployment_spec(tenant_spec, tenant_spec.computing_units[0], CATALOG, "image", cluster=cluster)
 
     pod = spec["template"]["spec"]
     assert pod["runtimeClassName"] == "amd"
@@ -164,21 +164,24 @@ def test_gpus_have_the_resource_and_class_of_the_cluster() -> None:
 def test_idle_units_do_not_own_their_number_of_pods() -> None:
     idle, always = (tenant(unit(**changes)) for changes in ({"idle_after": "30m"}, {}))
 
-    specs = [manifests.deployment_spec(each, each.computing_units[0], CATALOG, "image") for each in (idle, always)]
+    specs = [
+        manifests.deployment_spec(tenant_spec, tenant_spec.computing_units[0], CATALOG, "image")
+        for tenant_spec in (idle, always)
+    ]
 
     assert "replicas" not in specs[0]
     assert specs[1]["replicas"] == 1
-    assert all(each["strategy"] == {"type": "Recreate"} for each in specs)
+    assert all(spec["strategy"] == {"type": "Recreate"} for spec in specs)
     assert specs[0]["selector"] == specs[1]["selector"], "it is immutable"
 
 
 def test_idle_unit_is_reached_through_the_activator_only() -> None:
-    declared = tenant(unit(idle_after="30m"), unit(name="other", idle_after="2h"))
-    ports = activator.ports(declared)
-    first = declared.computing_units[0]
+    spec = tenant(unit(idle_after="30m"), unit(name="other", idle_after="2h"))
+    ports = activator.ports(spec)
+    first = spec.computing_units[0]
 
-    service = manifests.service(declared, first, ports["notebook"])["spec"]
-    ingress = manifests.network_policy(declared, first, [])["spec"]["ingress"]
+    service = manifests.service(spec, first, ports["notebook"])["spec"]
+    ingress = manifests.network_policy(spec, first, [])["spec"]["ingress"]
 
     assert service["selector"] == {"app.kubernetes.io/name": "activator"}
     assert service["ports"][0]["port"] == 15002
@@ -189,9 +192,9 @@ def test_idle_unit_is_reached_through_the_activator_only() -> None:
 
 
 def test_activator_may_scale_its_units_only() -> None:
-    declared = tenant(unit(idle_after="30m"), unit(name="always"))
+    spec = tenant(unit(idle_after="30m"), unit(name="always"))
 
-    assert activator.role(declared)["rules"] == [
+    assert activator.role(spec)["rules"] == [
         {
             "apiGroups": ["apps"],
             "resources": ["deployments/scale"],

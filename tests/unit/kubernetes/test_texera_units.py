@@ -34,14 +34,14 @@ def tenant(**changes: Any) -> TenantSpec:
     )
 
 
-def template(declared: TenantSpec, **settings: Any) -> dict[str, Any]:
+def template(tenant_spec: TenantSpec, **settings: Any) -> dict[str, Any]:
     cluster = ClusterSettings.model_validate({"texera": settings})
-    spec = manifests.deployment_spec(declared, declared.computing_units[0], CATALOG, "image", cluster=cluster)
+    spec = manifests.deployment_spec(tenant_spec, tenant_spec.computing_units[0], CATALOG, "image", cluster=cluster)
     return spec["template"]
 
 
 def variables(pod: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
+    return {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}
 
 
 def test_pod_has_the_labels_and_host_name_that_texera_gives() -> None:
@@ -55,20 +55,20 @@ def test_pod_has_the_labels_and_host_name_that_texera_gives() -> None:
 def test_postgres_catalog_has_no_password() -> None:
     pod = template(tenant(texera={"catalog": "postgres"}), postgres=DATABASE)
 
-    found = variables(pod)
-    assert found["STORAGE_ICEBERG_CATALOG_TYPE"] == "postgres"
-    assert found["STORAGE_ICEBERG_CATALOG_POSTGRES_URI_WITHOUT_SCHEME"] == DATABASE["address"]
-    assert found["STORAGE_ICEBERG_CATALOG_POSTGRES_USERNAME"] == "texera"
-    assert not [name for name in found if "PASSWORD" in name or "REST_" in name]
+    values = variables(pod)
+    assert values["STORAGE_ICEBERG_CATALOG_TYPE"] == "postgres"
+    assert values["STORAGE_ICEBERG_CATALOG_POSTGRES_URI_WITHOUT_SCHEME"] == DATABASE["address"]
+    assert values["STORAGE_ICEBERG_CATALOG_POSTGRES_USERNAME"] == "texera"
+    assert not [name for name in values if "PASSWORD" in name or "REST_" in name]
 
 
 def test_environment_chooses_the_catalog_unless_the_unit_does() -> None:
     settings: dict[str, Any] = {"catalog": "postgres", "postgres": DATABASE}
 
     assert variables(template(tenant(), **settings))["STORAGE_ICEBERG_CATALOG_TYPE"] == "postgres"
-    own = variables(template(tenant(texera={"catalog": "rest"}), **settings))
-    assert own["STORAGE_ICEBERG_CATALOG_TYPE"] == "rest"
-    assert own["STORAGE_ICEBERG_CATALOG_REST_URI"] == "https://lakekeeper.example/catalog"
+    values = variables(template(tenant(texera={"catalog": "rest"}), **settings))
+    assert values["STORAGE_ICEBERG_CATALOG_TYPE"] == "rest"
+    assert values["STORAGE_ICEBERG_CATALOG_REST_URI"] == "https://lakekeeper.example/catalog"
 
 
 def test_database_is_reached_by_units_that_use_it() -> None:
@@ -84,15 +84,15 @@ def test_database_is_reached_by_units_that_use_it() -> None:
 def test_addresses_of_texera_come_from_the_environment() -> None:
     address = "http://file-service.texera.svc:9092/api/dataset/presign-download"
 
-    found = variables(template(tenant(), variables={"FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT": address}))
+    values = variables(template(tenant(), variables={"FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT": address}))
 
-    assert found["FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT"] == address
+    assert values["FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT"] == address
 
 
 def test_registration_has_address_and_limits() -> None:
-    declared, idle = tenant(), tenant(idle_after="2h")
+    active, idle = tenant(), tenant(idle_after="2h")
 
-    assert manifests.texera_registration(declared, declared.computing_units[0]) == {
+    assert manifests.texera_registration(active, active.computing_units[0]) == {
         "name": "workflows",
         "unitType": "local",
         "uri": "workflows.computing-units.tenant-acme.svc.cluster.local:8085",

@@ -42,10 +42,10 @@ def test_java_reads_the_truststore(bundle: Path, tmp_path: Path) -> None:
     store.write_bytes(trust.encode_truststore(bundle.read_bytes()))
 
     command = [str(KEYTOOL), "-list", "-keystore", str(store), "-storepass", "changeit", "-storetype", "PKCS12"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    assert "contains 2 entries" in listed
-    assert listed.count("trustedCertEntry") == 2
+    assert "contains 2 entries" in listing
+    assert listing.count("trustedCertEntry") == 2
 
 
 def test_truststore_is_the_same_in_each_run(bundle: Path) -> None:

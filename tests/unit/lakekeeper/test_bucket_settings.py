@@ -44,7 +44,7 @@ def test_condition_values_keep_their_case() -> None:
 
 def test_lifecycle_as_minio_answers_it() -> None:
     expiration = {"NoncurrentVersionExpiration": {"NoncurrentDays": 7}}
-    responses = [{"ID": "old-versions", "Status": "Enabled", **place, **expiration} for place in ({}, {"Filter": {}})]
+    responses = [{"ID": "old-versions", "Status": "Enabled", **scope, **expiration} for scope in ({}, {"Filter": {}})]
 
     assert {bucket_settings.lifecycle_text([response]) for response in responses} == {bucket_settings.lifecycle(7)}
     assert bucket_settings.lifecycle_text([]) is None

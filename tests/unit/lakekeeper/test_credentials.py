@@ -151,9 +151,9 @@ def test_each_kind_of_reference_is_accepted(value: str) -> None:
 
 
 def test_fingerprint_shows_a_change_and_nothing_else() -> None:
-    recorded = fingerprint(["id", "s3cret"])
-    assert matches_fingerprint(["id", "s3cret"], recorded)
-    assert not matches_fingerprint(["id", "other"], recorded)
-    assert not matches_fingerprint(["ids", "3cret"], recorded)  # The boundary between two values matters.
-    assert fingerprint(["id", "s3cret"]) != recorded  # Each fingerprint has its own salt.
-    assert "s3cret" not in recorded
+    old_fingerprint = fingerprint(["id", "s3cret"])
+    assert matches_fingerprint(["id", "s3cret"], old_fingerprint)
+    assert not matches_fingerprint(["id", "other"], old_fingerprint)
+    assert not matches_fingerprint(["ids", "3cret"], old_fingerprint)  # The boundary between two values matters.
+    assert fingerprint(["id", "s3cret"]) != old_fingerprint  # Each fingerprint has its own salt.
+    assert "s3cret" not in old_fingerprint

@@ -56,19 +56,19 @@ def test_floats_and_missing_values_are_no_change() -> None:
 
 
 def test_declarations_are_normalised_as_by_the_server() -> None:
-    declared = WarehouseArgs.parse(
+    warehouse = WarehouseArgs.parse(
         with_storage(key_prefix="/a/b/ ", endpoint="HTTPS://S3.Example.com:443", flavor="minio", sts_role_arn="")
     )
-    assert declared.storage.key_prefix == "a/b"
-    assert declared.storage.endpoint == "https://s3.example.com/"
-    assert declared.storage.flavor == "s3-compat"
-    assert declared.storage.sts_role_arn is None
-    listed = WarehouseArgs.parse(DECLARED | {"allowed_format_versions": [3.0, 2.0, 2.0]})
-    assert listed.allowed_format_versions == [2, 3]
+    assert warehouse.storage.key_prefix == "a/b"
+    assert warehouse.storage.endpoint == "https://s3.example.com/"
+    assert warehouse.storage.flavor == "s3-compat"
+    assert warehouse.storage.sts_role_arn is None
+    with_versions = WarehouseArgs.parse(DECLARED | {"allowed_format_versions": [3.0, 2.0, 2.0]})
+    assert with_versions.allowed_format_versions == [2, 3]
 
 
 def test_all_mistakes_are_found_with_their_properties() -> None:
-    found = failures(
+    problems = failures(
         name="a/b",
         storage={"bucket": "Bad_Bucket", "key_prefix": "x/../y", "nonsense": 1, "sts_token_validity_seconds": 5},
         credential={"type": "access-key", "access_key_id": "AKIA", "secret_access_key": "env:OK"},
@@ -76,7 +76,7 @@ def test_all_mistakes_are_found_with_their_properties() -> None:
         allowed_format_versions=[4],
         deletion="perhaps",
     )
-    assert found.keys() == {
+    assert problems.keys() == {
         "name",
         "storage.bucket",
         "storage.region",
@@ -88,9 +88,9 @@ def test_all_mistakes_are_found_with_their_properties() -> None:
         "allowed_format_versions.0",
         "deletion",
     }
-    assert found["storage.region"] == "is required"
-    assert found["storage.nonsense"] == "is not a property here"
-    assert found["delete_profile"] == "`type` must be one of `hard`, `soft`"
+    assert problems["storage.region"] == "is required"
+    assert problems["storage.nonsense"] == "is not a property here"
+    assert problems["delete_profile"] == "`type` must be one of `hard`, `soft`"
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_unknown_values_pass_everywhere() -> None:
 
 
 def test_mistakes_beside_unknown_values_are_found() -> None:
-    found = failures(storage={"bucket": UNKNOWN, "region": "us-east-1", "sts_enabled": False, "flavor": "gold"})
-    assert found.keys() == {"storage.flavor"}
+    problems = failures(storage={"bucket": UNKNOWN, "region": "us-east-1", "sts_enabled": False, "flavor": "gold"})
+    assert problems.keys() == {"storage.flavor"}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, object]:
-    found = difference.list_changes(WarehouseArgs.parse(old), WarehouseArgs.parse(new))
-    return {change.path: change.mark for change in found}
+    changes = difference.list_changes(WarehouseArgs.parse(old), WarehouseArgs.parse(new))
+    return {change.path: change.mark for change in changes}
 
 
 @pytest.mark.parametrize(

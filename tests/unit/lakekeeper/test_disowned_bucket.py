@@ -14,10 +14,10 @@ KEYS = {"access_key_id": "env:KEY_ID", "secret_access_key": "env:SECRET"}
 
 
 def record(*, is_made: bool, storage: str = "main") -> TenantRecordArgs:
-    place = PLACE | KEYS
+    store = PLACE | KEYS
     props: dict[str, Any] = {"server": {"endpoint": "https://lake.test"}, "tenant": "acme", "warehouses": {}}
-    props |= {"buckets": {storage: place}} if is_made else {}
-    return TenantRecordArgs.parse(props | {"stores": {storage: place | {"is_made": is_made}}})
+    props |= {"buckets": {storage: store}} if is_made else {}
+    return TenantRecordArgs.parse(props | {"stores": {storage: store | {"is_made": is_made}}})
 
 
 def no_client() -> NoReturn:

@@ -91,18 +91,20 @@ def test_path_of_an_objects_grants(on: Object, expected: str) -> None:
 )
 def test_relations_are_known_from_their_version_on(kind: Any, word: str, since: str) -> None:
     versions = ["0.11.0", "0.12.0", "0.13.0", "0.14.0"]
-    known = [version for version in versions if word in parse_server("x", {"version": version}).relations(kind)]
-    assert known == versions[versions.index(since) :]
+    supporting_versions = [
+        version for version in versions if word in parse_server("x", {"version": version}).relations(kind)
+    ]
+    assert supporting_versions == versions[versions.index(since) :]
 
 
-def client(responses: list[tuple[int, Any]], asked: list[Any]) -> Client:
+def client(responses: list[tuple[int, Any]], requests: list[Any]) -> Client:
     """Return a client of a server with OpenFGA that gives these responses in order."""
     info = {"version": "0.13.3", "authz-backend": "openfga"}
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/info"):
             return httpx.Response(200, json=info)
-        asked.append((request.method, json.loads(request.content or b"null")))
+        requests.append((request.method, json.loads(request.content or b"null")))
         status, body = responses.pop(0)
         return httpx.Response(status, json=body)
 
@@ -114,26 +116,30 @@ def error(kind: str, status: int) -> tuple[int, Any]:
     return status, {"error": {"message": "no", "type": kind, "code": status, "stack": []}}
 
 
-def held(*some: GrantEntry) -> tuple[int, Any]:
+def assignments_response(*some: GrantEntry) -> tuple[int, Any]:
     return 200, {"assignments": [{"type": item.privilege, item.kind: item.principal} for item in some]}
 
 
 def test_rejected_batch_is_read_and_sent_without_duplicates() -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
     bob = GrantEntry("describe", "role", "r")
-    responses = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
-    done = grants.converge(client(responses, asked), WAREHOUSE, lambda _: ({ANN, bob}, set()))
+    responses = [assignments_response(), error("TupleAlreadyExistsError", 409), assignments_response(ANN), (204, None)]
+    done = grants.converge(client(responses, requests), WAREHOUSE, lambda _: ({ANN, bob}, set()))
     assert done == {ANN, bob}
-    assert [body for method, body in asked if method == "POST"] == [
+    assert [body for method, body in requests if method == "POST"] == [
         {"writes": [{"type": "describe", "role": "r"}, {"type": "select", "user": "oidc~ann"}], "deletes": []},
         {"writes": [{"type": "describe", "role": "r"}], "deletes": []},
     ]
 
 
 def test_equal_grants_send_nothing() -> None:
-    asked: list[Any] = []
-    grants.converge(client([held(ANN)], asked), WAREHOUSE, lambda _: ({ANN}, {GrantEntry("modify", "user", "oidc~x")}))
-    assert [method for method, _ in asked] == ["GET"]
+    requests: list[Any] = []
+    grants.converge(
+        client([assignments_response(ANN)], requests),
+        WAREHOUSE,
+        lambda _: ({ANN}, {GrantEntry("modify", "user", "oidc~x")}),
+    )
+    assert [method for method, _ in requests] == ["GET"]
 
 
 def test_repeated_grants_and_revokes_are_successes() -> None:
@@ -160,13 +166,17 @@ def test_missing_grant_right_differs_from_missing_token() -> None:
 
 
 def test_claims_of_one_run() -> None:
-    claims, here, there = Claims(), ("http://lake.test", "warehouse/w"), ("http://lake.test", "warehouse/v")
+    claims, first_warehouse, second_warehouse = (
+        Claims(),
+        ("http://lake.test", "warehouse/w"),
+        ("http://lake.test", "warehouse/v"),
+    )
     owner, first = Claim("Grants", "all", frozenset({ANN})), Claim("Grant", "first", frozenset({ANN}))
-    assert claims.add(here, first) is None
-    assert claims.add(here, Claim("Grant", "second")) is None
-    assert "take away what Grant `first` gives" in str(claims.add(here, owner))
-    assert claims.add(there, owner) is None
-    assert claims.entries_of_others(there, first) == {ANN}
-    assert claims.entries_of_others(there, owner) == frozenset()
+    assert claims.add(first_warehouse, first) is None
+    assert claims.add(first_warehouse, Claim("Grant", "second")) is None
+    assert "take away what Grant `first` gives" in str(claims.add(first_warehouse, owner))
+    assert claims.add(second_warehouse, owner) is None
+    assert claims.entries_of_others(second_warehouse, first) == {ANN}
+    assert claims.entries_of_others(second_warehouse, owner) == frozenset()
     claims = Claims()
-    assert claims.add(here, owner) is None
+    assert claims.add(first_warehouse, owner) is None

@@ -25,4 +25,4 @@ def test_earlier_providers_load() -> None:
     loaded = json.loads(result.stdout)
 
     assert len(loaded) == 16
-    assert all(name == found for name, found in loaded.items())
+    assert all(name == loaded_name for name, loaded_name in loaded.items())

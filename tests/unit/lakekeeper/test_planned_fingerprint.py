@@ -18,7 +18,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def checked_fingerprint(name: str = "main") -> str:
+def compute_fingerprint(name: str = "main") -> str:
     """Return the fingerprint of a new warehouse, as a run computes it."""
     props: dict[str, Any] = {
         "server": {"endpoint": "http://127.0.0.1:1"},
@@ -38,17 +38,17 @@ def checked_fingerprint(name: str = "main") -> str:
         },
     }
     provider = WarehouseProvider()
-    found = provider.complete_args(provider.args.parse(props), {}).credential_fingerprint
-    assert found is not None
-    assert matches_fingerprint(list(SECRETS.values()), found)
-    return found
+    planned_fingerprint = provider.complete_args(provider.args.parse(props), {}).credential_fingerprint
+    assert planned_fingerprint is not None
+    assert matches_fingerprint(list(SECRETS.values()), planned_fingerprint)
+    return planned_fingerprint
 
 
 def test_update_by_a_plan_has_the_planned_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SEED, "00" * 32)
-    assert checked_fingerprint() == checked_fingerprint()
-    assert checked_fingerprint() != checked_fingerprint("other")
+    assert compute_fingerprint() == compute_fingerprint()
+    assert compute_fingerprint() != compute_fingerprint("other")
 
 
 def test_runs_without_a_plan_have_new_fingerprints() -> None:
-    assert checked_fingerprint() != checked_fingerprint()
+    assert compute_fingerprint() != compute_fingerprint()

@@ -34,8 +34,12 @@ KEY = dict.fromkeys(GOOGLE_KEY_FIELDS, "hidden")
 
 def warehouse(kind: str, credential: dict[str, Any] | None = None, **storage: Any) -> dict[str, Any]:
     props: dict[str, Any] = {"server": SERVER, "project_id": "tenant", "name": "main"}
-    chosen = credential or CREDENTIAL[kind]
-    return props | {"storage": STORAGE[kind] | storage} | ({"credential": chosen} if chosen else {})
+    credential_or_default = credential or CREDENTIAL[kind]
+    return (
+        props
+        | {"storage": STORAGE[kind] | storage}
+        | ({"credential": credential_or_default} if credential_or_default else {})
+    )
 
 
 def failures(props: dict[str, Any]) -> dict[str, str]:
@@ -44,16 +48,16 @@ def failures(props: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("provider_id", ["Okta", "okta_1", "okta~x", "ökta", ""])
 def test_role_provider_id_with_other_characters(provider_id: str) -> None:
-    found = RoleProvider().check({}, ROLE | {"provider_id": provider_id}).failures
-    assert [item.property for item in found] == ["provider_id"]
+    problems = RoleProvider().check({}, ROLE | {"provider_id": provider_id}).failures
+    assert [item.property for item in problems] == ["provider_id"]
     assert RoleProvider().check({}, ROLE | {"provider_id": "okta-1"}).failures == []
 
 
 @pytest.mark.parametrize(("kind", "most"), [("adls", 512), ("gcs", 896), ("s3", 896)])
 def test_key_prefix_of_more_bytes_than_the_storage_allows(kind: str, most: int) -> None:
     assert failures(warehouse(kind, key_prefix="x" * most)) == {}
-    found = failures(warehouse(kind, key_prefix="ü" * (most // 2) + "x"))
-    assert f"at most {most} bytes" in found["storage.key_prefix"]
+    problems = failures(warehouse(kind, key_prefix="ü" * (most // 2) + "x"))
+    assert f"at most {most} bytes" in problems["storage.key_prefix"]
 
 
 @pytest.mark.parametrize("bucket", ["lake_1", "goog-lake", "10.0.0.1", "a..b", "x" * 64, "Lake", "ab", "-lake"])
@@ -95,9 +99,9 @@ def test_recorded_key_prefix_with_a_dollar_is_still_read() -> None:
 @pytest.mark.parametrize("missing", GOOGLE_KEY_FIELDS)
 def test_google_key_that_lacks_a_field(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_KEY", json.dumps({key: value for key, value in KEY.items() if key != missing}))
-    found = failures(warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"}))
-    assert f"found none in {missing}. " in found["credential.key"]
-    assert "hidden" not in str(found)
+    problems = failures(warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"}))
+    assert f"found none in {missing}. " in problems["credential.key"]
+    assert "hidden" not in str(problems)
 
 
 def test_google_key_that_is_complete_or_unreadable_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ TENANT = "a" * 32
 LONG = "w" * 30
 
 
-def spec_of(warehouse: dict[str, str]) -> dict[str, Any]:
+def spec(warehouse: dict[str, str]) -> dict[str, Any]:
     return {
         "version": 1,
         "name": TENANT,
@@ -24,16 +24,16 @@ def spec_of(warehouse: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def recorded(olds: dict[str, Any], name: str, renamed_from: str | None = None, bucket: str = "lakehouse") -> Any:
+def check_record(olds: dict[str, Any], name: str, renamed_from: str | None = None, bucket: str = "lakehouse") -> Any:
     warehouse = {"bucket": bucket, "deletion": "protect"}
     if renamed_from:
         warehouse["renamed_from"] = renamed_from
-    made = {"bucket": "lakehouse", "region": "us-east-1", "has_own_key": True}
+    bucket_record = {"bucket": "lakehouse", "region": "us-east-1", "has_own_key": True}
     news = {
         "server": {"endpoint": "https://lake.test"},
         "tenant": TENANT,
         "warehouses": {name: warehouse},
-        "buckets": {"main": made},
+        "buckets": {"main": bucket_record},
     }
     checked = TenantRecordProvider().check(olds, news)
     assert not checked.failures
@@ -41,18 +41,18 @@ def recorded(olds: dict[str, Any], name: str, renamed_from: str | None = None, b
 
 
 def test_second_rename_keeps_the_role_of_the_first_name() -> None:
-    first = recorded({}, "short")
-    second = recorded(first, LONG, renamed_from="short")
-    third = recorded(second, "other", renamed_from=LONG)
+    first = check_record({}, "short")
+    second = check_record(first, LONG, renamed_from="short")
+    third = check_record(second, "other", renamed_from=LONG)
     assert third["warehouses"]["other"]["origin"] == "short"
-    parse_spec(spec_of({"name": "other", "renamed_from": LONG}), "spec")
+    parse_spec(spec({"name": "other", "renamed_from": LONG}), "spec")
 
 
 def test_first_name_that_iam_refuses_is_refused() -> None:
     """A stack without a record takes `renamed_from` for the first name."""
     with pytest.raises(RemovalRefusedError, match="with 74 characters; IAM allows 64"):
-        recorded({}, "other", renamed_from=LONG)
+        check_record({}, "other", renamed_from=LONG)
 
 
 def test_first_name_is_free_without_a_role_of_the_stack() -> None:
-    recorded({}, "other", renamed_from=LONG, bucket="own")
+    check_record({}, "other", renamed_from=LONG, bucket="own")

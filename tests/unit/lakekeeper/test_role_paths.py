@@ -16,51 +16,51 @@ def warehouse(path: str | None = None, origin: str = "w", bucket: str = LAKE) ->
     return RecordedWarehouse(bucket=bucket, deletion="protect", origin=origin, role_path=path)
 
 
-def path_of(
-    named: RecordedWarehouse,
+def find_role_path(
+    recorded_warehouse: RecordedWarehouse,
     before: RecordedWarehouse | None = None,
     *,
-    kept: list[KeptData] | None = None,
+    kept_data: list[KeptData] | None = None,
     made_before: Collection[str] = (LAKE,),
     in_iam: str | None = None,
     unrecorded: bool = False,
 ) -> str | None:
     """Return the path of warehouse `w` of tenant acme. IAM may have its role `lakewright.acme.ORIGIN`."""
-    found = with_role_paths(
+    completed = with_role_paths(
         "acme",
-        {"w": named},
+        {"w": recorded_warehouse},
         {"w": before} if before else {},
-        kept or [],
+        kept_data or [],
         made_now=[LAKE],
         made_before=made_before,
-        find_path=lambda role: in_iam if role == f"lakewright.acme.{named.origin}" else None,
+        find_path=lambda role: in_iam if role == f"lakewright.acme.{recorded_warehouse.origin}" else None,
         unrecorded=lambda _: unrecorded,
     )
-    return found["w"].role_path
+    return completed["w"].role_path
 
 
 def test_new_role_gets_the_path() -> None:
-    assert path_of(warehouse()) == "/lakewright/"
+    assert find_role_path(warehouse()) == "/lakewright/"
 
 
 @pytest.mark.parametrize("path", [None, "/lakewright/", "/lakewright/old/"])
 def test_recorded_role_keeps_its_path(path: str | None) -> None:
-    assert path_of(warehouse(), warehouse(path), in_iam="/other/") == path
+    assert find_role_path(warehouse(), warehouse(path), in_iam="/other/") == path
 
 
 def test_renamed_warehouse_keeps_the_path_of_its_origin() -> None:
-    assert path_of(warehouse(origin="first"), warehouse(None, origin="first")) is None
+    assert find_role_path(warehouse(origin="first"), warehouse(None, origin="first")) is None
 
 
 @pytest.mark.parametrize(("in_iam", "path"), [("/", None), ("/lakewright/", "/lakewright/"), (None, "/lakewright/")])
 def test_role_without_a_record_is_looked_up(in_iam: str | None, path: str | None) -> None:
-    assert path_of(warehouse(), in_iam=in_iam, unrecorded=True) == path
-    assert path_of(warehouse(), kept=KEPT, in_iam=in_iam) == path
+    assert find_role_path(warehouse(), in_iam=in_iam, unrecorded=True) == path
+    assert find_role_path(warehouse(), kept_data=KEPT, in_iam=in_iam) == path
 
 
 def test_warehouse_that_moves_to_a_bucket_of_the_stack_is_new() -> None:
-    assert path_of(warehouse(), warehouse(None, bucket="own"), made_before=[]) == "/lakewright/"
+    assert find_role_path(warehouse(), warehouse(None, bucket="own"), made_before=[]) == "/lakewright/"
 
 
 def test_warehouse_on_another_store_has_no_role() -> None:
-    assert path_of(warehouse(bucket="store")) is None
+    assert find_role_path(warehouse(bucket="store")) is None

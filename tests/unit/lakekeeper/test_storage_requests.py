@@ -59,15 +59,15 @@ CREDENTIALS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def declared(storage: dict[str, Any], credential: dict[str, Any] | None) -> WarehouseArgs:
+def warehouse_args(storage: dict[str, Any], credential: dict[str, Any] | None) -> WarehouseArgs:
     server = {"endpoint": "https://lake.test"}
     parts = {"server": server, "project_id": "tenant", "name": "main", "storage": storage}
     return WarehouseArgs.parse(parts | ({"credential": credential} if credential else {}))
 
 
-def of_kind(kind: str) -> WarehouseArgs:
+def warehouse_with_credential(kind: str) -> WarehouseArgs:
     storage, properties = CREDENTIALS[kind]
-    return declared(STORAGE[storage], {"type": kind, **properties})
+    return warehouse_args(STORAGE[storage], {"type": kind, **properties})
 
 
 def problems(schema: str, body: dict[str, Any]) -> list[str]:
@@ -84,9 +84,9 @@ def has_newer_name(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", CREDENTIALS)
 def test_each_credential_matches_the_description(kind: str) -> None:
-    create = has_newer_name(create_request(of_kind(kind), SECRETS.__getitem__))
+    create = has_newer_name(create_request(warehouse_with_credential(kind), SECRETS.__getitem__))
     assert problems("CreateWarehouseRequest", create) == []
-    update = has_newer_name(storage_request(of_kind(kind), SECRETS.__getitem__))
+    update = has_newer_name(storage_request(warehouse_with_credential(kind), SECRETS.__getitem__))
     assert problems("UpdateWarehouseStorageRequest", update) == []
     rotation = {"new-storage-credential": update["storage-credential"]}
     assert problems("UpdateWarehouseCredentialRequest", rotation) == []
@@ -99,7 +99,7 @@ def test_each_credential_matches_the_description(kind: str) -> None:
 )
 def test_every_profile_property_is_in_the_description(schema: str, storage: dict[str, Any]) -> None:
     family = {"AdlsProfile": "client-credentials", "GcsProfile": "service-account-key", "S3Profile": "access-key"}
-    profile = declared(storage, {"type": family[schema], **CREDENTIALS[family[schema]][1]}).storage
+    profile = warehouse_args(storage, {"type": family[schema], **CREDENTIALS[family[schema]][1]}).storage
     keys = {name.replace("_", "-") for name in type(profile).model_fields} - {"type"}
     assert keys == SCHEMAS[schema]["properties"].keys()
     sent = profile_request(profile)
@@ -109,14 +109,14 @@ def test_every_profile_property_is_in_the_description(schema: str, storage: dict
 
 def test_access_key_in_the_spelling_of_every_version() -> None:
     """An R2 key has no prefix in any version."""
-    assert credential_request(of_kind("access-key").credential, SECRETS.__getitem__) == {  # type: ignore[arg-type]
+    assert credential_request(warehouse_with_credential("access-key").credential, SECRETS.__getitem__) == {  # type: ignore[arg-type]
         "type": "s3",
         "credential-type": "access-key",
         "aws-access-key-id": "AKIA1",
         "aws-secret-access-key": "hidden",
         "external-id": "abc",
     }
-    assert credential_request(of_kind("cloudflare-r2").credential, SECRETS.__getitem__) == {  # type: ignore[arg-type]
+    assert credential_request(warehouse_with_credential("cloudflare-r2").credential, SECRETS.__getitem__) == {  # type: ignore[arg-type]
         "type": "s3",
         "credential-type": "cloudflare-r2",
         "access-key-id": "AKIA1",
@@ -127,7 +127,7 @@ def test_access_key_in_the_spelling_of_every_version() -> None:
 
 
 def test_service_account_key_is_googles_json() -> None:
-    sent = credential_request(of_kind("service-account-key").credential, SECRETS.__getitem__)  # type: ignore[arg-type]
+    sent = credential_request(warehouse_with_credential("service-account-key").credential, SECRETS.__getitem__)  # type: ignore[arg-type]
     assert sent["key"] == GOOGLE_KEY
     key = GoogleServiceAccount(type="service-account-key", key="env:KEY")
     with pytest.raises(
@@ -155,8 +155,8 @@ def test_server_defaults_are_no_difference(kind: str) -> None:
         },
         "gcs": {"type": "gcs", "bucket": "lake-bucket", "key-prefix": "main", "storage-layout": None},
     }
-    wanted = declared(STORAGE[kind] | {"key_prefix": "/main/"}, {"type": _identity(kind)}).storage
-    assert profile_observed(responses[kind], wanted) == wanted
+    expected_profile = warehouse_args(STORAGE[kind] | {"key_prefix": "/main/"}, {"type": _identity(kind)}).storage
+    assert profile_observed(responses[kind], expected_profile) == expected_profile
 
 
 def test_default_azure_address_is_not_sent() -> None:
@@ -164,7 +164,7 @@ def test_default_azure_address_is_not_sent() -> None:
         "host": "dfs.core.windows.net",
         "authority_host": "https://login.microsoftonline.com",
     }
-    sent = profile_request(declared(spelled_out, {"type": "azure-system-identity"}).storage)
+    sent = profile_request(warehouse_args(spelled_out, {"type": "azure-system-identity"}).storage)
     assert sent.keys() & {"host", "authority-host"} == set()
 
 
@@ -189,13 +189,13 @@ def test_default_azure_address_is_not_sent() -> None:
 )
 def test_replaced_and_updated_storage_properties(kind: str, change: dict[str, Any], mark: object) -> None:
     credential = {"type": _identity(kind)}
-    before, after = declared(STORAGE[kind], credential), declared(STORAGE[kind] | change, credential)
-    found = {item.path: item.mark for item in difference.list_changes(before, after)}
-    assert found == {f"storage.{next(iter(change))}": mark}
+    before, after = warehouse_args(STORAGE[kind], credential), warehouse_args(STORAGE[kind] | change, credential)
+    marks = {item.path: item.mark for item in difference.list_changes(before, after)}
+    assert marks == {f"storage.{next(iter(change))}": mark}
 
 
 def test_another_kind_of_storage_replaces() -> None:
-    before, after = of_kind("access-key"), of_kind("gcp-system-identity")
+    before, after = warehouse_with_credential("access-key"), warehouse_with_credential("gcp-system-identity")
     (change,) = [item for item in difference.list_changes(before, after) if item.path == "storage"]
     assert WarehouseProvider().replaces(change, after, lambda: pytest.fail("no server is asked"))
 

@@ -13,10 +13,10 @@ from lakewright.lakekeeper.buckets.store_preflight import RecordedStore, check
 )
 def test_store_of_an_earlier_version_is_not_checked(*, is_made: bool, in_use: str, is_checked: bool) -> None:
     """The state of an earlier version has the bucket of each warehouse, and not the store."""
-    asked: list[str] = []
+    references: list[str] = []
 
     def resolve(reference: str) -> str:
-        asked.append(reference)
+        references.append(reference)
         raise UnresolvedCredentialError(reference)  # the check ends with a warning
 
     store = RecordedStore(
@@ -29,4 +29,4 @@ def test_store_of_an_earlier_version_is_not_checked(*, is_made: bool, in_use: st
     )
     check({"main": store.with_resolver(resolve)}, {}, {}, in_use={in_use})
 
-    assert bool(asked) is is_checked
+    assert bool(references) is is_checked

@@ -21,8 +21,8 @@ def warehouse(deletion: str = "protect", **fields: Any) -> dict[str, Any]:
 
 def record(before: dict[str, Any] | None = None, /, **warehouses: Any) -> dict[str, Any]:
     """Return the checked inputs of a record that follows a previous one."""
-    named = {key: warehouses.pop(key, []) for key in ("dropped_warehouses", "adopting")}
-    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, **named}
+    lists = {key: warehouses.pop(key, []) for key in ("dropped_warehouses", "adopting")}
+    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, **lists}
     checked = TenantRecordProvider().check(before or {}, props)
     assert not checked.failures
     return checked.inputs
@@ -68,24 +68,24 @@ def test_new_warehouse_of_an_old_name_gets_its_own_prefix() -> None:
 KEPT = {"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a", "deletion": "retain"}
 
 
-def retained() -> dict[str, Any]:
+def record_with_retained_data() -> dict[str, Any]:
     """A record of a tenant whose warehouse `a` left the spec with `retain`."""
     both = record(a=warehouse("retain"), b=warehouse("purge"))
     return record(both, b=warehouse("purge"))
 
 
 def test_retained_data_is_remembered() -> None:
-    left = retained()
-    later = record(record(left, b=warehouse("purge")), c=warehouse("purge"))
+    first = record_with_retained_data()
+    later = record(record(first, b=warehouse("purge")), c=warehouse("purge"))
 
-    assert left["kept"] == later["kept"] == [KEPT]
+    assert first["kept"] == later["kept"] == [KEPT]
     assert record(later, other=warehouse("purge", key_prefix="acme/a"))["kept"] == [KEPT]
 
 
 def test_retained_data_outlives_a_failed_adoption() -> None:
     """Only a refresh removes it: the record does not learn whether the warehouse was adopted."""
-    without = record(retained(), a=warehouse("purge"))
-    with_adopt = record(retained(), a=warehouse("purge"), adopting=["a"])
+    without = record(record_with_retained_data(), a=warehouse("purge"))
+    with_adopt = record(record_with_retained_data(), a=warehouse("purge"), adopting=["a"])
 
     assert without["kept"] == with_adopt["kept"] == [KEPT]
     assert record(with_adopt, a=warehouse("purge"))["kept"] == [KEPT | {"is_declared": True}]
@@ -115,10 +115,10 @@ def test_no_two_warehouses_ever_share_a_prefix(specs: list[dict[str, Any]]) -> N
     for spec in specs:
         before = record(before, **{name: warehouse(deletion) for name, deletion in spec.items()})
         state = TenantRecordArgs.from_state(before)
-        own = {(item.origin, item.key_prefix) for item in state.warehouses.values()}
-        left = [item.key_prefix for item in state.kept if (item.origin, item.key_prefix) not in own]
-        places = [item.key_prefix or "" for item in state.warehouses.values()] + left
-        assert len({place.casefold() for place in places}) == len(places)
+        live_prefixes = {(item.origin, item.key_prefix) for item in state.warehouses.values()}
+        kept_prefixes = [item.key_prefix for item in state.kept if (item.origin, item.key_prefix) not in live_prefixes]
+        places = [item.key_prefix or "" for item in state.warehouses.values()] + kept_prefixes
+        assert len({prefix.casefold() for prefix in places}) == len(places)
 
 
 def test_removed_and_added_ignore_a_rename() -> None:
@@ -152,7 +152,7 @@ def test_rename_may_be_repeated_and_finished() -> None:
     assert record(renamed, b=warehouse(renamed_from="a"), c=warehouse()) == renamed
 
 
-def test_reverted_rename_needs_renamed_from() -> None:
+def test_reverted_rename_needs_the_old_name() -> None:
     renamed = record(record(a=warehouse("purge")), b=warehouse("purge", renamed_from="a"))
 
     with pytest.raises(RemovalRefusedError, match=r"`a` would take .* of warehouse `b`.*give `a` `renamed_from: b`"):
@@ -161,7 +161,7 @@ def test_reverted_rename_needs_renamed_from() -> None:
     assert prefixes(record(renamed, a=warehouse("purge", renamed_from="b"))) == {"a": "acme/a"}
 
 
-def test_new_name_at_a_removed_prefix_needs_renamed_from() -> None:
+def test_new_name_at_a_removed_prefix_needs_the_old_name() -> None:
     before = record(a=warehouse(key_prefix="shared"))
 
     with pytest.raises(RemovalRefusedError, match="`renamed_from: a`"):
@@ -172,36 +172,36 @@ def test_new_name_at_a_removed_prefix_needs_renamed_from() -> None:
 
 def threats(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str]]:
     old, new = TenantRecordArgs.from_state(before), TenantRecordArgs.from_state(after)
-    kept = [*old.kept, *new.kept]
-    found = find_threatened(new.warehouses, old.warehouses, kept, new.dropped_warehouses)
-    return sorted({(name, left.name) for name, left in found})
+    kept_data = [*old.kept, *new.kept]
+    threatened = find_threatened(new.warehouses, old.warehouses, kept_data, new.dropped_warehouses)
+    return sorted({(name, data.name) for name, data in threatened})
 
 
 def test_data_of_protect_is_threatened_by_purge_only() -> None:
-    left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
-    back = record(left, a=warehouse(), b=warehouse())
+    without_a = record(record(a=warehouse(), b=warehouse()), b=warehouse())
+    back = record(without_a, a=warehouse(), b=warehouse())
 
-    assert [(item["name"], item["deletion"]) for item in left["kept"]] == [("a", "protect")]
+    assert [(item["name"], item["deletion"]) for item in without_a["kept"]] == [("a", "protect")]
     assert back["kept"] == []
-    assert threats(left, back) == []
+    assert threats(without_a, back) == []
     assert threats(back, record(back, a=warehouse("purge"), b=warehouse())) == []
-    assert threats(left, record(left, a=warehouse("purge"), b=warehouse())) == [("a", "a")]
+    assert threats(without_a, record(without_a, a=warehouse("purge"), b=warehouse())) == [("a", "a")]
 
 
 def test_purged_prefix_that_contains_protected_data() -> None:
-    left = record(record(a=warehouse(), b=warehouse(key_prefix="b")), b=warehouse(key_prefix="b"))
-    over = record(left, b=warehouse(key_prefix="b"), c=warehouse(key_prefix="acme"))
+    without_a = record(record(a=warehouse(), b=warehouse(key_prefix="b")), b=warehouse(key_prefix="b"))
+    over = record(without_a, b=warehouse(key_prefix="b"), c=warehouse(key_prefix="acme"))
     purged = record(over, b=warehouse(key_prefix="b"), c=warehouse("purge", key_prefix="acme"))
 
-    assert threats(left, over) == []
+    assert threats(without_a, over) == []
     assert threats(over, purged) == [("c", "a")]
     assert threats(purged, purged) == []
 
 
 def test_dropped_protected_warehouse_is_forgotten() -> None:
-    left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
+    without_a = record(record(a=warehouse(), b=warehouse()), b=warehouse())
 
-    forgotten = record(left, b=warehouse(), c=warehouse("purge", key_prefix="acme/a"), dropped_warehouses=["a"])
+    forgotten = record(without_a, b=warehouse(), c=warehouse("purge", key_prefix="acme/a"), dropped_warehouses=["a"])
 
     assert forgotten["kept"] == []
-    assert threats(left, forgotten) == []
+    assert threats(without_a, forgotten) == []

@@ -106,7 +106,7 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
         yield from paths(child, (*path, key))
 
 
-def unknown_at(props: Props, path: Path) -> Props:
+def replace_by_unknown(props: Props, path: Path) -> Props:
     changed: Any = deepcopy(props)
     inside = changed
     for key in path[:-1]:
@@ -115,7 +115,7 @@ def unknown_at(props: Props, path: Path) -> Props:
     return changed
 
 
-def found_at(props: Any, path: Path) -> Any:
+def look_up(props: Any, path: Path) -> Any:
     """Return the value at a path, or at the first part of it that is unknown as a whole."""
     for key in path:
         if props is UNKNOWN:
@@ -124,19 +124,19 @@ def found_at(props: Any, path: Path) -> Any:
     return props
 
 
-@pytest.mark.parametrize(("provider", "declared"), DECLARED, ids=lambda one: getattr(one, "__name__", ""))
-def test_preview_with_each_property_unknown(provider: type[LakekeeperProvider[Any]], declared: Props) -> None:
+@pytest.mark.parametrize(("provider", "declaration"), DECLARED, ids=lambda one: getattr(one, "__name__", ""))
+def test_preview_with_each_property_unknown(provider: type[LakekeeperProvider[Any]], declaration: Props) -> None:
     hooks = provider()
-    props = {"server": {"endpoint": "http://127.0.0.1:9", "auth": {"kind": "none"}}, **declared}
-    known = hooks.check({}, props)
-    assert not known.failures
+    props = {"server": {"endpoint": "http://127.0.0.1:9", "auth": {"kind": "none"}}, **declaration}
+    checked_declaration = hooks.check({}, props)
+    assert not checked_declaration.failures
 
     def preview(path: Path) -> Path:
-        for olds in ({}, known.inputs):
-            checked = hooks.check(olds, unknown_at(props, path))
+        for olds in ({}, checked_declaration.inputs):
+            checked = hooks.check(olds, replace_by_unknown(props, path))
             assert not checked.failures, path
-            assert found_at(checked.inputs, path) is UNKNOWN, path
-        hooks.diff("the-id", known.inputs, checked.inputs)
+            assert look_up(checked.inputs, path) is UNKNOWN, path
+        hooks.diff("the-id", checked_declaration.inputs, checked.inputs)
         return path
 
     # New objects are looked up on the server. It does not respond here, and each call is retried.

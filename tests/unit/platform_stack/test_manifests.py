@@ -23,16 +23,16 @@ def spec() -> PlatformSpec:
     return parse_platform_spec(production(), "stack test")
 
 
-def keys_of(spec: PlatformSpec) -> dict[str, tuple[str, str]]:
+def secret_keys(spec: PlatformSpec) -> dict[str, tuple[str, str]]:
     return {name: ("lakekeeper-server", name) for name in build_server_environment(spec).secrets}
 
 
 def deployment(spec: PlatformSpec) -> dict[str, Any]:
-    return lakekeeper.server_deployment(spec, build_server_environment(spec), keys_of(spec), {}, "hash")
+    return lakekeeper.server_deployment(spec, build_server_environment(spec), secret_keys(spec), {}, "hash")
 
 
 def migration(spec: PlatformSpec) -> dict[str, Any]:
-    return lakekeeper.migration_job(spec, build_server_environment(spec), keys_of(spec), {})
+    return lakekeeper.migration_job(spec, build_server_environment(spec), secret_keys(spec), {})
 
 
 def test_only_the_gateway_reaches_the_server(spec: PlatformSpec) -> None:
@@ -61,12 +61,12 @@ def test_no_selector_of_openfga_matches_its_migration(spec: PlatformSpec) -> Non
 
     assert not [selector for selector in selectors if selector.items() <= pod.items()]
     policies = [policy["spec"] for policy in list_network_policies(spec)]
-    (own,) = [
+    (matching_policy,) = [
         policy
         for policy in policies
         if policy["podSelector"] and policy["podSelector"]["matchLabels"].items() <= pod.items()
     ]
-    assert {port["port"] for rule in own["egress"] for port in rule["ports"]} == {53, 5432}
+    assert {port["port"] for rule in matching_policy["egress"] for port in rule["ports"]} == {53, 5432}
 
 
 def test_secrets_are_references_to_secret_objects(spec: PlatformSpec) -> None:
@@ -129,8 +129,8 @@ def test_autoscaler_scales_the_deployment() -> None:
 
 
 def test_replicas_are_probed_and_spread_over_nodes(spec: PlatformSpec) -> None:
-    declared = deployment(spec)["spec"]
-    pod, own = declared["template"]["spec"], declared["selector"]["matchLabels"]
+    deployment_spec = deployment(spec)["spec"]
+    pod, labels = deployment_spec["template"]["spec"], deployment_spec["selector"]["matchLabels"]
     (container,) = pod["containers"]
     (preferred,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     budget = lakekeeper.server_budget(spec)["spec"]
@@ -138,9 +138,9 @@ def test_replicas_are_probed_and_spread_over_nodes(spec: PlatformSpec) -> None:
     assert container["readinessProbe"]["httpGet"]["path"] == "/health"
     assert {"startupProbe", "livenessProbe"} <= container.keys()
     assert preferred["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
-    assert preferred["podAffinityTerm"]["labelSelector"]["matchLabels"] == own
-    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": own}}
-    assert own.items() <= declared["template"]["metadata"]["labels"].items()
+    assert preferred["podAffinityTerm"]["labelSelector"]["matchLabels"] == labels
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}
+    assert labels.items() <= deployment_spec["template"]["metadata"]["labels"].items()
 
 
 @pytest.mark.parametrize(("kind", "is_annotated"), [("irsa", True), ("pod-identity", False)])
@@ -160,10 +160,12 @@ def test_http_route_leads_from_its_gateway_to_the_service() -> None:
     spec = parse_platform_spec(changed(production(), "gateway.route", route), "stack test")
     assert spec.gateway.route is not None
 
-    made = gateway.route_manifest(spec, spec.gateway.route, name="catalog", service="lakekeeper-gateway", port=8443)
+    route_manifest = gateway.route_manifest(
+        spec, spec.gateway.route, name="catalog", service="lakekeeper-gateway", port=8443
+    )
 
-    assert (made["apiVersion"], made["kind"]) == ("gateway.networking.k8s.io/v1", "HTTPRoute")
-    assert made["spec"] == {
+    assert (route_manifest["apiVersion"], route_manifest["kind"]) == ("gateway.networking.k8s.io/v1", "HTTPRoute")
+    assert route_manifest["spec"] == {
         "parentRefs": [parent],
         "hostnames": ["catalog.example"],
         "rules": [{"backendRefs": [{"name": "lakekeeper-gateway", "port": 8443}]}],
@@ -182,10 +184,10 @@ def test_outputs_name_the_gateways_pods(spec: PlatformSpec) -> None:
 def test_a_server_certificate_that_is_an_authority_is_refused(tmp_path: Path) -> None:
     write_server_certificate(tmp_path / "server.pem")
     write_server_certificate(tmp_path / "authority.pem", authority=True)
-    server, found = read_pem(tmp_path, "server.pem", "gateway.tls.certificate")
+    server, server_problems = read_pem(tmp_path, "server.pem", "gateway.tls.certificate")
     authority, _ = read_pem(tmp_path, "authority.pem", "gateway.tls.certificate")
 
-    assert found == find_server_certificate_problems(server, "x") == []
+    assert server_problems == find_server_certificate_problems(server, "x") == []
     (problem,) = find_server_certificate_problems(authority, "gateway.tls.certificate")
     assert "CaUsedAsEndEntity" in str(problem)
 

@@ -129,9 +129,9 @@ def test_a_mistake_is_named_with_its_path(path: str, value: Any, expected: str) 
 def test_bootstrap_of_a_secured_server_needs_credentials() -> None:
     document = changed(production(), "bootstrap", {"accept_terms_of_use": True})
 
-    found = problems(changed(document, "management.url", "https://lakekeeper.example"))
+    reported = problems(changed(document, "management.url", "https://lakekeeper.example"))
 
-    assert "bootstrap.auth: required" in found
+    assert "bootstrap.auth: required" in reported
 
 
 def test_openfga_needs_authentication_even_in_a_trial() -> None:
@@ -223,14 +223,14 @@ def test_values_have_lakekeepers_forms() -> None:
         "openfga": {"endpoint": "https://openfga.example"},
     }
 
-    found = plain(document)
+    variables = plain(document)
 
-    assert found["LAKEKEEPER__ALLOW_ORIGIN"] == "https://a.example,https://b.example"
-    assert found["LAKEKEEPER__INSTANCE_ADMINS"] == '["oidc~ci"]'
-    assert found["LAKEKEEPER__MAX_REQUEST_TIME"] == '"10"'
-    assert found["LAKEKEEPER__DEFAULT_TABULAR_EXPIRATION_DELAY_SECONDS"] == '"60"'
-    assert found["LAKEKEEPER__METRICS__TOKIO__REPORT_INTERVAL"] == "30s"
-    assert found["LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION"] == "true"
+    assert variables["LAKEKEEPER__ALLOW_ORIGIN"] == "https://a.example,https://b.example"
+    assert variables["LAKEKEEPER__INSTANCE_ADMINS"] == '["oidc~ci"]'
+    assert variables["LAKEKEEPER__MAX_REQUEST_TIME"] == '"10"'
+    assert variables["LAKEKEEPER__DEFAULT_TABULAR_EXPIRATION_DELAY_SECONDS"] == '"60"'
+    assert variables["LAKEKEEPER__METRICS__TOKIO__REPORT_INTERVAL"] == "30s"
+    assert variables["LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION"] == "true"
 
 
 def test_no_secret_is_among_the_plain_values() -> None:

@@ -55,24 +55,24 @@ WITHOUT_SETTING = {
 """Variables that only `server.extra_env` sets."""
 
 
-def names_of(variable: EnvVar) -> set[str]:
+def list_names(variable: EnvVar) -> set[str]:
     return {variable.name} | ({variable.former.name} if variable.former else set())
 
 
 def test_every_setting_is_a_variable_of_lakekeeper() -> None:
-    known = {name for variable in OWN for name in names_of(variable)}
+    names = {name for variable in OWN for name in list_names(variable)}
 
-    assert known - NAMES.keys() == set()
+    assert names - NAMES.keys() == set()
 
 
 def test_every_variable_has_a_setting_or_a_reason() -> None:
-    covered = {name for variable in OWN for name in names_of(variable)} | SET_BY_STACK.keys() | RETIRED.keys()
+    covered = {name for variable in OWN for name in list_names(variable)} | SET_BY_STACK.keys() | RETIRED.keys()
 
     assert NAMES.keys() - covered == WITHOUT_SETTING
 
 
 def test_the_fact_sheets_variables_are_covered() -> None:
-    covered = {name for variable in OWN for name in names_of(variable)} | SET_BY_STACK.keys()
+    covered = {name for variable in OWN for name in list_names(variable)} | SET_BY_STACK.keys()
 
     assert FACTS - covered == set()
     assert FACTS - NAMES.keys() == set()
@@ -80,15 +80,15 @@ def test_the_fact_sheets_variables_are_covered() -> None:
 
 @pytest.mark.parametrize("variable", OWN, ids=lambda variable: variable.name)
 def test_a_setting_begins_with_the_release_that_reads_it(variable: EnvVar) -> None:
-    known = NAMES[variable.name]
+    releases = NAMES[variable.name]
     if variable.former:
         former = NAMES[variable.former.name]
         assert variable.since == former["since"]
         assert parse_release(former["last"]) < parse_release(variable.former.before)
-        assert variable.former.before == known["since"]
+        assert variable.former.before == releases["since"]
     else:
-        assert variable.since == known["since"]
-        assert "last" not in known
+        assert variable.since == releases["since"]
+        assert "last" not in releases
 
 
 def test_no_two_settings_set_the_same_variable() -> None:

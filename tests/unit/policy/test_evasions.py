@@ -20,28 +20,28 @@ HARDENED = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "capabiliti
 CONTAINER = {"name": "spark", "image": "registry.example/spark@sha256:" + "0" * 64, "securityContext": HARDENED}
 
 
-def violated(kind: str, **props: Any) -> list[str]:
+def find_violated_rules(kind: str, **props: Any) -> list[str]:
     """Return the names of the rules that a resource violates."""
     checked = CheckedResource(kind, "it", f"urn:pulumi:dev::conf::{kind}::it", props)
     return [rule.name for rule in RULES if rule.find(checked)]
 
 
-def allowing(**statement: Any) -> str:
+def allow_policy(**statement: Any) -> str:
     return json.dumps({"Statement": [{"Effect": "Allow"} | statement]})
 
 
 def bucket_policy(**statement: Any) -> list[str]:
     prefix = {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::lake/acme/*"}
-    return violated(BUCKET_POLICY, policy=allowing(**prefix | statement))
+    return find_violated_rules(BUCKET_POLICY, policy=allow_policy(**prefix | statement))
 
 
-def trusting(principal: Any, condition: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+def find_trust_violations(principal: Any, condition: dict[str, Any] | None = None, **changes: Any) -> list[str]:
     statement = {"Principal": principal, "Action": "sts:AssumeRole", "Condition": condition or {}} | changes
-    return violated("aws:iam/role:Role", assumeRolePolicy=allowing(**statement), **OWNED)
+    return find_violated_rules("aws:iam/role:Role", assumeRolePolicy=allow_policy(**statement), **OWNED)
 
 
 def pod(kind: str = "kubernetes:apps/v1:Deployment", **container: Any) -> list[str]:
-    return violated(kind, spec={"template": {"spec": {"containers": [CONTAINER | container]}}})
+    return find_violated_rules(kind, spec={"template": {"spec": {"containers": [CONTAINER | container]}}})
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def pod(kind: str = "kubernetes:apps/v1:Deployment", **container: Any) -> list[s
 )
 def test_condition_that_is_always_true_is_found(condition: dict[str, Any]) -> None:
     assert bucket_policy(Principal="*", Condition=condition) == ["public-bucket"]
-    assert trusting({"AWS": "*"}, condition) == ["open-trust"]
+    assert find_trust_violations({"AWS": "*"}, condition) == ["open-trust"]
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_condition_on_the_caller_is_accepted(condition: dict[str, Any]) -> None:
 @pytest.mark.parametrize("principal", [{"AWS": ROLE}, "*", {"AWS": [ROLE, "arn:aws:iam::1:root"]}])
 def test_not_principal_is_found(principal: Any) -> None:
     assert bucket_policy(NotPrincipal=principal) == ["public-bucket"]
-    assert trusting(None, None, NotPrincipal=principal) == ["open-trust"]
+    assert find_trust_violations(None, None, NotPrincipal=principal) == ["open-trust"]
 
 
 @pytest.mark.parametrize("action", ["s3:?utObject", "s3:PutObjec?", "s?:GetObject", ["s3:GetObject", "s3:????Object"]])
 def test_question_mark_in_action_is_found(action: Any) -> None:
-    policy = allowing(Action=action, Resource="arn:aws:s3:::lake/acme/*")
+    policy = allow_policy(Action=action, Resource="arn:aws:s3:::lake/acme/*")
 
-    assert violated(ROLE_POLICY, policy=policy) == ["wildcard-action"]
+    assert find_violated_rules(ROLE_POLICY, policy=policy) == ["wildcard-action"]
 
 
 @pytest.mark.parametrize(
-    "named",
+    "arn",
     [
         "?*",
         "arn:aws:s3:::lake/?*",
@@ -107,8 +107,10 @@ def test_question_mark_in_action_is_found(action: Any) -> None:
         "arn:aws:kms:us-east-1:111122223333:*",
     ],
 )
-def test_question_mark_in_resource_is_found(named: str) -> None:
-    assert violated(ROLE_POLICY, policy=allowing(Action="s3:GetObject", Resource=named)) == ["wide-resource"]
+def test_question_mark_in_resource_is_found(arn: str) -> None:
+    assert find_violated_rules(ROLE_POLICY, policy=allow_policy(Action="s3:GetObject", Resource=arn)) == [
+        "wide-resource"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,13 +128,13 @@ def test_question_mark_in_resource_is_found(named: str) -> None:
     ],
 )
 def test_attached_administrator_policy_is_found(kind: str, props: dict[str, Any]) -> None:
-    assert violated(f"aws:iam/{kind}", **props) == ["administrator-policy"]
+    assert find_violated_rules(f"aws:iam/{kind}", **props) == ["administrator-policy"]
 
 
 def test_attached_policy_of_the_account_is_accepted() -> None:
     attached = {"policyArn": "arn:aws:iam::111122223333:policy/lakewright-acme"}
 
-    assert violated("aws:iam/rolePolicyAttachment:RolePolicyAttachment", **attached) == []
+    assert find_violated_rules("aws:iam/rolePolicyAttachment:RolePolicyAttachment", **attached) == []
 
 
 @pytest.mark.parametrize(
@@ -152,30 +154,32 @@ def test_attached_policy_of_the_account_is_accepted() -> None:
 )
 @pytest.mark.parametrize("action", ["sts:AssumeRole", ["sts:assumerole", "sts:TagSession"], "sts:*", "*"])
 def test_open_trust_policy_is_found(principal: Any, condition: dict[str, Any] | None, action: Any) -> None:
-    found = trusting(principal, condition, Action=action)
+    rules = find_trust_violations(principal, condition, Action=action)
 
-    assert [name for name in found if name != "wildcard-action"] == ["open-trust"]
+    assert [name for name in rules if name != "wildcard-action"] == ["open-trust"]
 
 
 def test_trust_of_one_principal_is_accepted() -> None:
     account = {"StringEquals": {"sts:ExternalId": "0123456789abcdef"}}
     subject = {"StringEquals": {"oidc.example:sub": "system:serviceaccount:lakekeeper:lakekeeper"}}
 
-    assert violated("aws:iam/role:Role", assumeRolePolicy=json.dumps(trust_policy(ROLE, "id")), **OWNED) == []
-    assert trusting({"AWS": "arn:aws:iam::444455556666:root"}, account) == []
-    assert trusting({"Federated": "oidc.example"}, subject, Action="sts:AssumeRoleWithWebIdentity") == []
-    assert trusting({"Service": "pods.eks.amazonaws.com"}) == []
+    assert (
+        find_violated_rules("aws:iam/role:Role", assumeRolePolicy=json.dumps(trust_policy(ROLE, "id")), **OWNED) == []
+    )
+    assert find_trust_violations({"AWS": "arn:aws:iam::444455556666:root"}, account) == []
+    assert find_trust_violations({"Federated": "oidc.example"}, subject, Action="sts:AssumeRoleWithWebIdentity") == []
+    assert find_trust_violations({"Service": "pods.eks.amazonaws.com"}) == []
     for host in (None, "gitlab.com"):
         for purpose in CiPurpose:
             identity = CiIdentity("111122223333", "acme/lake", "main", "production", host, None, None)
             document = json.dumps(trust_of_jobs(identity, purpose))
-            assert violated("aws:iam/role:Role", assumeRolePolicy=document, **OWNED) == []
+            assert find_violated_rules("aws:iam/role:Role", assumeRolePolicy=document, **OWNED) == []
 
 
 def test_key_for_everyone_is_found() -> None:
-    policy = allowing(Principal={"AWS": "*"}, Action="kms:Decrypt", Resource="*")
+    policy = allow_policy(Principal={"AWS": "*"}, Action="kms:Decrypt", Resource="*")
 
-    assert violated("aws:kms/key:Key", policy=policy, **OWNED) == ["open-trust"]
+    assert find_violated_rules("aws:kms/key:Key", policy=policy, **OWNED) == ["open-trust"]
 
 
 @pytest.mark.parametrize(
@@ -204,20 +208,20 @@ def test_patches_and_lists_are_checked(kind: str, form: str) -> None:
         spec = {"jobTemplate": {"spec": spec}}
     props = {"items": [{"spec": spec}]} if form == "List" else {"spec": spec}
 
-    found = violated(f"kubernetes:{kind}{form}", **props)
+    rules = find_violated_rules(f"kubernetes:{kind}{form}", **props)
 
-    assert found == ["pod-with-secrets", "pod-with-privileges", "image-without-digest"]
+    assert rules == ["pod-with-secrets", "pod-with-privileges", "image-without-digest"]
 
 
 def test_patch_counts_only_what_it_sets() -> None:
     patch = {"template": {"spec": {"containers": [{"name": "spark", "image": CONTAINER["image"]}]}}}
 
-    assert violated("kubernetes:apps/v1:DeploymentPatch", spec=patch) == []
-    assert violated("kubernetes:apps/v1:Deployment", spec=patch) == ["pod-with-privileges"]
+    assert find_violated_rules("kubernetes:apps/v1:DeploymentPatch", spec=patch) == []
+    assert find_violated_rules("kubernetes:apps/v1:Deployment", spec=patch) == ["pod-with-privileges"]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "fields",
     [
         {"args": ["--password=hunter2"]},
         {"args": ["--db-password", "hunter2"]},
@@ -233,8 +237,8 @@ def test_patch_counts_only_what_it_sets() -> None:
         {"env": [{"name": "DATABASE_URL", "value": "postgres://lakekeeper:hunter2@db.example/catalog"}]},
     ],
 )
-def test_secret_in_arguments_is_found(words: dict[str, Any]) -> None:
-    assert pod(**words) == ["pod-with-secrets"]
+def test_secret_in_arguments_is_found(fields: dict[str, Any]) -> None:
+    assert pod(**fields) == ["pod-with-secrets"]
 
 
 def test_arguments_without_secrets_are_accepted() -> None:

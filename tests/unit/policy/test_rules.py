@@ -23,12 +23,12 @@ def resource(kind: str, **props: Any) -> CheckedResource:
     return CheckedResource(kind, "it", f"urn:pulumi:dev::conf::{kind}::it", props)
 
 
-def violated(checked: CheckedResource, *, trial: bool = False) -> dict[str, str]:
+def find_violations(checked: CheckedResource, *, trial: bool = False) -> dict[str, str]:
     """Return the first message of each violated rule, by its name."""
-    return {rule.name: found[0] for rule in RULES if (found := rule.find(checked, trial=trial))}
+    return {rule.name: messages[0] for rule in RULES if (messages := rule.find(checked, trial=trial))}
 
 
-def allowing(**statement: Any) -> str:
+def allow_policy(**statement: Any) -> str:
     return json.dumps({"Statement": [{"Effect": "Allow", "Action": "s3:GetObject"} | statement]})
 
 
@@ -60,13 +60,13 @@ def unit(container: dict[str, Any] | None = None, **pod: Any) -> CheckedResource
         resource(BUCKET, **OWNED),
         resource(ROLE_POLICY, policy=json.dumps(access_policy("lake", "acme/executions", region="us-west-2"))),
         resource("aws:iam/role:Role", assumeRolePolicy=json.dumps(trust_policy("arn:x", "id")), **OWNED),
-        resource("aws:kms/key:Key", policy=allowing(Action="kms:*", Resource="*"), **OWNED),
-        resource("aws:s3/bucketPolicy:BucketPolicy", policy=allowing(Effect="Deny", Principal="*", Action="*")),
+        resource("aws:kms/key:Key", policy=allow_policy(Action="kms:*", Resource="*"), **OWNED),
+        resource("aws:s3/bucketPolicy:BucketPolicy", policy=allow_policy(Effect="Deny", Principal="*", Action="*")),
     ],
     ids=lambda checked: checked.type.rpartition(":")[2],
 )
 def test_what_stacks_make_breaks_no_rule(checked: CheckedResource) -> None:
-    assert violated(checked) == {}
+    assert find_violations(checked) == {}
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_what_stacks_make_breaks_no_rule(checked: CheckedResource) -> None:
     [
         ("public-bucket", resource("aws:s3/bucketAcl:BucketAcl", acl="public-read")),
         ("public-bucket", resource(BLOCK, blockPublicAcls=True, blockPublicPolicy=True, ignorePublicAcls=True)),
-        ("public-bucket", resource("aws:s3/bucketPolicy:BucketPolicy", policy=allowing(Principal="*"))),
-        ("public-bucket", resource("aws:s3/bucketPolicy:BucketPolicy", policy=allowing(Principal={"AWS": ["*"]}))),
-        ("wildcard-action", resource(ROLE_POLICY, policy=allowing(Action=["s3:GetObject", "s3:Put*"]))),
-        ("wildcard-action", resource(ROLE_POLICY, policy=allowing(NotAction="s3:DeleteObject"))),
-        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="*"))),
-        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::lake/*"))),
-        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::lake*"))),
-        ("wide-resource", resource(ROLE_POLICY, policy=allowing(Resource="arn:aws:s3:::*"))),
-        ("wide-resource", resource("aws:iam/policy:Policy", policy=allowing(Resource="arn:aws:s3:::*/*"), **OWNED)),
+        ("public-bucket", resource("aws:s3/bucketPolicy:BucketPolicy", policy=allow_policy(Principal="*"))),
+        ("public-bucket", resource("aws:s3/bucketPolicy:BucketPolicy", policy=allow_policy(Principal={"AWS": ["*"]}))),
+        ("wildcard-action", resource(ROLE_POLICY, policy=allow_policy(Action=["s3:GetObject", "s3:Put*"]))),
+        ("wildcard-action", resource(ROLE_POLICY, policy=allow_policy(NotAction="s3:DeleteObject"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allow_policy(Resource="*"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allow_policy(Resource="arn:aws:s3:::lake/*"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allow_policy(Resource="arn:aws:s3:::lake*"))),
+        ("wide-resource", resource(ROLE_POLICY, policy=allow_policy(Resource="arn:aws:s3:::*"))),
+        ("wide-resource", resource("aws:iam/policy:Policy", policy=allow_policy(Resource="arn:aws:s3:::*/*"), **OWNED)),
         ("static-credential", warehouse(credential={"type": "access-key"})),
         ("static-credential", resource("aws:iam/accessKey:AccessKey", user="lakekeeper")),
         ("unprotected-warehouse", warehouse(deletion="purge")),
@@ -99,12 +99,12 @@ def test_what_stacks_make_breaks_no_rule(checked: CheckedResource) -> None:
     ],
 )  # fmt: skip
 def test_violation_is_found(rule: str, checked: CheckedResource) -> None:
-    assert list(violated(checked)) == [rule]
+    assert list(find_violations(checked)) == [rule]
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES])
 def test_unknown_values_are_left_to_the_update(rule: str) -> None:
-    (tested,) = (found for found in RULES if found.name == rule)
+    (tested,) = (candidate for candidate in RULES if candidate.name == rule)
     unknown = dict.fromkeys(("acl", "policy", "credential", "deletion", "delete_profile", "tags", "spec"), UNKNOWN)
 
     for kind in (WAREHOUSE, DEPLOYMENT, ROLE_POLICY, BUCKET):
@@ -114,8 +114,8 @@ def test_unknown_values_are_left_to_the_update(rule: str) -> None:
 def test_trials_may_have_keys_and_purge() -> None:
     trial = {"credential": {"type": "access-key"}, "deletion": "purge"}
 
-    assert violated(warehouse(**trial), trial=True) == {}
-    assert set(violated(warehouse(**trial))) == {"static-credential", "unprotected-warehouse"}
+    assert find_violations(warehouse(**trial), trial=True) == {}
+    assert set(find_violations(warehouse(**trial))) == {"static-credential", "unprotected-warehouse"}
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8181", "http://localhost:8181", "http://[::1]:8181"])
@@ -123,7 +123,7 @@ def test_server_behind_a_port_forward_is_no_trial(endpoint: str) -> None:
     """docs/platform.md recommends a port-forward for production: an address says nothing about a trial."""
     checked = warehouse(credential={"type": "access-key"}, deletion="purge", server={"endpoint": endpoint})
 
-    assert set(violated(checked)) == {"static-credential", "unprotected-warehouse"}
+    assert set(find_violations(checked)) == {"static-credential", "unprotected-warehouse"}
 
 
 def test_jobs_of_cron_jobs_are_checked() -> None:
@@ -131,7 +131,7 @@ def test_jobs_of_cron_jobs_are_checked() -> None:
     cron = {"jobTemplate": {"spec": {"template": {"spec": pod}}}}
 
     assert {"pod-with-privileges", "image-without-digest"} == set(
-        violated(resource("kubernetes:batch/v1:CronJob", spec=cron))
+        find_violations(resource("kubernetes:batch/v1:CronJob", spec=cron))
     )
 
 

@@ -49,10 +49,10 @@ def mistakes(spec: dict[str, Any]) -> dict[str, str]:
     ],
 )
 def test_mistake_in_a_warehouse(warehouse: dict[str, Any], path: str, message: str) -> None:
-    found = mistakes(small(warehouse, {"main": AWS}))
+    problems = mistakes(small(warehouse, {"main": AWS}))
 
-    assert list(found) == [f"warehouses.0.{path}"]
-    assert message in found[f"warehouses.0.{path}"]
+    assert list(problems) == [f"warehouses.0.{path}"]
+    assert message in problems[f"warehouses.0.{path}"]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_mistake_in_a_warehouse(warehouse: dict[str, Any], path: str, message: s
     ],
 )
 def test_roles_need_a_storage_whose_roles_are_made(feature: dict[str, Any]) -> None:
-    found = mistakes(small(feature, {"main": OWN}))
+    problems = mistakes(small(feature, {"main": OWN}))
 
-    assert list(found) == [f"warehouses.0.{next(iter(feature))}"]
+    assert list(problems) == [f"warehouses.0.{next(iter(feature))}"]
 
 
 @pytest.mark.parametrize(

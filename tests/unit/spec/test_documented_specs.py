@@ -104,8 +104,8 @@ def test_pages_have_specs_and_environments() -> None:
     assert len(SPECS) > 12
     assert len(ENVIRONMENTS) > 7
     # A platform's spec, and alerts of Prometheus.
-    others = {"drift-in-kubernetes.md 1", "drift-in-kubernetes.md 2"}
-    assert DOCUMENTS.keys() - SPECS.keys() - ENVIRONMENTS.keys() == others
+    other_documents = {"drift-in-kubernetes.md 1", "drift-in-kubernetes.md 2"}
+    assert DOCUMENTS.keys() - SPECS.keys() - ENVIRONMENTS.keys() == other_documents
 
 
 @pytest.mark.parametrize("name", SPECS)

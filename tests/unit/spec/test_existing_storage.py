@@ -47,10 +47,10 @@ def mistakes(spec: dict[str, Any]) -> dict[str, str]:
     ],
 )
 def test_mistake_in_a_storage(storage: dict[str, Any], path: str, message: str) -> None:
-    found = mistakes(document(storage))
+    problems = mistakes(document(storage))
 
-    assert list(found) == [path]
-    assert message in found[path]
+    assert list(problems) == [path]
+    assert message in problems[path]
 
 
 def test_missing_role_does_not_hide_other_mistakes() -> None:
@@ -60,19 +60,19 @@ def test_missing_role_does_not_hide_other_mistakes() -> None:
     assert set(mistakes(spec)) == {"storage.own.role_arn", "storage.own.external_id"}
 
 
-def test_purge_needs_a_bucket_that_may_be_deleted_from() -> None:
-    found = mistakes(document({"may_delete": False}, {"deletion": "purge"}))
+def test_purge_needs_a_bucket_with_deletion() -> None:
+    problems = mistakes(document({"may_delete": False}, {"deletion": "purge"}))
 
-    assert list(found) == ["warehouses.0.deletion"]
-    assert "`may_delete: false`, so nothing can be purged" in found["warehouses.0.deletion"]
+    assert list(problems) == ["warehouses.0.deletion"]
+    assert "`may_delete: false`, so nothing can be purged" in problems["warehouses.0.deletion"]
 
 
-def test_server_jobs_need_a_bucket_that_may_be_deleted_from() -> None:
+def test_server_jobs_need_a_bucket_with_deletion() -> None:
     maintenance = {"schedule": "0 3 * * *", "server": {"executions": {"expire_snapshots": True}}}
 
-    found = mistakes(document({"may_delete": False}, maintenance=maintenance))
+    problems = mistakes(document({"may_delete": False}, maintenance=maintenance))
 
-    assert "expected no jobs of the server" in found["maintenance.server.executions"]
+    assert "expected no jobs of the server" in problems["maintenance.server.executions"]
 
 
 @pytest.mark.parametrize(("may_delete", "option"), [(False, "false"), (True, None)])

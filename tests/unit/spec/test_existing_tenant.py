@@ -11,7 +11,7 @@ from lakewright.spec.standard_roles import role_problems, roles_of_unit, standar
 PROJECT = "01983a4e-0000-7000-8000-000000000001"
 
 
-def spec_with(**changes: Any) -> dict[str, Any]:
+def document(**changes: Any) -> dict[str, Any]:
     return {
         "version": 1,
         "environment": "sandbox",
@@ -24,17 +24,15 @@ def spec_with(**changes: Any) -> dict[str, Any]:
 
 
 def test_project_may_have_another_id_and_name() -> None:
-    named = parse_spec(spec_with(project={"id": PROJECT, "name": "Acme Inc."}), "test")
-    unnamed = parse_spec(spec_with(), "test")
+    spec_with_project = parse_spec(document(project={"id": PROJECT, "name": "Acme Inc."}), "test")
+    unnamed = parse_spec(document(), "test")
 
-    assert (named.project_id, named.project_name) == (PROJECT, "Acme Inc.")
+    assert (spec_with_project.project_id, spec_with_project.project_name) == (PROJECT, "Acme Inc.")
     assert (unnamed.project_id, unnamed.project_name) == ("acme", "acme")
 
 
 def test_without_standard_roles_nothing_is_granted() -> None:
-    spec = parse_spec(
-        spec_with(standard_roles=False, role_members={"executions-reader": {"users": ["oidc~a"]}}), "test"
-    )
+    spec = parse_spec(document(standard_roles=False, role_members={"executions-reader": {"users": ["oidc~a"]}}), "test")
 
     assert (standard_roles(spec), standard_grants(spec), roles_of_unit(spec, "notebook")) == ([], [], [])
     (problem,) = role_problems(spec)
@@ -49,11 +47,11 @@ def test_queue_settings_are_in_one_place() -> None:
     maintenance = {"schedule": "0 3 * * *", "server": {"executions": {"expire_snapshots": True}}}
 
     with pytest.raises(SpecError, match=r"task_queues\.expire_snapshots.*maintenance\.server\.executions"):
-        parse_spec(spec_with(warehouses=[warehouse], maintenance=maintenance), "test")
+        parse_spec(document(warehouses=[warehouse], maintenance=maintenance), "test")
 
 
 def test_remote_signing_is_an_addition_to_vending() -> None:
     warehouse = {"name": "executions", "delegation": "remote-signing", "remote_signing": True}
 
     with pytest.raises(SpecError, match=r"expected only with `delegation: vended`"):
-        parse_spec(spec_with(warehouses=[warehouse]), "test")
+        parse_spec(document(warehouses=[warehouse]), "test")

@@ -29,9 +29,9 @@ def tenant(maintenance: Any, **changes: Any) -> TenantSpec:
 
 
 def maintenance(**changes: Any) -> MaintenanceSpec:
-    found = tenant(AT_TWO | changes).maintenance
-    assert found is not None
-    return found
+    maintenance_spec = tenant(AT_TWO | changes).maintenance
+    assert maintenance_spec is not None
+    return maintenance_spec
 
 
 def mistakes(maintenance: Any, **changes: Any) -> dict[str, str]:
@@ -87,10 +87,10 @@ def test_schedules(schedule: str) -> None:
     ],
 )
 def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: str, expected: str) -> None:
-    found = mistakes(AT_TWO | change)
-    at = next((place for place in found if place.startswith(f"maintenance.{path}")), None)
-    assert at is not None, found
-    assert re.search(expected, found[at]), found
+    problems = mistakes(AT_TWO | change)
+    at = next((problem_path for problem_path in problems if problem_path.startswith(f"maintenance.{path}")), None)
+    assert at is not None, problems
+    assert re.search(expected, problems[at]), problems
 
 
 def test_table_does_not_enable_job_work_at_the_server() -> None:
@@ -98,8 +98,8 @@ def test_table_does_not_enable_job_work_at_the_server() -> None:
     table = {"name": "executions.sales.orders", "columns": [{"name": "n", "type": "int"}], "properties": on}
     server = {"executions": {"expire_snapshots": True}}
 
-    found = mistakes(AT_TWO, tables=[table])
-    assert "expected one owner" in found["tables.0.properties.lakekeeper.history.expire.enabled"]
+    problems = mistakes(AT_TWO, tables=[table])
+    assert "expected one owner" in problems["tables.0.properties.lakekeeper.history.expire.enabled"]
     assert tenant(AT_TWO | {"server": server}, tables=[table]).tables
 
 

@@ -42,18 +42,18 @@ def servers(name: str) -> Servers:
     return derive_servers(name, ENVIRONMENTS.get(name, {}), Path("/project/environments"))
 
 
-def found(one: TenantSpec, other: TenantSpec) -> dict[str, str]:
+def find_conflicts(one: TenantSpec, other: TenantSpec) -> dict[str, str]:
     return dict(find_stack_conflicts(one, {"other.yaml": other}, servers))
 
 
 def test_one_tenant_in_two_stacks() -> None:
-    message = found(tenant("acme"), tenant("acme", {"backend": "aws", "bucket": "another"}))["name"]
+    message = find_conflicts(tenant("acme"), tenant("acme", {"backend": "aws", "bucket": "another"}))["name"]
     assert message == "expected a tenant that no other stack declares; other.yaml declares tenant `acme` too"
 
 
 def test_one_project_of_two_tenants() -> None:
     other = tenant("beta", project={"id": "acme"})
-    assert found(tenant("acme"), other) == {
+    assert find_conflicts(tenant("acme"), other) == {
         "project.id": "expected a project that no other stack declares; other.yaml declares project `acme` too"
     }
 
@@ -74,7 +74,7 @@ def acme(environment: str, bucket: str = "") -> TenantSpec:
 )
 def test_one_tenant_in_two_environments_is_allowed(one: str, other: str) -> None:
     """The environments have different servers."""
-    assert not found(acme(one), acme(other))
+    assert not find_conflicts(acme(one), acme(other))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_one_tenant_in_two_environments_is_allowed(one: str, other: str) -> None
     ],
 )
 def test_one_tenant_in_environments_with_one_server(one: str, other: str, server: str) -> None:
-    message = found(acme(one), acme(other))["name"]
+    message = find_conflicts(acme(one), acme(other))["name"]
     assert "other.yaml declares tenant `acme` too" in message
     assert message.endswith(f"its environment `{other}` has the same Lakekeeper, {server}")
 
@@ -94,9 +94,10 @@ def test_one_aws_bucket_in_two_environments() -> None:
     """A bucket's name is unique in all of AWS, whichever server has the catalog."""
     shared = "acme-lakehouse"
     assert (
-        "s3://acme-lakehouse too" in found(acme("production", shared), acme("staging", shared))["storage.main.bucket"]
+        "s3://acme-lakehouse too"
+        in find_conflicts(acme("production", shared), acme("staging", shared))["storage.main.bucket"]
     )
-    assert not found(acme("production", shared), acme("sandbox", shared)), "a sandbox is no AWS"
+    assert not find_conflicts(acme("production", shared), acme("sandbox", shared)), "a sandbox is no AWS"
 
 
 def store(endpoint: str) -> dict[str, Any]:
@@ -115,16 +116,16 @@ def store(endpoint: str) -> dict[str, Any]:
 )
 def test_one_store_from_two_environments(one: tuple[str, str], other: tuple[str, str], *, is_shared: bool) -> None:
     prefix = [{"name": "executions", "key_prefix": "shared"}]
-    left = tenant("acme", store(one[1]), environment=one[0], warehouses=prefix)
+    first = tenant("acme", store(one[1]), environment=one[0], warehouses=prefix)
     right = tenant("globex", store(other[1]), environment=other[0], warehouses=prefix)
-    assert ("warehouses.0.key_prefix" in found(left, right)) is is_shared
+    assert ("warehouses.0.key_prefix" in find_conflicts(first, right)) is is_shared
 
 
 def test_aws_under_its_own_host_name_is_aws() -> None:
-    own = tenant("globex", OWN, warehouses=[{"name": "executions", "key_prefix": "shared"}])
-    named = store("https://s3.eu-west-1.amazonaws.com")
-    other = tenant("acme", named, warehouses=[{"name": "executions", "key_prefix": "shared"}])
-    assert "warehouses.0.key_prefix" in found(own, other)
+    acme = tenant("globex", OWN, warehouses=[{"name": "executions", "key_prefix": "shared"}])
+    storage = store("https://s3.eu-west-1.amazonaws.com")
+    other = tenant("acme", storage, warehouses=[{"name": "executions", "key_prefix": "shared"}])
+    assert "warehouses.0.key_prefix" in find_conflicts(acme, other)
 
 
 def test_spellings_of_one_url() -> None:
@@ -135,15 +136,15 @@ def test_spellings_of_one_url() -> None:
 
 
 def test_different_tenants_and_places_are_allowed() -> None:
-    assert not found(tenant("acme"), tenant("globex"))
-    assert not found(tenant("acme", OWN), tenant("globex", OWN)), "each has a prefix of its own"
+    assert not find_conflicts(tenant("acme"), tenant("globex"))
+    assert not find_conflicts(tenant("acme", OWN), tenant("globex", OWN)), "each has a prefix of its own"
 
 
 def test_one_bucket_that_two_stacks_make() -> None:
     shared = {"backend": "aws", "bucket": "lake"}
     assert (
         "other.yaml declares s3://lake too"
-        in found(tenant("acme", shared), tenant("globex", shared))["storage.main.bucket"]
+        in find_conflicts(tenant("acme", shared), tenant("globex", shared))["storage.main.bucket"]
     )
 
 
@@ -151,25 +152,25 @@ def test_one_bucket_that_two_stacks_make() -> None:
 def test_overlapping_prefixes(prefix: str) -> None:
     one = tenant("acme", OWN, warehouses=[{"name": "executions", "key_prefix": "shared"}])
     other = tenant("globex", OWN, warehouses=[{"name": "executions", "key_prefix": prefix}])
-    for left, right in ((one, other), (other, one)):
-        assert "expected a place that no other stack uses" in found(left, right)["warehouses.0.key_prefix"]
+    for first, right in ((one, other), (other, one)):
+        assert "expected a place that no other stack uses" in find_conflicts(first, right)["warehouses.0.key_prefix"]
 
 
 def test_prefix_beside_another_is_no_overlap() -> None:
     one = tenant("acme", OWN, warehouses=[{"name": "executions", "key_prefix": "shared"}])
     other = tenant("globex", OWN, warehouses=[{"name": "executions", "key_prefix": "shared-2"}])
-    assert not found(one, other)
+    assert not find_conflicts(one, other)
 
 
 def test_prefix_in_a_bucket_that_another_stack_makes() -> None:
     maker = tenant("globex", {"backend": "aws", "bucket": "lake"})
-    assert "s3://lake too" in found(tenant("acme", OWN), maker)["warehouses.0.key_prefix"]
+    assert "s3://lake too" in find_conflicts(tenant("acme", OWN), maker)["warehouses.0.key_prefix"]
 
 
 def test_one_client_in_two_stacks() -> None:
     identity = {"client_id": "jobs", "subject": "5f0c"}
     ours, theirs = tenant("acme", identity=identity), tenant("other", identity=identity)
 
-    assert list(found(ours, theirs)) == ["identity.subject"]
-    assert found(ours, tenant("other", identity=identity, environment="staging")) == {}
-    assert found(ours, tenant("other", identity=identity | {"subject": "6a1d"})) == {}
+    assert list(find_conflicts(ours, theirs)) == ["identity.subject"]
+    assert find_conflicts(ours, tenant("other", identity=identity, environment="staging")) == {}
+    assert find_conflicts(ours, tenant("other", identity=identity | {"subject": "6a1d"})) == {}

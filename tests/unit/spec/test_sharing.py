@@ -19,7 +19,7 @@ def mistakes(*grants: tuple[str, str, Any], tables: Any = (), policies: Any = ()
         "owner": "data@acme.example",
         "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
         "warehouses": [{"name": "anns", "owner": "user:oidc~ann", "namespaces": ["hr", "hr.old", "sales"]}],
-        "grants": [{"to": to, "privilege": privilege, "on": on} for to, privilege, on in grants],
+        "grants": [{"to": to, "privilege": privilege, "on": target} for to, privilege, target in grants],
         "tables": list(tables),
         "policies": list(policies),
     }
@@ -30,7 +30,7 @@ def mistakes(*grants: tuple[str, str, Any], tables: Any = (), policies: Any = ()
     return {}
 
 
-def on(**inside: str) -> dict[str, str]:
+def warehouse_object(**inside: str) -> dict[str, str]:
     return {"warehouse": "anns", **inside}
 
 
@@ -42,28 +42,37 @@ BEN = "user:oidc~ben"
 @pytest.mark.parametrize(
     ("grant", "tables", "policies", "by"),
     [
-        ((BEN, "select", on(table="hr.salaries")), [CLOSED], [], "tables.0.policies.sharing"),
-        ((BEN, "select", on(table="hr.salaries")), [], [NO_HR], "policies.0.sharing"),
-        ((BEN, "select", on(table="hr.salaries")), [TABLE], [{"match": "*.*.*", "sharing": True}, NO_HR], "policies.1"),
+        ((BEN, "select", warehouse_object(table="hr.salaries")), [CLOSED], [], "tables.0.policies.sharing"),
+        ((BEN, "select", warehouse_object(table="hr.salaries")), [], [NO_HR], "policies.0.sharing"),
+        (
+            (BEN, "select", warehouse_object(table="hr.salaries")),
+            [TABLE],
+            [{"match": "*.*.*", "sharing": True}, NO_HR],
+            "policies.1",
+        ),
         # A grant on what contains the table gives access to it as well.
-        ((BEN, "describe", on(namespace="hr")), [CLOSED], [], "tables.0.policies.sharing"),
-        (("role:analysts", "select", on()), [TABLE], [NO_HR], "policies.0.sharing"),
+        ((BEN, "describe", warehouse_object(namespace="hr")), [CLOSED], [], "tables.0.policies.sharing"),
+        (("role:analysts", "select", warehouse_object()), [TABLE], [NO_HR], "policies.0.sharing"),
         ((BEN, "select", {"project": True}), [CLOSED], [], "tables.0.policies.sharing"),
     ],
 )
 def test_grant_that_would_share_the_table_is_refused(grant: Any, tables: Any, policies: Any, by: str) -> None:
-    found = mistakes(grant, tables=tables, policies=policies)
-    assert "expected no grant that reaches anns.hr.salaries, which is not shared, by " + by in found["grants.0"]
+    problems = mistakes(grant, tables=tables, policies=policies)
+    assert "expected no grant that reaches anns.hr.salaries, which is not shared, by " + by in problems["grants.0"]
 
 
 @pytest.mark.parametrize(
     ("grant", "tables", "policies"),
     [
-        (("user:oidc~ann", "select", on(table="hr.salaries")), [CLOSED], []),  # The owner's own grant.
-        ((BEN, "select", on(namespace="sales")), [CLOSED], [NO_HR]),
-        ((BEN, "select", on(table="hr.salaries")), [TABLE | {"policies": {"sharing": True}}], [NO_HR]),
-        ((BEN, "select", on(table="hr.salaries")), [TABLE], [NO_HR, {"match": "anns.hr.*", "sharing": True}]),
-        ((BEN, "select", on(table="hr.salaries")), [TABLE], []),
+        (("user:oidc~ann", "select", warehouse_object(table="hr.salaries")), [CLOSED], []),  # The owner's own grant.
+        ((BEN, "select", warehouse_object(namespace="sales")), [CLOSED], [NO_HR]),
+        ((BEN, "select", warehouse_object(table="hr.salaries")), [TABLE | {"policies": {"sharing": True}}], [NO_HR]),
+        (
+            (BEN, "select", warehouse_object(table="hr.salaries")),
+            [TABLE],
+            [NO_HR, {"match": "anns.hr.*", "sharing": True}],
+        ),
+        ((BEN, "select", warehouse_object(table="hr.salaries")), [TABLE], []),
     ],
 )
 def test_grant_that_keeps_the_promise(grant: Any, tables: Any, policies: Any) -> None:
@@ -79,6 +88,6 @@ def test_tags_need_columns_of_the_table() -> None:
     wrong = TABLE | {
         "policies": {"column_tags": {"e-mail": ["PII"]}, "compaction": {"strategy": "sort", "columns": ["n"]}}
     }
-    found = mistakes(tables=[wrong])["tables.0"]
-    assert "column_tags: expected columns of the table, email; there is no e-mail" in found
-    assert "compaction: expected columns of the table, email; there is no n" in found
+    message = mistakes(tables=[wrong])["tables.0"]
+    assert "column_tags: expected columns of the table, email; there is no e-mail" in message
+    assert "compaction: expected columns of the table, email; there is no n" in message

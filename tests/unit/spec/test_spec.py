@@ -57,9 +57,9 @@ def test_retention_that_conflicts_with_its_table_is_refused() -> None:
     }
     warehouse = {"name": "executions", "namespaces": ["sales"]}
 
-    found = mistakes(small(warehouses=[warehouse], tables=[table]))
+    problems = mistakes(small(warehouses=[warehouse], tables=[table]))
 
-    assert "expected `unit: month`, as of the partitions of `day`; found `day`" in found["tables.0"]
+    assert "expected `unit: month`, as of the partitions of `day`; found `day`" in problems["tables.0"]
     table["policies"]["retention"]["unit"] = "month"
     spec = parse_spec(small(warehouses=[warehouse], tables=[table]), "spec")
     assert spec.tables[0].policies.properties() == {
@@ -86,15 +86,15 @@ def test_demo_tenant_is_valid() -> None:
 
 
 def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:
-    found = mistakes(small(warehouses=[{"name": "raw-data"}, {"name": "Raw_Data"}, {"name": "raw"}]))
+    problems = mistakes(small(warehouses=[{"name": "raw-data"}, {"name": "Raw_Data"}, {"name": "raw"}]))
 
-    assert found == {
+    assert problems == {
         "warehouses.1.name": "expected a name that differs from `raw-data` of warehouses.0 by more than `-` and `_`"
     }
 
 
 def test_all_mistakes_are_reported_with_their_paths() -> None:
-    found = mistakes(
+    problems = mistakes(
         {
             "version": 2,
             "environment": "sandbox",
@@ -128,7 +128,7 @@ def test_all_mistakes_are_reported_with_their_paths() -> None:
         }
     )
 
-    assert set(found) == {
+    assert set(problems) == {
         "version",
         "name",
         "owner",
@@ -152,9 +152,9 @@ def test_all_mistakes_are_reported_with_their_paths() -> None:
         "computing_units.0.size.shm",
         "computing_units.1",
     }
-    assert "expected one of version, name, owner" in found["colour"]
-    assert "there is no `five`" in found["computing_units.0.warehouse"]
-    assert "overlaps `data` of warehouses.0" in found["warehouses.1.key_prefix"]
+    assert "expected one of version, name, owner" in problems["colour"]
+    assert "there is no `five`" in problems["computing_units.0.warehouse"]
+    assert "overlaps `data` of warehouses.0" in problems["warehouses.1.key_prefix"]
 
 
 def test_secret_instead_of_a_reference_is_not_repeated() -> None:
@@ -203,10 +203,10 @@ def test_unit_cannot_have_the_name_of_another_object(name: str) -> None:
     """A NetworkPolicy of a unit named `deny-all` replaced the one that closes the namespace."""
     unit = {"name": name, "runtime": "spark", "warehouse": "executions"}
 
-    found = mistakes(small(computing_units=[unit]))
+    problems = mistakes(small(computing_units=[unit]))
 
     expected = f"expected another name; `{name}` is reserved for an object of the tenant"
-    assert found == {"computing_units.0.name": expected}
+    assert problems == {"computing_units.0.name": expected}
 
 
 def test_unit_cannot_have_the_name_of_a_configuration() -> None:
@@ -216,14 +216,14 @@ def test_unit_cannot_have_the_name_of_a_configuration() -> None:
 
 
 def test_role_name_that_iam_refuses() -> None:
-    found = mistakes(small(name="a" * 32, warehouses=[{"name": "w" * 21}, {"name": "w" * 20}]))
+    problems = mistakes(small(name="a" * 32, warehouses=[{"name": "w" * 21}, {"name": "w" * 20}]))
 
-    assert list(found) == ["warehouses.0.name"]
-    assert "has 65 characters, and IAM allows 64" in found["warehouses.0.name"]
+    assert list(problems) == ["warehouses.0.name"]
+    assert "has 65 characters, and IAM allows 64" in problems["warehouses.0.name"]
 
 
 def test_long_name_without_a_role_of_the_stack_is_allowed() -> None:
-    own = {
+    storage = {
         "backend": "existing",
         "bucket": "own",
         "region": "us-east-1",
@@ -231,7 +231,7 @@ def test_long_name_without_a_role_of_the_stack_is_allowed() -> None:
     }
     renamed = {"name": "w" * 40, "renamed_from": "w"}
 
-    parse_spec(small(name="a" * 40, storage={"own": own}, warehouses=[{"name": "w" * 40}]), "spec")
+    parse_spec(small(name="a" * 40, storage={"own": storage}, warehouses=[{"name": "w" * 40}]), "spec")
     parse_spec(small(name="a" * 40, warehouses=[renamed]), "spec")
 
 
@@ -242,10 +242,10 @@ def test_vended_credentials_are_refused_outside_aws(region: str, backend: str) -
     storage = {"backend": backend, "bucket": "lakehouse", "region": region}
     storage |= {"role_arn": "arn:aws-cn:iam::111122223333:role/r"} if backend == "existing" else {}
 
-    found = mistakes(small(storage={"main": storage}))
+    problems = mistakes(small(storage={"main": storage}))
 
-    assert list(found) == ["warehouses.0.delegation"]
-    assert found["warehouses.0.delegation"].startswith(f"expected `remote-signing`: region {region} is in partition")
+    assert list(problems) == ["warehouses.0.delegation"]
+    assert problems["warehouses.0.delegation"].startswith(f"expected `remote-signing`: region {region} is in partition")
     parse_spec(small(storage={"main": storage}, warehouses=[{"name": "w", "delegation": "remote-signing"}]), "spec")
 
 
@@ -329,9 +329,9 @@ def test_every_key_of_the_spec_is_described() -> None:
 def test_rename_needs_an_undeclared_old_name() -> None:
     renamed = [{"name": "a"}, {"name": "b", "renamed_from": "a"}, {"name": "c", "renamed_from": "z"}]
 
-    found = mistakes(small(warehouses=[*renamed, {"name": "d", "renamed_from": "z"}], dropped_warehouses=["c", "z"]))
+    problems = mistakes(small(warehouses=[*renamed, {"name": "d", "renamed_from": "z"}], dropped_warehouses=["c", "z"]))
 
-    assert found == {
+    assert problems == {
         "warehouses.1.renamed_from": "expected a name that is no longer declared; `a` is",
         "warehouses.3.renamed_from": "expected one new name for `z`; `c` is renamed from it, too",
         "dropped_warehouses.0": "expected a removed warehouse; `c` is still declared",

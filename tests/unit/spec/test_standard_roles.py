@@ -29,21 +29,21 @@ def tenant(**changes: Any) -> TenantSpec:
     return TenantSpec.model_validate(spec | changes)
 
 
-def granted(role: str) -> list[tuple[str, str]]:
+def list_grants(role: str) -> list[tuple[str, str]]:
     return [(grant.privilege, str(grant.on)) for grant in standard_grants(tenant()) if grant.role == role]
 
 
 def test_each_role_has_exactly_its_warehouse() -> None:
-    assert granted("a-owner") == [("ownership", "warehouse a")]
-    assert granted("a-reader") == [("select", "warehouse a")]
-    assert granted("a-maintainer") == [("modify", "warehouse a")]
-    assert granted("a-writer") == [
+    assert list_grants("a-owner") == [("ownership", "warehouse a")]
+    assert list_grants("a-reader") == [("select", "warehouse a")]
+    assert list_grants("a-maintainer") == [("modify", "warehouse a")]
+    assert list_grants("a-writer") == [
         ("select", "warehouse a"),
         ("create", "warehouse a"),
         ("modify", "namespace a.sales"),
         ("modify", "namespace a.raw"),
     ]
-    assert granted("b-writer") == [("select", "warehouse b"), ("create", "warehouse b")]
+    assert list_grants("b-writer") == [("select", "warehouse b"), ("create", "warehouse b")]
 
 
 def test_units_and_jobs_have_the_roles_of_what_they_see() -> None:
@@ -54,24 +54,24 @@ def test_units_and_jobs_have_the_roles_of_what_they_see() -> None:
     assert roles_of_unit(spec, MAINTENANCE) == ["a-maintainer", "b-maintainer"]
 
 
-def actions_of(kind: str, relations: set[str], listed: dict[str, str]) -> set[str]:
+def derive_actions(kind: str, relations: set[str], relation_by_action: dict[str, str]) -> set[str]:
     """Return the actions that relations on an object allow, by Lakekeeper's model."""
-    held = set(relations)
+    effective = set(relations)
     while more := {
         name
         for name, terms in RULES[kind].items()
-        if name not in held and any(isinstance(term, str) and term in held for term in terms)
+        if name not in effective and any(isinstance(term, str) and term in effective for term in terms)
     }:
-        held |= more
-    return {action for action, relation in listed.items() if relation in held}
+        effective |= more
+    return {action for action, relation in relation_by_action.items() if relation in effective}
 
 
 def test_writer_changes_no_warehouse() -> None:
-    allowed = actions_of("warehouse", set(ON_WAREHOUSE["writer"]), WAREHOUSE)
+    allowed = derive_actions("warehouse", set(ON_WAREHOUSE["writer"]), WAREHOUSE)
 
     assert {"create_namespace", "get_config", "list_everything"} <= allowed
     assert not allowed & {"delete", "update_storage", "rename", "set_protection", "deactivate", "modify_soft_deletion"}
-    inside = actions_of("namespace", {*ON_WAREHOUSE["writer"], *ON_NAMESPACES["writer"]}, NAMESPACE)
+    inside = derive_actions("namespace", {*ON_WAREHOUSE["writer"], *ON_NAMESPACES["writer"]}, NAMESPACE)
     assert {"create_table", "create_namespace", "update_properties"} <= inside
 
 
@@ -79,10 +79,10 @@ def test_reader_changes_nothing() -> None:
     reading = {"get_metadata", "get_config", "list_namespaces", "list_everything", "use", "include_in_list"}
     reading |= {"list_deleted_tabulars", "get_task_queue_config", "get_all_tasks", "get_endpoint_statistics"}
 
-    assert actions_of("warehouse", set(ON_WAREHOUSE["reader"]), WAREHOUSE) == reading
+    assert derive_actions("warehouse", set(ON_WAREHOUSE["reader"]), WAREHOUSE) == reading
 
 
 def test_only_owners_may_grant() -> None:
     for kind in ("writer", "reader", "maintainer"):
-        assert "read_grants" not in actions_of("warehouse", set(ON_WAREHOUSE[kind]), WAREHOUSE)
+        assert "read_grants" not in derive_actions("warehouse", set(ON_WAREHOUSE[kind]), WAREHOUSE)
     assert set(ON_WAREHOUSE["owner"]) <= set(RELATIONS["warehouse"])

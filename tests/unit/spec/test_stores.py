@@ -19,8 +19,8 @@ def problem(**storage: Any) -> str:
     document = {"version": 1, "name": "acme", "owner": "tests", "environment": "dev"}
     with pytest.raises(SpecError) as refused:
         parse_spec(document | {"storage": {"main": PLACE | storage}, "warehouses": [{"name": "main"}]}, "spec")
-    (found,) = (found for found in refused.value.problems if found.path.startswith("storage.main"))
-    return found.expected
+    (mistake,) = (mistake for mistake in refused.value.problems if mistake.path.startswith("storage.main"))
+    return mistake.expected
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def problem(**storage: Any) -> str:
     ],
 )
 def test_combination_that_no_store_has(storage: dict[str, Any], expected: str) -> None:
-    found = problem(**storage)
+    message = problem(**storage)
 
-    assert expected in found
-    assert "c2VjcmV0" not in found
+    assert expected in message
+    assert "c2VjcmV0" not in message
 
 
 def test_vending_without_sts_is_refused_with_its_remedy() -> None:
@@ -59,9 +59,9 @@ def test_vending_without_sts_is_refused_with_its_remedy() -> None:
     with pytest.raises(SpecError) as refused:
         parse_spec(document | {"storage": {"main": PLACE | {"sts": False}}, "warehouses": [{"name": "main"}]}, "spec")
 
-    (found,) = refused.value.problems
-    assert found.path == "warehouses.0.delegation"
-    assert "remote-signing" in found.expected
+    (mistake,) = refused.value.problems
+    assert mistake.path == "warehouses.0.delegation"
+    assert "remote-signing" in mistake.expected
 
 
 def test_cloudflare_vends_by_its_own_api() -> None:

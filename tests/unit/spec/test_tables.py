@@ -36,12 +36,12 @@ def mistakes(*tables: dict[str, Any], **warehouse: Any) -> dict[str, str]:
 def test_table_has_a_namespace_and_a_deletion() -> None:
     table = {"name": "curated.sales.daily.orders", "partition_by": ["days( day )"], "identifier": ["id"]}
 
-    made = spec(table, {"name": 'curated.sales."orders.v2"', "deletion": "purge"})
+    tenant = spec(table, {"name": 'curated.sales."orders.v2"', "deletion": "purge"})
 
-    assert made.tables[0].path == ("curated", ("sales", "daily"), "orders")
-    assert made.tables[0].partition_by == ["days(day)"]
-    assert made.tables[1].path.name == "orders.v2"
-    assert [made.find_deletion(item) for item in made.tables] == ["protect", "purge"]
+    assert tenant.tables[0].path == ("curated", ("sales", "daily"), "orders")
+    assert tenant.tables[0].partition_by == ["days(day)"]
+    assert tenant.tables[1].path.name == "orders.v2"
+    assert [tenant.find_deletion(item) for item in tenant.tables] == ["protect", "purge"]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_table_has_a_namespace_and_a_deletion() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_mistake_is_reported_with_its_path(table: dict[str, Any], path: str, reason: str) -> None:
-    found = mistakes({"name": "curated.sales.orders"} | table, format_versions=[1, 2])
+    problems = mistakes({"name": "curated.sales.orders"} | table, format_versions=[1, 2])
 
-    assert reason in found[f"tables.0.{path}".rstrip(".")]
+    assert reason in problems[f"tables.0.{path}".rstrip(".")]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_properties_that_servers_refuse_are_reported() -> None:
 
 
 def test_properties_that_servers_know_are_accepted() -> None:
-    known = {
+    properties = {
         "encryption.key-id": "key-1",
         "write.data.format": "parquet",
         "write.metadata.compression-codec": "none",
@@ -140,4 +140,4 @@ def test_properties_that_servers_know_are_accepted() -> None:
         "write.metadata.previous-versions-max": "10",
     }
 
-    assert spec({"name": "curated.sales.daily.orders", "properties": known}).tables[0].properties == known
+    assert spec({"name": "curated.sales.daily.orders", "properties": properties}).tables[0].properties == properties

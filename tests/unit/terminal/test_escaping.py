@@ -24,7 +24,7 @@ COMPONENTS = Path(__file__).parents[3] / "components" / "lakewright"
 BYPASSES = {"sys.stdout.buffer", "sys.stderr.buffer", "rich.print", "os.writev"}
 
 
-def written(*parts: str) -> str:
+def write_escaped(*parts: str) -> str:
     stream = io.StringIO()
     escaping = StandardStream(cast("TextIO", stream))
     for part in parts:
@@ -77,15 +77,15 @@ def test_line_breaks_of_names_are_escaped() -> None:
 
 
 def test_streams_know_where_a_line_begins() -> None:
-    assert written("found ", "::x") == "found ::x"
-    assert written("found\n", "  ", "::x") == "found\n  \\u003a:x"
-    assert written("\n:", ":x") == "\n:\\u003ax"
+    assert write_escaped("found ", "::x") == "found ::x"
+    assert write_escaped("found\n", "  ", "::x") == "found\n  \\u003a:x"
+    assert write_escaped("\n:", ":x") == "\n:\\u003ax"
 
 
 def test_json_keeps_its_values() -> None:
     document = {"name": f"{OSC_52}{CSI}\u202e\U000e0041\n::x ##[y]"}
 
-    printed = written(json.dumps(document, ensure_ascii=False, indent=2), "\n")
+    printed = write_escaped(json.dumps(document, ensure_ascii=False, indent=2), "\n")
 
     assert json.loads(printed) == document
     assert "\u202e" not in printed
@@ -117,7 +117,7 @@ def test_console_escapes_texts_but_not_its_colors(*, is_terminal: bool, capsys: 
 
     assert ("\x1b[31m" in printed) is is_terminal
     assert "\\u001b]52" in printed
-    assert not [found for found in ("\x1b]", "\x07", "\x9b", "\u202e", "\n::", "\x1b[2J") if found in printed]
+    assert not [sequence for sequence in ("\x1b]", "\x07", "\x9b", "\u202e", "\n::", "\x1b[2J") if sequence in printed]
 
 
 def test_only_escaping_consoles_and_streams_are_used() -> None:

@@ -72,7 +72,7 @@ ID = "0123456789abcdef"
 NO_ID = f"no external ID is required of {CATALOG}: expected `StringEquals` with its literal value"
 
 
-def trusting(**changes: Any) -> dict[str, Any]:
+def trust_statement(**changes: Any) -> dict[str, Any]:
     condition = {"StringEquals": {"sts:ExternalId": ID}}
     return {"Principal": {"AWS": CATALOG}, "Action": "sts:AssumeRole", "Condition": condition} | changes
 
@@ -111,17 +111,17 @@ def trusting(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_open_trust_is_found(statement: dict[str, Any], reason: str) -> None:
-    assert find_open_trust(policy(**trusting(**statement)), CATALOG) == reason
+    assert find_open_trust(policy(**trust_statement(**statement)), CATALOG) == reason
 
 
 def test_second_statement_for_a_foreign_principal_is_found() -> None:
-    foreign = {"Effect": "Allow", **trusting(Principal={"AWS": "arn:aws:iam::2:root"})}
-    own = {"Effect": "Allow", **trusting()}
+    foreign = {"Effect": "Allow", **trust_statement(Principal={"AWS": "arn:aws:iam::2:root"})}
+    catalog_statement = {"Effect": "Allow", **trust_statement()}
 
-    assert find_open_trust({"Statement": [own, foreign]}, CATALOG) == (
+    assert find_open_trust({"Statement": [catalog_statement, foreign]}, CATALOG) == (
         f"another principal may assume it: arn:aws:iam::2:root; expected {CATALOG} only"
     )
-    assert find_open_trust({"Statement": [own, foreign]}) == (
+    assert find_open_trust({"Statement": [catalog_statement, foreign]}) == (
         f"several principals may assume it: {CATALOG}, arn:aws:iam::2:root"
     )
 
@@ -130,4 +130,4 @@ def test_the_stacks_trust_is_closed() -> None:
     assert find_open_trust(trust_policy(CATALOG, ID, session_tags=True), CATALOG) is None
     assert find_open_trust(trust_policy(CATALOG, ID)) is None
     both = {"StringEquals": {"STS:ExternalId": [ID, "the-next-one"]}}
-    assert find_open_trust(policy(**trusting(Condition=both)), CATALOG) is None
+    assert find_open_trust(policy(**trust_statement(Condition=both)), CATALOG) is None

@@ -69,9 +69,9 @@ def test_number_of_probes_at_a_time_is_limited() -> None:
 def test_first_probes_end_before_others_of_identities_start() -> None:
     ended: list[str] = []
     first = [a_run(a_probe("identity", Turn.FIRST), lambda: ended.append("identity")) for _ in range(3)]
-    others = [a_run(a_probe("table"), lambda: ended.append("table")) for _ in range(3)]
+    later_probes = [a_run(a_probe("table"), lambda: ended.append("table")) for _ in range(3)]
 
-    execute_all([*others, *first])
+    execute_all([*later_probes, *first])
 
     assert ended == ["identity"] * 3 + ["table"] * 3
 

@@ -17,8 +17,8 @@ SECRET = "hunter2-hunter2"
 def pod(env: list[Any] | None = None, volumes: list[Any] | None = None, **container: Any) -> Any:
     spec = {"containers": [{"name": "c", "env": env or [], **container}], "volumes": volumes or []}
     template = {"metadata": {"labels": {}}, "spec": spec}
-    (found,) = list_workloads([{"kind": "Deployment", "metadata": {"name": "unit"}, "spec": {"template": template}}])
-    return found
+    (workload,) = list_workloads([{"kind": "Deployment", "metadata": {"name": "unit"}, "spec": {"template": template}}])
+    return workload
 
 
 def secret_volume(name: str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def secret_volume(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "evidence"),
+    ("workload", "evidence"),
     [
         (pod([{"name": "S3_SECRET_ACCESS_KEY", "value": SECRET}]), "variable S3_SECRET_ACCESS_KEY has a value"),
         (pod([{"name": "AWS_ACCESS_KEY_ID", "value": SECRET}]), "variable AWS_ACCESS_KEY_ID has a value"),
@@ -47,15 +47,15 @@ def secret_volume(name: str) -> dict[str, Any]:
         (pod([{"name": "X", "value": "known-secret"}]), "variable X: a secret of the environment or the spec"),
     ],
 )
-def test_secrets_are_found(given: Any, evidence: str) -> None:
-    found = find_pod_secrets(given, {"own"}, {"known-secret"})
+def test_secrets_are_found(workload: Any, evidence: str) -> None:
+    secrets = find_pod_secrets(workload, {"own"}, {"known-secret"})
 
-    assert evidence in found
-    assert not any(SECRET in text for text in found)
+    assert evidence in secrets
+    assert not any(SECRET in text for text in secrets)
 
 
 def test_own_secrets_references_and_paths_are_none() -> None:
-    given = pod(
+    workload = pod(
         [
             {"name": "LAKEKEEPER_SECRET", "valueFrom": {"secretKeyRef": {"name": "own", "key": "k"}}},
             {"name": "AWS_WEB_IDENTITY_TOKEN_FILE", "value": "/var/run/token"},
@@ -65,7 +65,7 @@ def test_own_secrets_references_and_paths_are_none() -> None:
         [secret_volume("own"), {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
     )
 
-    assert find_pod_secrets(given, {"own"}) == []
+    assert find_pod_secrets(workload, {"own"}) == []
 
 
 def config_map(**data: str) -> dict[str, Any]:
@@ -82,10 +82,10 @@ def config_map(**data: str) -> dict[str, Any]:
     ],
 )
 def test_secrets_in_files_are_found(text: str) -> None:
-    (found,) = find_config_map_secrets(config_map(file=text))
+    (message,) = find_config_map_secrets(config_map(file=text))
 
-    assert found.startswith("file: a value of `")
-    assert SECRET not in found
+    assert message.startswith("file: a value of `")
+    assert SECRET not in message
 
 
 def test_files_of_units_have_none() -> None:

@@ -12,7 +12,7 @@ from lakewright.verify.session.subjects import ProbeIdentity, obtain_credential
 from lakewright.verify.settings import list_subjects, make_settings
 
 
-def test_secrets_of_spec_and_environment_are_searched_for() -> None:
+def test_secrets_of_spec_and_environment_are_searched() -> None:
     """A bucket that the stack makes has another key for the stack."""
     storage: dict[str, Any] = {
         "backend": "s3",
@@ -42,9 +42,9 @@ def test_secrets_of_spec_and_environment_are_searched_for() -> None:
     cluster = {"jobs_secret": {"name": "jobs", "key": "secret"}}
     environment = Environment.model_validate({"lakekeeper": lakekeeper, "kubernetes": cluster})
 
-    found = make_settings(spec, environment).references
+    references = make_settings(spec, environment).references
 
-    assert found == {"config:id", "config:secret", "config:admin_id", "config:admin_secret", "env:JOBS_acme"}
+    assert references == {"config:id", "config:secret", "config:admin_id", "config:admin_secret", "env:JOBS_acme"}
 
 
 def test_credential_in_the_stacks_configuration_is_read() -> None:
@@ -62,7 +62,7 @@ def tenant(**changes: Any) -> TenantSpec:
     return TenantSpec.model_validate(base | {"warehouses": [{"name": "executions"}]} | changes)
 
 
-def environment_of(**jobs: Any) -> Environment:
+def create_environment(**jobs: Any) -> Environment:
     return Environment.model_validate({"lakekeeper": {"endpoint": "https://lakekeeper.example", "jobs_auth": jobs}})
 
 
@@ -73,14 +73,14 @@ CLEANER = {"client_id": "acme-maintenance", "subject": "acme-maintenance"}
 
 
 def test_tenant_without_units_gets_the_remedy() -> None:
-    (jobs,) = list_subjects(tenant(), environment_of(kind="token-file", path="/var/run/token"))
+    (jobs,) = list_subjects(tenant(), create_environment(kind="token-file", path="/var/run/token"))
 
     assert jobs.problem == "the tenant has no computing unit, and no identity outside of the cluster"
     assert jobs.remedy.startswith("add a unit to `computing_units` of the spec")
 
 
 def test_shared_client_gets_the_remedy() -> None:
-    (unit,) = list_subjects(tenant(computing_units=[UNIT]), environment_of(**OAUTH, client_id="everyone"))
+    (unit,) = list_subjects(tenant(computing_units=[UNIT]), create_environment(**OAUTH, client_id="everyone"))
 
     assert unit.problem == "client `everyone` is shared by all tenants"
     assert "`identity.client_id`" in unit.remedy
@@ -90,6 +90,6 @@ def test_shared_client_gets_the_remedy() -> None:
 def test_maintenance_with_the_units_client_is_found(maintenance: dict[str, Any], *, is_shared: bool) -> None:
     spec = tenant(computing_units=[UNIT], identity=IDENTITY, maintenance={"schedule": "0 2 * * *"} | maintenance)
 
-    (unit,) = list_subjects(spec, environment_of(**OAUTH, client_id="acme-jobs"))
+    (unit,) = list_subjects(spec, create_environment(**OAUTH, client_id="acme-jobs"))
 
     assert unit.is_shared_with_maintenance is is_shared

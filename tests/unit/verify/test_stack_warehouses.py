@@ -39,9 +39,9 @@ class Backend:
     ],
 )
 def test_only_roles_on_aws_are_read(storage: dict[str, Any], roles: tuple[str, ...]) -> None:
-    (place,) = read_stack_warehouses(cast(Any, Backend(storage)), "lake", "acme")
+    (warehouse,) = read_stack_warehouses(cast(Any, Backend(storage)), "lake", "acme")
 
-    assert place.role_arns == roles
+    assert warehouse.role_arns == roles
 
 
 def place(endpoint: str = "https://lakekeeper.example", server_id: str = "1", store: str = "") -> StackWarehouse:
@@ -80,10 +80,10 @@ class SeveralStates(Backend):
 
 
 def test_other_tenants_that_are_not_read_are_named() -> None:
-    found = read_other_tenants(cast(Any, SeveralStates({})), "lake", "acme")
+    tenants = read_other_tenants(cast(Any, SeveralStates({})), "lake", "acme")
 
-    assert [other.stack for other in found.warehouses] == ["globex"]
-    assert found.unread == (
+    assert [other.stack for other in tenants.warehouses] == ["globex"]
+    assert tenants.unread == (
         "stack broken: its state cannot be read: broken.json: expected JSON",
         "stack empty: its state has no warehouse on S3",
     )

@@ -34,7 +34,7 @@ def test_credential_that_reads_another_table_fails() -> None:
     warehouse = SimpleNamespace(name="executions", delegation="vended")
     session = SimpleNamespace(warehouse=warehouse, ensure_table=tables.__getitem__)
 
-    attempts = [found for found in probe_other_tables(cast(Any, session)) if isinstance(found, Attempt)]
+    attempts = [outcome for outcome in probe_other_tables(cast(Any, session)) if isinstance(outcome, Attempt)]
 
     assert [attempt.attempt for attempt in attempts if attempt.result == "allowed"] == ["read files of another table"]
 

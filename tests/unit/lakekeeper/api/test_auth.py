@@ -44,14 +44,14 @@ class IdentityProvider:
 
 def call_with_tokens(tokens: Tokens, accepted: str) -> tuple[int, list[str]]:
     """Return the status of a call to a server that accepts one of these tokens, and the tokens that it received."""
-    seen: list[str] = []
+    received: list[str] = []
 
     def serve(request: httpx.Request) -> httpx.Response:
-        seen.append(request.headers["authorization"])
-        return httpx.Response(200 if seen[-1] == f"Bearer {accepted}" else 401)
+        received.append(request.headers["authorization"])
+        return httpx.Response(200 if received[-1] == f"Bearer {accepted}" else 401)
 
     http = httpx.Client(transport=httpx.MockTransport(serve), auth=BearerAuth(tokens))
-    return http.get("https://lake.test/x").status_code, seen
+    return http.get("https://lake.test/x").status_code, received
 
 
 def test_token_request_follows_the_rfc() -> None:
@@ -82,18 +82,18 @@ def test_many_threads_request_one_token() -> None:
     provider = IdentityProvider()
     tokens = provider.tokens()
     gate = threading.Barrier(8)
-    found: list[str] = []
+    received: list[str] = []
 
     def ask() -> None:
         gate.wait()
-        found.append(tokens.current())
+        received.append(tokens.current())
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == ["t1"] * 8
+    assert received == ["t1"] * 8
     assert len(provider.forms) == 1
 
 

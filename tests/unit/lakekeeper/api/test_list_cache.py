@@ -66,11 +66,11 @@ def test_write_invalidates_all_lists() -> None:
 def test_list_overtaken_by_a_write_serves_its_waiters_only() -> None:
     shared = SharedAnswers()
 
-    def overtaken() -> str:
+    def forget_and_list() -> str:
         shared.forget()
         return "before"
 
-    assert shared.get_cached("key", overtaken) == "before"
+    assert shared.get_cached("key", forget_and_list) == "before"
     assert shared.get_cached("key", lambda: "after") == "after"
 
 
@@ -95,12 +95,12 @@ def test_refused_list_is_refused_once_for_all_readers() -> None:
     lists = ListCache()
     calls: list[int] = []
 
-    def refused() -> str:
+    def refuse() -> str:
         calls.append(1)
         raise ForbiddenError("no", status=403, kind="ProjectActionForbidden")
 
     for _ in range(3):
-        assert lists.get_cached_unless_refused("refused", refused) is None
+        assert lists.get_cached_unless_refused("refused", refuse) is None
     assert len(calls) == 1
 
 

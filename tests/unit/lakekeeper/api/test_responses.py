@@ -58,7 +58,7 @@ def server(handle: Handle) -> Iterator[str]:
         thread.join()
 
 
-def sending(body: bytes, status: int = 200, **headers: str) -> Handle:
+def respond_with_body(body: bytes, status: int = 200, **headers: str) -> Handle:
     def handle(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)
         for name, value in headers.items():
@@ -85,12 +85,12 @@ def client(endpoint: str, **more: Any) -> Client:
 def test_compression_bomb_costs_no_more_than_the_limit(status: int) -> None:
     """298 KiB that become 300 MiB cost 614 MiB before the limit."""
     packed = bomb(300)
-    with server(sending(packed, status, Content_Encoding="gzip")) as endpoint:
-        asked = client(endpoint)
+    with server(respond_with_body(packed, status, Content_Encoding="gzip")) as endpoint:
+        api_client = client(endpoint)
         tracemalloc.start()
         try:
             with pytest.raises(BadResponseError, match="is larger than 64 MiB") as caught:
-                asked.json("GET", "/x")
+                api_client.json("GET", "/x")
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -102,14 +102,14 @@ def test_compression_bomb_costs_no_more_than_the_limit(status: int) -> None:
 def test_size_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_LIMIT", "0.5")
     body = json.dumps({"text": "x" * MEBIBYTE}).encode()
-    with server(sending(body)) as endpoint, pytest.raises(BadResponseError, match=r"larger than 0.5 MiB"):
+    with server(respond_with_body(body)) as endpoint, pytest.raises(BadResponseError, match=r"larger than 0.5 MiB"):
         client(endpoint).json("GET", "/x")
 
 
 def test_compressed_response_is_read() -> None:
     """Lakekeeper compresses responses where the client accepts it."""
     halves = gzip.compress(b'{"ok":') + gzip.compress(b" true}")
-    with server(sending(halves, Content_Encoding="gzip")) as endpoint:
+    with server(respond_with_body(halves, Content_Encoding="gzip")) as endpoint:
         assert client(endpoint).json("GET", "/x") == {"ok": True}
 
 
@@ -122,13 +122,16 @@ def test_compressed_response_is_read() -> None:
     ],
 )
 def test_unreadable_encodings(body: bytes, encoding: str, says: str) -> None:
-    with server(sending(body, Content_Encoding=encoding)) as endpoint, pytest.raises(BadResponseError, match=says):
+    with (
+        server(respond_with_body(body, Content_Encoding=encoding)) as endpoint,
+        pytest.raises(BadResponseError, match=says),
+    ):
         client(endpoint).json("GET", "/x")
 
 
 def test_slow_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_WITHIN", "0.3")
-    gone = threading.Event()
+    never = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
         body = b'{"ok": true}' + b" " * 100
@@ -137,7 +140,7 @@ def test_slow_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
         request.end_headers()
         for byte in body:
             request.wfile.write(bytes([byte]))
-            gone.wait(0.02)
+            never.wait(0.02)
 
     with server(drip) as endpoint, pytest.raises(ResponseTimeoutError, match=r"did not respond within 0.3 s"):
         client(endpoint).json("GET", "/x")
@@ -285,7 +288,7 @@ def test_loopback_needs_no_tls(endpoint: str) -> None:
 
 
 def test_token_endpoint_responses_are_limited_too() -> None:
-    with server(sending(bomb(3), Content_Encoding="gzip")) as idp:
+    with server(respond_with_body(bomb(3), Content_Encoding="gzip")) as idp:
         auth = CREDENTIALS | {"token_url": f"{idp}/token"}
         with pytest.raises(NotAuthenticatedError, match=r"token endpoint .* is larger than 1 MiB"):
             client("http://127.0.0.1:9", auth=auth).json("GET", "/x")
@@ -293,7 +296,10 @@ def test_token_endpoint_responses_are_limited_too() -> None:
 
 def test_401_before_a_new_token_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_LIMIT", "1")
-    with server(sending(bomb(3), 401, Content_Encoding="gzip")) as endpoint, pytest.raises(LakekeeperError) as caught:
+    with (
+        server(respond_with_body(bomb(3), 401, Content_Encoding="gzip")) as endpoint,
+        pytest.raises(LakekeeperError) as caught,
+    ):
         client(endpoint, auth=TOKEN).json("GET", "/x")
     assert "is larger than 1 MiB" in str(caught.value)
 

@@ -47,15 +47,15 @@ STORAGE = {"type": "s3", "bucket": "lake", "region": "eu-central-1", "sts_enable
 )
 def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -> None:
     server = parse_server(AT, {"version": version})
-    declared = {"server": {"endpoint": AT}, "project_id": "acme", "name": "main", "storage": STORAGE}
-    require_supported(server, WarehouseArgs.parse(declared))
+    props = {"server": {"endpoint": AT}, "project_id": "acme", "name": "main", "storage": STORAGE}
+    require_supported(server, WarehouseArgs.parse(props))
     values = {
         "storage.sts_endpoint": {"storage": {**STORAGE, "sts_endpoint": "https://sts.example.com"}},
         "storage.storage_layout": {"storage": {**STORAGE, "storage_layout": {"type": "default"}}},
         "allowed_format_versions": {"allowed_format_versions": [2]},
     }
     with pytest.raises(UnsupportedServerError, match=f"`{path}` needs Lakekeeper .* {AT} runs {version}"):
-        require_supported(server, WarehouseArgs.parse(declared | values[path]))
+        require_supported(server, WarehouseArgs.parse(props | values[path]))
 
 
 @pytest.mark.parametrize(

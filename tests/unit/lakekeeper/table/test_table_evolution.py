@@ -22,15 +22,15 @@ ORDERS: list[Props] = [
 ]
 
 
-def declared(columns: list[Props] = ORDERS, **others: Any) -> TableArgs:
+def table_args(columns: list[Props] = ORDERS, **props: Any) -> TableArgs:
     """Return a declared table."""
     server = {"endpoint": "http://lakekeeper"}
     return TableArgs.parse(
-        {"server": server, "warehouse_id": "w", "namespace": "sales", "name": "orders", "columns": columns, **others}
+        {"server": server, "warehouse_id": "w", "namespace": "sales", "name": "orders", "columns": columns, **props}
     )
 
 
-def made(table: TableArgs, version: int = 2) -> Props:
+def create_metadata(table: TableArgs, version: int = 2) -> Props:
     """Return the metadata of the table as a server makes it."""
     body = create_request(table)
     schema = {**body["schema"], "schema-id": 0}
@@ -53,8 +53,8 @@ def made(table: TableArgs, version: int = 2) -> Props:
     }
 
 
-def from_to(old: TableArgs, new: TableArgs, metadata: Props | None = None) -> Commit:
-    metadata = metadata or made(old)
+def evolve(old: TableArgs, new: TableArgs, metadata: Props | None = None) -> Commit:
+    metadata = metadata or create_metadata(old)
     return commit(metadata, old, new, ids_by_path(metadata["schemas"][-1]))
 
 
@@ -65,12 +65,12 @@ def with_changed_column(position: int, **changes: Any) -> list[Props]:
     return columns
 
 
-def schema_of(done: Commit) -> Props:
+def find_added_schema(done: Commit) -> Props:
     return next(update["schema"] for update in done.updates if update["action"] == "add-schema")
 
 
 def test_unchanged_table_needs_no_commit() -> None:
-    table = declared(
+    table = table_args(
         identifier=["id"],
         partition_by=["days(day)", "bucket(16, id) as shard"],
         sort_by=["day desc", "id asc nulls last"],
@@ -78,8 +78,8 @@ def test_unchanged_table_needs_no_commit() -> None:
         format_version=2,
     )
 
-    assert from_to(table, table).updates == []
-    assert observe(made(table), table) == table
+    assert evolve(table, table).updates == []
+    assert observe(create_metadata(table), table) == table
 
 
 @pytest.mark.parametrize(
@@ -102,28 +102,28 @@ def test_unchanged_table_needs_no_commit() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_safe_changes_are_one_commit(columns: list[Props], change: str) -> None:
-    old, new = declared(), declared(columns)
+    old, new = table_args(), table_args(columns)
 
-    done = from_to(old, new)
+    done = evolve(old, new)
 
     assert (done.changes, done.problems) == ([change], [])
     assert [update["action"] for update in done.updates] == ["add-schema", "set-current-schema"]
     kinds = [requirement["type"] for requirement in done.body["requirements"]]
     assert kinds == ["assert-table-uuid", "assert-current-schema-id", "assert-last-assigned-field-id"]
-    after = made(old) | {"schemas": [{**schema_of(done), "schema-id": 0}]}
-    assert from_to(old, new, after).updates == []
+    after = create_metadata(old) | {"schemas": [{**find_added_schema(done), "schema-id": 0}]}
+    assert evolve(old, new, after).updates == []
     assert observe(after, new).columns == new.columns
 
 
 def test_column_ids_are_stable_and_new_ones_unused() -> None:
-    old = declared()
-    before = ids_by_path(made(old)["schemas"][0])
+    old = table_args()
+    before = ids_by_path(create_metadata(old)["schemas"][0])
     columns = [
         {"name": "note", "type": "struct<a: int, b: list<int>>"},
         *with_changed_column(1, name="date", renamed_from="day"),
     ]
 
-    after = ids_by_path(schema_of(from_to(old, declared(columns))))
+    after = ids_by_path(find_added_schema(evolve(old, table_args(columns))))
 
     assert after["date"] == before["day"]
     assert after["lines.element.sku"] == before["lines.element.sku"]
@@ -152,72 +152,72 @@ def test_column_ids_are_stable_and_new_ones_unused() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_unsafe_changes_are_refused_with_the_reason(columns: list[Props], reason: str) -> None:
-    problems = from_to(declared(), declared(columns)).problems
+    problems = evolve(table_args(), table_args(columns)).problems
 
     assert reason in " ".join(problems)
 
 
 def test_all_reasons_are_reported_at_once() -> None:
-    assert len(from_to(declared(), declared(with_changed_column(0, type="int")[:3])).problems) == 3
+    assert len(evolve(table_args(), table_args(with_changed_column(0, type="int")[:3])).problems) == 3
 
 
 def test_column_is_dropped_when_it_is_named() -> None:
-    done = from_to(declared(), declared(ORDERS[:-1], dropped_columns=["tags"]))
+    done = evolve(table_args(), table_args(ORDERS[:-1], dropped_columns=["tags"]))
 
     assert (done.changes, done.problems) == (["tags: dropped"], [])
-    assert "tags" not in ids_by_path(schema_of(done))
+    assert "tags" not in ids_by_path(find_added_schema(done))
 
 
 def test_partition_column_is_not_dropped() -> None:
-    old = declared(partition_by=["days(day)"])
+    old = table_args(partition_by=["days(day)"])
 
-    done = from_to(old, declared([ORDERS[0], *ORDERS[2:]], dropped_columns=["day"]))
+    done = evolve(old, table_args([ORDERS[0], *ORDERS[2:]], dropped_columns=["day"]))
 
     assert "partition spec 0 of the table uses it to find files" in done.problems[0]
 
 
 def test_column_added_by_a_job_meanwhile_is_kept() -> None:
-    old = declared()
-    metadata = made(old)
+    old = table_args()
+    metadata = create_metadata(old)
     extra = {"id": 90, "name": "extra", "required": False, "type": "string"}
     metadata["schemas"][0]["fields"].insert(1, extra)
 
-    done = from_to(old, declared([*ORDERS, {"name": "note", "type": "string"}]), metadata)
+    done = evolve(old, table_args([*ORDERS, {"name": "note", "type": "string"}]), metadata)
 
     assert done.problems == []
-    assert [field["name"] for field in schema_of(done)["fields"]][:3] == ["id", "extra", "day"]
+    assert [field["name"] for field in find_added_schema(done)["fields"]][:3] == ["id", "extra", "day"]
 
 
 def test_column_added_by_a_job_is_drift_once_seen() -> None:
     """It is kept if the declaration says so."""
-    table = declared()
-    metadata = made(table)
+    table = table_args()
+    metadata = create_metadata(table)
     metadata["schemas"][0]["fields"].append({"id": 90, "name": "extra", "required": False, "type": "string"})
 
-    seen = observe(metadata, table)
-    keeping = declared(undeclared_columns="keep")
+    observed = observe(metadata, table)
+    keeping = table_args(undeclared_columns="keep")
 
-    assert [column.name for column in seen.columns][-1] == "extra"
-    assert "`extra` is in the table and not declared" in commit(metadata, seen, table, {}).problems[0]
+    assert [column.name for column in observed.columns][-1] == "extra"
+    assert "`extra` is in the table and not declared" in commit(metadata, observed, table, {}).problems[0]
     assert observe(metadata, keeping) == keeping
-    assert commit(metadata, seen, keeping, {}).updates == []
+    assert commit(metadata, observed, keeping, {}).updates == []
 
 
 def test_column_renamed_by_a_job_is_renamed_back_by_id() -> None:
-    table = declared()
-    metadata = made(table)
+    table = table_args()
+    metadata = create_metadata(table)
     ids = ids_by_path(metadata["schemas"][0])
     metadata["schemas"][0]["fields"][1]["name"] = "when"
 
     done = commit(metadata, observe(metadata, table), table, ids)
 
     assert (done.changes, done.problems) == (["when: renamed to day"], [])
-    assert ids_by_path(schema_of(done))["day"] == ids["day"]
+    assert ids_by_path(find_added_schema(done))["day"] == ids["day"]
 
 
 def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
-    table = declared()
-    metadata = made(table)
+    table = table_args()
+    metadata = create_metadata(table)
     ids = ids_by_path(metadata["schemas"][0])
     without = {**metadata["schemas"][0], "schema-id": 1, "fields": metadata["schemas"][0]["fields"][1:]}
     without["fields"] = [field for field in metadata["schemas"][0]["fields"] if field["name"] != "day"]
@@ -226,30 +226,30 @@ def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
     done = commit(metadata, observe(metadata, table), table, ids)
 
     assert done.changes == ["day: restored, with its data"]
-    assert ids_by_path(schema_of(done))["day"] == ids["day"]
+    assert ids_by_path(find_added_schema(done))["day"] == ids["day"]
 
 
 def test_identifiers_may_grow_or_go_but_not_shrink() -> None:
     columns = with_changed_column(1, required=True)
-    before, after = declared(columns, identifier=["id"]), declared(columns, identifier=["id", "day"])
+    before, after = table_args(columns, identifier=["id"]), table_args(columns, identifier=["id", "day"])
 
-    assert from_to(before, after).problems == []
-    assert from_to(after, declared(columns)).problems == []
-    assert "`id` alone may not be unique" in from_to(after, before).problems[0]
+    assert evolve(before, after).problems == []
+    assert evolve(after, table_args(columns)).problems == []
+    assert "`id` alone may not be unique" in evolve(after, before).problems[0]
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
-    old = declared(partition_by=["days(day)", "bucket(8, id)"], format_version=version)
-    new = declared(partition_by=["bucket(8, id)", "truncate(10, amount)"], format_version=version)
+    old = table_args(partition_by=["days(day)", "bucket(8, id)"], format_version=version)
+    new = table_args(partition_by=["bucket(8, id)", "truncate(10, amount)"], format_version=version)
 
-    done = from_to(old, new)
+    done = evolve(old, new)
 
     assert done.changes == ["partition_by: bucket(8, id), truncate(10, amount)"]
     fields = next(update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec")
     sent = [(field["transform"], field.get("field-id"), field["name"]) for field in fields]
-    kept = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
-    assert sent == ([("void", 1000, "day_day_1000"), *kept] if version == 1 else kept)
+    added_fields = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
+    assert sent == ([("void", 1000, "day_day_1000"), *added_fields] if version == 1 else added_fields)
     assert [requirement["type"] for requirement in done.requirements] == [
         "assert-default-spec-id",
         "assert-last-assigned-partition-id",
@@ -257,12 +257,12 @@ def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
 
 
 def test_sort_order_properties_and_version_in_one_commit() -> None:
-    old = declared(sort_by=["day"], properties={"a": "1", "gone": "x"})
-    new = declared(properties={"a": "2"}, format_version=3)
-    metadata = made(old)
+    old = table_args(sort_by=["day"], properties={"a": "1", "gone": "x"})
+    new = table_args(properties={"a": "2"}, format_version=3)
+    metadata = create_metadata(old)
     metadata["properties"]["written-by-an-engine"] = "y"
 
-    done = from_to(old, new, metadata)
+    done = evolve(old, new, metadata)
 
     assert done.updates == [
         {"action": "upgrade-format-version", "format-version": 3},
@@ -271,31 +271,31 @@ def test_sort_order_properties_and_version_in_one_commit() -> None:
         {"action": "set-properties", "updates": {"a": "2"}},
         {"action": "remove-properties", "removals": ["gone"]},
     ]
-    assert "cannot go back to 2" in from_to(new, declared(format_version=2)).problems[0]
+    assert "cannot go back to 2" in evolve(new, table_args(format_version=2)).problems[0]
 
 
 @pytest.mark.parametrize("now", ["key-2", None])
 def test_encryption_key_of_a_table_is_fixed(now: str | None) -> None:
-    old = declared(properties={"encryption.key-id": "key-1"})
-    new = declared(properties={"encryption.key-id": now} if now else {})
+    old = table_args(properties={"encryption.key-id": "key-1"})
+    new = table_args(properties={"encryption.key-id": now} if now else {})
 
-    (problem,) = from_to(old, new).problems
+    (problem,) = evolve(old, new).problems
 
     assert problem == "properties.encryption.key-id: cannot change from its current value 'key-1'. Declare that value."
 
 
 def test_encryption_key_may_be_added_to_a_table() -> None:
-    done = from_to(declared(), declared(properties={"encryption.key-id": "key-1"}))
+    done = evolve(table_args(), table_args(properties={"encryption.key-id": "key-1"}))
 
     assert (done.problems, done.changes) == ([], ["properties.encryption.key-id"])
 
 
 def test_moved_table_is_never_moved_back() -> None:
     """Every version of the server answers `set-location` of a table with 400 `SetLocationNotAllowed`."""
-    table = declared(location="s3://bucket/orders")
-    metadata = made(table) | {"location": "s3://bucket/moved"}
+    table = table_args(location="s3://bucket/orders")
+    metadata = create_metadata(table) | {"location": "s3://bucket/moved"}
 
-    done = from_to(table, table, metadata)
+    done = evolve(table, table, metadata)
 
     assert done.updates == []
     assert "the table is at s3://bucket/moved, not at the declared s3://bucket/orders" in done.problems[0]
@@ -304,11 +304,11 @@ def test_moved_table_is_never_moved_back() -> None:
 def test_default_values_of_old_and_new_rows() -> None:
     """A default fills existing rows, and changes for new rows only."""
     columns = [*ORDERS, {"name": "rate", "type": "double", "required": True, "default": 1}]
-    old, new = declared(format_version=3), declared(columns, format_version=3)
+    old, new = table_args(format_version=3), table_args(columns, format_version=3)
 
-    added = schema_of(from_to(old, new))["fields"][-1]
+    added = find_added_schema(evolve(old, new))["fields"][-1]
     columns[-1] = columns[-1] | {"default": 2.5}
-    later = schema_of(from_to(new, declared(columns, format_version=3)))["fields"][-1]
+    later = find_added_schema(evolve(new, table_args(columns, format_version=3)))["fields"][-1]
 
     assert (added["initial-default"], added["write-default"]) == (1.0, 1.0)
     assert (later["initial-default"], later["write-default"]) == (1.0, 2.5)
@@ -344,18 +344,18 @@ def test_default_values_of_old_and_new_rows() -> None:
 )
 def test_mistakes_are_found_before_any_call(props: Props, reason: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        declared(**{"columns": ORDERS} | props)
+        table_args(**{"columns": ORDERS} | props)
 
     assert reason in str(caught.value)
 
 
 def test_existing_tables_may_break_the_declarations_rules() -> None:
     """Columns of another engine never make a state unreadable."""
-    table = declared()
-    metadata = made(table)
+    table = table_args()
+    metadata = create_metadata(table)
     odd = {"id": 90, "name": "odd.Name", "required": False, "type": "interval"}
     metadata["schemas"][0]["fields"] += [odd, {**odd, "id": 91, "name": "DAY"}]
 
-    seen = observe(metadata, table)
+    observed = observe(metadata, table)
 
-    assert TableArgs.from_state(seen.props()) == seen
+    assert TableArgs.from_state(observed.props()) == observed

@@ -51,7 +51,7 @@ def _declarations(draw: st.DrawFn) -> TableArgs:
     flat = [one["name"] for one in columns if isinstance(one["type"], str)]
     some = st.lists(st.sampled_from(flat), max_size=2, unique=True) if flat else st.just([])
     required = [one["name"] for one in columns if one["required"] and one["type"] in ("int", "long", "string")]
-    return _declared(
+    return _table_args(
         columns,
         identifier=draw(st.sampled_from([[], required])),
         partition_by=draw(some),
@@ -60,12 +60,12 @@ def _declarations(draw: st.DrawFn) -> TableArgs:
     )
 
 
-def _declared(columns: list[Props], **others: Any) -> TableArgs:
-    where = {"server": {"endpoint": "http://l"}, "warehouse_id": "w", "namespace": "n", "name": "t"}
-    return TableArgs.parse({**where, "columns": columns, "format_version": 2, **others})
+def _table_args(columns: list[Props], **props: Any) -> TableArgs:
+    identity = {"server": {"endpoint": "http://l"}, "warehouse_id": "w", "namespace": "n", "name": "t"}
+    return TableArgs.parse({**identity, "columns": columns, "format_version": 2, **props})
 
 
-def _made(table: TableArgs) -> Props:
+def _create_metadata(table: TableArgs) -> Props:
     """Return the table as the sandbox's catalog makes it."""
     body = create_request(table)
     body["properties"].pop("format-version")
@@ -87,13 +87,13 @@ def _pairs(draw: st.DrawFn) -> tuple[TableArgs, TableArgs]:
     old = draw(_declarations())
     if draw(st.booleans()):
         return old, draw(_declarations())
-    columns = draw(st.permutations([_loosened(draw, one) for one in old.model_dump(exclude_none=True)["columns"]]))
+    columns = draw(st.permutations([_loosen(draw, one) for one in old.model_dump(exclude_none=True)["columns"]]))
     added = draw(_columns(_type))
     fresh = [one | {"name": f"new {one['name']}", "required": False} for one in added]
-    return old, _declared([*fresh, *columns], sort_by=old.sort_by, partition_by=old.partition_by)
+    return old, _table_args([*fresh, *columns], sort_by=old.sort_by, partition_by=old.partition_by)
 
 
-def _loosened(draw: st.DrawFn, column: Props) -> Props:
+def _loosen(draw: st.DrawFn, column: Props) -> Props:
     wider = {"int": "long", "float": "double", "decimal(9,2)": "decimal(12,2)"}
     kind = column["type"]
     if isinstance(kind, str) and draw(st.booleans()):
@@ -105,12 +105,12 @@ def _loosened(draw: st.DrawFn, column: Props) -> Props:
 @given(pair=_pairs(), drops=st.booleans())
 def test_random_evolution(pair: tuple[TableArgs, TableArgs], *, drops: bool) -> None:
     old, new = pair
-    before = _made(old)
+    before = _create_metadata(old)
     assert observe(before, old) == old
     assert commit(before, old, old, {}).updates == []
     ids = ids_by_path(current_schema(before))
-    known = [path for path, _, _ in paths(old.columns)]
-    allowed = {"dropped_columns": known} if drops else {"undeclared_columns": "keep"}
+    column_paths = [path for path, _, _ in paths(old.columns)]
+    allowed = {"dropped_columns": column_paths} if drops else {"undeclared_columns": "keep"}
     new = new.model_copy(update=allowed)
 
     needed = commit(before, old, new, ids)
@@ -123,26 +123,28 @@ def test_random_evolution(pair: tuple[TableArgs, TableArgs], *, drops: bool) -> 
     after = apply_updates(TableBuilder(before, [1, 2, 3], 1), needed.updates)
     assert commit(after, old, new, ids).updates == []
     assert commit(after, new, new, ids).updates == []
-    seen = observe(after, new)
-    assert seen.model_copy(update={"columns": new.columns}) == new
+    observed = observe(after, new)
+    assert observed.model_copy(update={"columns": new.columns}) == new
     now = ids_by_path(current_schema(after))
     assert len(set(now.values())) == len(now)
     assert {path: now[path] for path in ids.keys() & now.keys()} == {
         path: ids[path] for path in ids.keys() & now.keys()
     }
     assert all(number > before["last-column-id"] for path, number in now.items() if path not in ids)
-    _same_where_declared(seen, new)
+    _same_where_declared(observed, new)
 
 
-def _same_where_declared(seen: TableArgs, new: TableArgs) -> None:
+def _same_where_declared(observed: TableArgs, new: TableArgs) -> None:
     """Undeclared descriptions stay, and so do columns that may stay."""
-    wanted = {path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(new.columns)}
-    found = {path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(seen.columns)}
-    for path, (kind, column) in wanted.items():
-        there, also = found[path]
-        assert there == kind
+    declared_columns = {path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(new.columns)}
+    observed_columns = {
+        path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(observed.columns)
+    }
+    for path, (kind, column) in declared_columns.items():
+        observed_kind, also = observed_columns[path]
+        assert observed_kind == kind
         if column:
             assert also
             assert (also.required, also.doc) == (column.required, column.doc)
     if not new.dropped_columns:
-        assert found.keys() == wanted.keys()
+        assert observed_columns.keys() == declared_columns.keys()

@@ -58,7 +58,7 @@ class ProxiedUnit:
 
 
 @asynccontextmanager
-async def activated(
+async def serve_idle_unit(
     clock: Callable[[], float], *, wake: float = 30, counts_open: bool = False
 ) -> AsyncIterator[ProxiedUnit]:
     unit = EchoUnit()
@@ -77,7 +77,7 @@ async def activated(
         yield ProxiedUnit(unit, proxy, server.sockets[0].getsockname()[1])
 
 
-async def echoed(proxied: ProxiedUnit, text: bytes) -> bytes:
+async def echo(proxied: ProxiedUnit, text: bytes) -> bytes:
     """Send text on a new connection, and return what comes back."""
     reader, writer = await proxied.connect()
     writer.write(text)
@@ -105,8 +105,8 @@ def test_silent_unit_is_stopped_and_started_on_use() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as proxied:
-            assert await echoed(proxied, b"hello") == b"hello"
+        async with serve_idle_unit(clock) as proxied:
+            assert await echo(proxied, b"hello") == b"hello"
             clock.now += IDLE - 1
             await proxied.proxy.stop_if_idle()
             assert proxied.unit.writes == [1], "its time is not over"
@@ -114,7 +114,7 @@ def test_silent_unit_is_stopped_and_started_on_use() -> None:
             await proxied.proxy.stop_if_idle()
             assert proxied.unit.writes == [1, 0]
 
-            assert await echoed(proxied, b"again") == b"again"
+            assert await echo(proxied, b"again") == b"again"
             assert proxied.unit.writes == [1, 0, 1]
 
     check(case)
@@ -125,10 +125,10 @@ def test_connection_without_bytes_starts_nothing() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as proxied:
+        async with serve_idle_unit(clock) as proxied:
             clock.now += IDLE
             await proxied.proxy.stop_if_idle()
-            assert await echoed(proxied, b"") == b""
+            assert await echo(proxied, b"") == b""
             assert proxied.unit.writes == [1, 0]
 
     check(case)
@@ -138,7 +138,7 @@ def test_traffic_keeps_a_unit_running() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as proxied:
+        async with serve_idle_unit(clock) as proxied:
             reader, writer = await proxied.connect()
             for _ in range(3):
                 clock.now += IDLE - 1
@@ -157,7 +157,7 @@ def test_open_connections_count_where_they_should(counts_open: bool, writes: lis
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock, counts_open=counts_open) as proxied:
+        async with serve_idle_unit(clock, counts_open=counts_open) as proxied:
             reader, writer = await proxied.connect()
             writer.write(b"x")
             await reader.readexactly(1)
@@ -175,7 +175,7 @@ def test_lost_client_is_noticed() -> None:
     """A client whose machine vanished sends nothing, not even an end."""
 
     async def case() -> None:
-        async with activated(Clock(), counts_open=True) as proxied:
+        async with serve_idle_unit(Clock(), counts_open=True) as proxied:
             reader, writer = await proxied.connect()
             writer.write(b"x")
             await reader.readexactly(1)
@@ -192,7 +192,7 @@ def test_unit_that_a_user_starts_has_its_full_time() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as proxied:
+        async with serve_idle_unit(clock) as proxied:
             clock.now += IDLE
             await proxied.proxy.stop_if_idle()
             await proxied.unit.write(1)
@@ -209,11 +209,11 @@ def test_refused_start_is_tried_again() -> None:
     clock = Clock()
 
     async def case() -> None:
-        async with activated(clock) as proxied:
+        async with serve_idle_unit(clock) as proxied:
             clock.now += IDLE
             await proxied.proxy.stop_if_idle()
             proxied.unit.refusals = 1
-            assert await echoed(proxied, b"hello") == b"hello"
+            assert await echo(proxied, b"hello") == b"hello"
 
     check(case)
 
@@ -222,10 +222,10 @@ def test_connection_ends_if_the_unit_does_not_start() -> None:
     ticks = iter(range(1000))
 
     async def case() -> None:
-        async with activated(lambda: float(next(ticks)), wake=10) as proxied:
+        async with serve_idle_unit(lambda: float(next(ticks)), wake=10) as proxied:
             await proxied.unit.write(0)
             proxied.unit.refusals = 1000
-            assert await echoed(proxied, b"hello") == b""
+            assert await echo(proxied, b"hello") == b""
 
     check(case)
 

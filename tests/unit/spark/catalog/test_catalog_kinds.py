@@ -115,8 +115,11 @@ def test_pyiceberg_file_names_token_file_and_certificates(tmp_path: Any, monkeyp
     config = CatalogConfig(**LAKEKEEPER, auth=auth, ca_bundle="/etc/ca.pem")
     (tmp_path / ".pyiceberg.yaml").write_text(config.pyiceberg_yaml())
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    found = Config().get_catalog_config("executions") or {}
-    assert (found["auth"], found["ssl"]) == (config.pyiceberg("executions")["auth"], {"cabundle": "/etc/ca.pem"})
+    catalog_config = Config().get_catalog_config("executions") or {}
+    assert (catalog_config["auth"], catalog_config["ssl"]) == (
+        config.pyiceberg("executions")["auth"],
+        {"cabundle": "/etc/ca.pem"},
+    )
     assert config.pyiceberg("executions")["auth"]["custom"] == {"token": "file:/var/run/token"}
     assert config.spark_properties()["spark.sql.catalog.executions.token-refresh-enabled"] == "false"
 

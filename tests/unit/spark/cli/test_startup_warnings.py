@@ -41,9 +41,9 @@ def test_other_lines_are_kept(line: str) -> None:
 
 
 def test_other_lines_of_a_child_keep_their_order(capfd: Any) -> None:
-    said = "\n".join([*LEFT_OUT, KEPT[0], *LEFT_OUT, *KEPT[1:], "no end of line"])
+    error_text = "\n".join([*LEFT_OUT, KEPT[0], *LEFT_OUT, *KEPT[1:], "no end of line"])
     with startup_warnings.filter_warnings():
-        subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write(sys.argv[1])", said], check=True)
+        subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write(sys.argv[1])", error_text], check=True)
     subprocess.run([sys.executable, "-c", "import os; os.write(2, b'\\nafterwards')"], check=True)
     assert capfd.readouterr().err.splitlines() == [*KEPT, "no end of line", "afterwards"]
 

@@ -28,7 +28,7 @@ MAIN = Ref("main", "BRANCH", 5)
 
 
 @pytest.mark.parametrize(
-    ("refs", "older_than", "retain_last", "gone"),
+    ("refs", "older_than", "retain_last", "expirable"),
     [
         ([MAIN], 6.5, 1, {1, 2, 3}),
         ([MAIN], 0, 1, {1, 2, 3, 4}),
@@ -42,10 +42,11 @@ MAIN = Ref("main", "BRANCH", 5)
     ],
 )
 def test_snapshots_without_branch_or_tag_expire(
-    refs: list[Ref], older_than: float, retain_last: int, gone: set[int]
+    refs: list[Ref], older_than: float, retain_last: int, expirable: set[int]
 ) -> None:
     assert (
-        find_expirable_snapshots(LINE, refs, older_than=days_ago(older_than), retain_last=retain_last, now=NOW) == gone
+        find_expirable_snapshots(LINE, refs, older_than=days_ago(older_than), retain_last=retain_last, now=NOW)
+        == expirable
     )
 
 
@@ -62,7 +63,7 @@ AGE, FEWEST, REF_AGE = (
 
 
 @pytest.mark.parametrize(
-    ("properties", "history", "gone"),
+    ("properties", "history", "expirable"),
     [
         ({}, None, {1, 2, 3, 4}),
         ({AGE: str(30 * DAY_MS)}, None, set()),
@@ -77,17 +78,17 @@ AGE, FEWEST, REF_AGE = (
     ],
 )
 def test_history_properties_override_the_policy(
-    properties: dict[str, str], history: dict[str, int] | None, gone: set[int]
+    properties: dict[str, str], history: dict[str, int] | None, expirable: set[int]
 ) -> None:
     rules = HistoryRules.resolve(properties, HistoryPolicy.model_validate(history) if history else None)
-    assert find_expired_snapshots(LINE, [MAIN], rules, NOW) == gone
+    assert find_expired_snapshots(LINE, [MAIN], rules, NOW) == expirable
 
 
 def test_branches_expire_by_max_ref_age() -> None:
     work = Snapshot(9, 5, days_ago(4))
     refs = [MAIN, Ref("work", "BRANCH", 9)]
-    kept = HistoryRules.resolve({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
-    assert find_expired_snapshots([*LINE, work], refs, kept, NOW) == set()
+    longer_history = HistoryRules.resolve({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
+    assert find_expired_snapshots([*LINE, work], refs, longer_history, NOW) == set()
     rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
     assert find_expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
 

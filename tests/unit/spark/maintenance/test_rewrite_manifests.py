@@ -22,13 +22,13 @@ class JavaIterator:
     """Iterates as a Java iterator does."""
 
     items: Iterator[Any]
-    left: int
+    remaining: int
 
     def hasNext(self) -> bool:  # noqa: N802  # Java's name
-        return self.left > 0
+        return self.remaining > 0
 
     def next(self) -> Any:
-        self.left -= 1
+        self.remaining -= 1
         return next(self.items)
 
 
@@ -39,13 +39,13 @@ class JavaContent(str):
         return self
 
 
-def opened(sizes: Iterable[int]) -> IcebergTable:
+def open_table(sizes: Iterable[int]) -> IcebergTable:
     """Return a table whose current snapshot has manifests of these sizes in bytes."""
-    found = [
+    java_manifests = [
         SimpleNamespace(content=lambda: JavaContent("DATA"), partitionSpecId=lambda: 0, length=lambda size=size: size)
         for size in sizes
     ]
-    manifests = SimpleNamespace(iterator=lambda: JavaIterator(iter(found), len(found)))
+    manifests = SimpleNamespace(iterator=lambda: JavaIterator(iter(java_manifests), len(java_manifests)))
     java = SimpleNamespace(
         currentSnapshot=lambda: SimpleNamespace(allManifests=lambda _: manifests),
         io=lambda: None,
@@ -57,7 +57,7 @@ def opened(sizes: Iterable[int]) -> IcebergTable:
 
 def test_manifests_of_full_size_succeed() -> None:
     """Only successful runs count: a skipped run would be due again at once."""
-    done = rewrite_manifests.run(opened([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
+    done = rewrite_manifests.run(open_table([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
 
     assert (done.state, done.rewritten, done.added) == ("SUCCEEDED", 0, 0)
     assert done.reason == "12 manifests have the target size: their content needs at least 12"

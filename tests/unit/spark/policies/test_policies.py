@@ -70,7 +70,7 @@ def test_policies_as_table_properties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("match", "found"),
+    ("match", "is_match"),
     [
         ("curated.sales.daily.orders", True),
         ("*.sales.*.ord*", True),
@@ -80,8 +80,8 @@ def test_policies_as_table_properties() -> None:
         ("curated.sales.daily.(.*)", False),
     ],
 )
-def test_pattern_matches_by_level(match: str, *, found: bool) -> None:
-    assert PolicyPattern(match=match).matches("curated", ("sales", "daily"), "orders") is found
+def test_pattern_matches_by_level(match: str, *, is_match: bool) -> None:
+    assert PolicyPattern(match=match).matches("curated", ("sales", "daily"), "orders") is is_match
 
 
 def test_invalid_patterns() -> None:
@@ -137,8 +137,8 @@ BY_DAY = [("ts", "day"), ("n", "bucket[4]")]
 def test_retention_must_fit_the_partitions(
     retention: dict[str, Any], partitions: list[tuple[str, str]], mistake: str | None
 ) -> None:
-    found = retention_mistakes(RetentionPolicy(keep=1, **retention), COLUMNS, partitions)
-    assert found == [] if mistake is None else mistake in found[0]
+    problems = retention_mistakes(RetentionPolicy(keep=1, **retention), COLUMNS, partitions)
+    assert problems == [] if mistake is None else mistake in problems[0]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_retention_must_fit_the_partitions(
     ],
 )
 def test_retention_keeps_whole_units(unit: Any, keep: int, expected: str) -> None:
-    found = cutoff(RetentionPolicy(keep=keep, unit=unit, column="ts"), NOW)
-    assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+    cutoff_time = cutoff(RetentionPolicy(keep=keep, unit=unit, column="ts"), NOW)
+    assert cutoff_time == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
 _moments = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001

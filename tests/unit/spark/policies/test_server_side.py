@@ -18,7 +18,7 @@ EXPIRY, ORPHANS = "lakekeeper.history.expire.enabled", "lakekeeper.remove-orphan
 BOTH: tuple[JobName, ...] = ("snapshot-expiration", "orphan-files", "staged-files")
 
 
-def in_force(server: tuple[JobName, ...], properties: dict[str, str], kind: str = "lakekeeper"):
+def resolve(server: tuple[JobName, ...], properties: dict[str, str], kind: str = "lakekeeper"):
     of = {"id": "1"} if kind == "lakekeeper" else {}
     project = {"project_id": "acme"} if kind == "lakekeeper" else {}
     warehouse = CatalogWarehouse(name="w", server_jobs=server, **of)
@@ -40,24 +40,24 @@ def in_force(server: tuple[JobName, ...], properties: dict[str, str], kind: str 
 def test_jobs_of_the_server_are_skipped(
     server: tuple[JobName, ...], properties: dict[str, str], left_alone: set[str]
 ) -> None:
-    policies, now = in_force(server, properties).policies, datetime.now(UTC)
+    policies, now = resolve(server, properties).policies, datetime.now(UTC)
     jobs: tuple[JobName, ...] = (*BOTH, "retention", "compaction")
     assert {job for job in jobs if reason_to_skip(job, policies, now)} == left_alone
 
 
 def test_rest_catalog_has_no_task_queues() -> None:
-    assert reason_to_skip("orphan-files", in_force((), {ORPHANS: "true"}, "rest").policies, datetime.now(UTC)) is None
+    assert reason_to_skip("orphan-files", resolve((), {ORPHANS: "true"}, "rest").policies, datetime.now(UTC)) is None
 
 
 def test_reason_names_the_declaration() -> None:
-    found = in_force(("snapshot-expiration",), {ORPHANS: "true"})
+    resolved = resolve(("snapshot-expiration",), {ORPHANS: "true"})
     now = datetime.now(UTC)
-    assert reason_to_skip("snapshot-expiration", found.policies, now) == (
+    assert reason_to_skip("snapshot-expiration", resolved.policies, now) == (
         "the catalog's server does snapshot-expiration itself, by `maintenance.server` of the tenant's spec"
     )
-    assert str(reason_to_skip("staged-files", found.policies, now)).endswith(f"by the table's property {ORPHANS}")
-    assert to_json(found)["staged-files by the server"] == {"value": True, "from": f"the table's property {ORPHANS}"}
-    assert found.policies.properties() == {}
+    assert str(reason_to_skip("staged-files", resolved.policies, now)).endswith(f"by the table's property {ORPHANS}")
+    assert to_json(resolved)["staged-files by the server"] == {"value": True, "from": f"the table's property {ORPHANS}"}
+    assert resolved.policies.properties() == {}
 
 
 def test_scheduler_refuses_jobs_of_the_server(
@@ -66,8 +66,8 @@ def test_scheduler_refuses_jobs_of_the_server(
     warehouses = [CatalogWarehouse(name="w", id="1", server_jobs=("snapshot-expiration",))]
     config = CatalogConfig(tenant="acme", uri="https://c.example", project_id="acme", warehouses=warehouses)
     (tmp_path / "catalog.json").write_text(config.to_json())
-    words = ["maintain", "--config", str(tmp_path / "catalog.json"), "--job", "snapshot-expiration"]
-    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *words])
+    arguments = ["maintain", "--config", str(tmp_path / "catalog.json"), "--job", "snapshot-expiration"]
+    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 15

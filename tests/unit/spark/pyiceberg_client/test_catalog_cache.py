@@ -78,17 +78,17 @@ def test_concurrent_requests_open_one_catalog(opener: Opener) -> None:
         return opener(config, name)
 
     cache = CatalogCache(open_slowly)
-    found: list[Any] = []
-    threads = [threading.Thread(target=lambda: found.append(cache.get(CONFIG, "w1"))) for _ in range(16)]
+    catalogs: list[Any] = []
+    threads = [threading.Thread(target=lambda: catalogs.append(cache.get(CONFIG, "w1"))) for _ in range(16)]
     for thread in threads:
         thread.start()
     assert started.wait(30)
     cache.get(CONFIG, "w2")
-    assert not found
+    assert not catalogs
     slow.set()
     for thread in threads:
         thread.join()
-    assert len({id(catalog) for catalog in found}) == 1
+    assert len({id(catalog) for catalog in catalogs}) == 1
     assert cache.counts() == CacheCounts(hits=15, misses=2, closed=0)
 
 

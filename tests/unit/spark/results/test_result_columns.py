@@ -12,7 +12,7 @@ NTZ = pa.timestamp("us")
 
 
 @pytest.mark.parametrize(
-    ("given", "readable"),
+    ("arrow_type", "readable"),
     [
         (pa.string(), pa.string()),
         (pa.large_string(), pa.string()),
@@ -35,8 +35,8 @@ NTZ = pa.timestamp("us")
         (pa.dictionary(pa.int8(), pa.string()), pa.string()),
     ],
 )
-def test_types_are_converted_for_texera(given: pa.DataType, readable: pa.DataType) -> None:
-    assert readable_schema(pa.schema([pa.field("c", given, nullable=False)])) == pa.schema([("c", readable)])
+def test_types_are_converted_for_texera(arrow_type: pa.DataType, readable: pa.DataType) -> None:
+    assert readable_schema(pa.schema([pa.field("c", arrow_type, nullable=False)])) == pa.schema([("c", readable)])
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ class CountingStream:
         self.stream, self.count = stream, read
 
     def read(self, size: int = -1) -> bytes:
-        found = self.stream.read(None if size < 0 else size)
-        self.count.append(len(found))
-        return found
+        data = self.stream.read(None if size < 0 else size)
+        self.count.append(len(data))
+        return data
 
     def read_buffer(self, size: int = -1) -> pa.Buffer:
         return pa.py_buffer(self.read(size))
@@ -45,10 +45,10 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     read: list[int] = []
     opened = pyarrow_io.PyArrowFile.open
 
-    def counted(self: Any, **options: Any) -> Any:
+    def open_counting(self: Any, **options: Any) -> Any:
         return pa.PythonFile(CountingStream(opened(self, **options), read), mode="r")
 
-    monkeypatch.setattr(pyarrow_io.PyArrowFile, "open", counted)
+    monkeypatch.setattr(pyarrow_io.PyArrowFile, "open", open_counting)
     return read
 
 
@@ -100,11 +100,11 @@ def test_last_page_reads_only_its_row_group(reader: ResultReader, result: Result
 def test_rows_of_pages(reader: ResultReader, result: ResultUri, writer: ResultWriter, skip: int, limit: int) -> None:
     """Pages within a row group, across two groups, across two files, and past the end."""
     writer.tables.load(result).append(rows(ROWS, ROWS + 100))
-    found = reader.range(result, skip, limit)
+    page = reader.range(result, skip, limit)
     expected = rows(0, ROWS + 100).slice(skip, limit)
-    assert found.column("number").to_pylist() == expected.column("number").to_pylist()
-    assert found.column("text").to_pylist() == expected.column("text").to_pylist()
-    assert found.schema.names == ["number", "text"]
+    assert page.column("number").to_pylist() == expected.column("number").to_pylist()
+    assert page.column("text").to_pylist() == expected.column("text").to_pylist()
+    assert page.schema.names == ["number", "text"]
 
 
 def test_pages_of_files_without_a_later_column(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:

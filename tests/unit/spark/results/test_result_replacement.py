@@ -22,7 +22,7 @@ NAME = "sales.orders"
 URI = Execution(7, 1, "local").result(Port("Scan-1"))
 
 
-def rows_of(catalog: SqlCatalog, name: str = NAME) -> list[dict[str, Any]]:
+def read_rows(catalog: SqlCatalog, name: str = NAME) -> list[dict[str, Any]]:
     return catalog.load_table(name).scan().to_arrow().to_pylist()
 
 
@@ -37,10 +37,10 @@ def replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let another writer replace a new table, with other columns, before the creator's first commit."""
     create_or_load = ResultTables.create_or_load
 
-    def create(self: ResultTables, *words: Any) -> Any:
-        found = create_or_load(self, *words)
-        replace_rows(self.load(words[0]), TEXTS)
-        return found
+    def create(self: ResultTables, *arguments: Any) -> Any:
+        created_table = create_or_load(self, *arguments)
+        replace_rows(self.load(arguments[0]), TEXTS)
+        return created_table
 
     monkeypatch.setattr(ResultTables, "create_or_load", create)
 
@@ -57,7 +57,7 @@ def test_concurrent_replacements_of_an_empty_result(local_catalog: SqlCatalog, f
         warnings.simplefilter("error", UserWarning)
         replace_rows(one, first)
         replace_rows(two, MORE_NUMBERS)
-    assert rows_of(local_catalog) == MORE_NUMBERS.to_pylist()
+    assert read_rows(local_catalog) == MORE_NUMBERS.to_pylist()
 
 
 def test_concurrent_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -> None:
@@ -68,13 +68,13 @@ def test_concurrent_replacements_of_a_result_without_files(local_catalog: SqlCat
     one, two = local_catalog.load_table(NAME), local_catalog.load_table(NAME)
     replace_rows(one, NUMBERS)
     replace_rows(two, MORE_NUMBERS)
-    assert rows_of(local_catalog) == MORE_NUMBERS.to_pylist()
+    assert read_rows(local_catalog) == MORE_NUMBERS.to_pylist()
 
 
 @pytest.mark.usefixtures("replaced_meanwhile")
 def test_new_result_replaced_before_its_first_rows(writer: ResultWriter, local_catalog: SqlCatalog) -> None:
     writer.write(URI, MORE_NUMBERS)
-    assert rows_of(local_catalog, ".".join(writer.tables.identifier(URI))) == MORE_NUMBERS.to_pylist()
+    assert read_rows(local_catalog, ".".join(writer.tables.identifier(URI))) == MORE_NUMBERS.to_pylist()
 
 
 @pytest.mark.usefixtures("replaced_meanwhile")
@@ -83,4 +83,4 @@ def test_new_stream_replaced_before_its_first_rows(
     writer: ResultWriter, local_catalog: SqlCatalog, rows: list[tuple[int]]
 ) -> None:
     writer.write_rows(URI, NUMBERS.schema, rows)
-    assert rows_of(local_catalog, ".".join(writer.tables.identifier(URI))) == [{"n": n} for (n,) in rows]
+    assert read_rows(local_catalog, ".".join(writer.tables.identifier(URI))) == [{"n": n} for (n,) in rows]

@@ -79,5 +79,5 @@ def test_nothing_is_missing_from_an_unlistable_namespace(
     swept = both.sweep(NOW - DAY)
     assert [record.workflow for record in swept.executions] == [9]
     assert [record.execution for record, _ in swept.failed] == [1, 2, 3]
-    found = Cleaner(config, cleaner.registry, catalogs=catalogs).find_orphans()
-    assert found.rows == []
+    orphans = Cleaner(config, cleaner.registry, catalogs=catalogs).find_orphans()
+    assert orphans.rows == []

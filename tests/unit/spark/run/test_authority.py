@@ -20,7 +20,7 @@ def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
 
 
 @pytest.mark.parametrize(
-    ("warehouses", "submitter", "asked", "expected"),
+    ("warehouses", "submitter", "requested", "expected"),
     [
         # Design 1: the unit is bound to a warehouse at its creation.
         ([TEAM], None, None, "team"),
@@ -34,14 +34,14 @@ def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
         ([ANN, BEN, TEAM], "cleo", "bens", "bens"),
     ],
 )
-def test_warehouse_that_a_run_writes_to(
-    warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, expected: str
+def test_warehouse_of_a_run(
+    warehouses: list[CatalogWarehouse], submitter: str | None, requested: str | None, expected: str
 ) -> None:
-    assert choose_run_warehouse(unit(*warehouses), submitter, asked).name == expected
+    assert choose_run_warehouse(unit(*warehouses), submitter, requested).name == expected
 
 
 @pytest.mark.parametrize(
-    ("warehouses", "submitter", "asked", "reason"),
+    ("warehouses", "submitter", "requested", "reason"),
     [
         ([TEAM], None, "sales", "has no warehouse 'sales'.*it has: team"),  # not in the unit's list
         ([ANN, BEN], "ann", "bens", "warehouse bens is 'ben''s, and the run is submitted by 'ann'"),
@@ -50,10 +50,10 @@ def test_warehouse_that_a_run_writes_to(
     ],
 )
 def test_refused_warehouses(
-    warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, reason: str
+    warehouses: list[CatalogWarehouse], submitter: str | None, requested: str | None, reason: str
 ) -> None:
     with pytest.raises(WarehouseRefusedError, match=reason):
-        choose_run_warehouse(unit(*warehouses), submitter, asked)
+        choose_run_warehouse(unit(*warehouses), submitter, requested)
 
 
 def test_several_warehouses_without_a_choice() -> None:

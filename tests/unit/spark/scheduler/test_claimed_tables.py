@@ -24,9 +24,9 @@ TABLE = TableIdentifier("lake", ("sales",), "orders")
 
 
 class SparklessThread:
-    """Runs `on_run` in place of each job."""
+    """Runs `run_job` in place of each job."""
 
-    def on_run(self, run: RunRecord) -> None:
+    def run_job(self, run: RunRecord) -> None:
         raise NotImplementedError
 
     def __init__(self, spark: object, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: object) -> None:
@@ -43,7 +43,7 @@ class SparklessThread:
             if self.stop.is_set():
                 break
             self.events.put(Event("began", worker, run))
-            self.on_run(run)
+            self.run_job(run)
             self.events.put(Event("ended", worker, dataclasses.replace(run, state=RunState.SUCCEEDED)))
         self.events.put(Event("left", worker))
 
@@ -70,13 +70,13 @@ def states_after(control: Control) -> dict[str, RunState]:
 def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control, later: Callable[[], object]) -> None:
     """Claim the table in the first job, and call `later` once the supervisor has seen it."""
 
-    def on_run(thread: SparklessThread, run: RunRecord) -> None:
+    def run_job(thread: SparklessThread, run: RunRecord) -> None:
         if run.job == "compaction":
             control.claimed.update("lake", {UUID: "job"})
             assert thread.stop.wait(30)
             later()
 
-    monkeypatch.setattr(SparklessThread, "on_run", on_run)
+    monkeypatch.setattr(SparklessThread, "run_job", run_job)
     monkeypatch.setattr(supervisor, "TableWorker", SparklessThread)
 
 

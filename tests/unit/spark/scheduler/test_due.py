@@ -21,7 +21,7 @@ MiB = 2**20
 def facts(**more: Any) -> TableFacts:
     """Return facts of a table that was written an hour ago, with ten files of 1 MiB."""
     at = NOW - HOUR
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "table": TableIdentifier("w", ("a",), "t"),
         "uuid": "u",
         "properties": {},
@@ -34,7 +34,7 @@ def facts(**more: Any) -> TableFacts:
         "delete_files": 0,
         "data_bytes": 10 * MiB,
     }
-    return TableFacts(**{**known, **more})
+    return TableFacts(**{**fields, **more})
 
 
 EMPTY = {"snapshots": (), "refs": (), "snapshot": None, "changed_at": None, "data_files": None, "data_bytes": None}
@@ -47,8 +47,8 @@ def commits(number: int) -> tuple[Snapshot, ...]:
     return (old, *(Snapshot(n + 2, n + 1, NOW - HOUR) for n in range(number)))
 
 
-def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[JobName]:
-    decisions = decide(found, policies or TablePolicies(), history or History(), NOW)
+def due(table: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[JobName]:
+    decisions = decide(table, policies or TablePolicies(), history or History(), NOW)
     return {decision.job for decision in decisions if decision.verdict == "due"}
 
 
@@ -63,12 +63,12 @@ def test_new_table() -> None:
 
 def test_job_order_and_selection() -> None:
     assert tuple(decision.job for decision in decide(facts(), TablePolicies(), History(), NOW)) == JOBS
-    asked = decide(facts(), TablePolicies(), History(), NOW, jobs=["compaction", "retention"])
-    assert [decision.job for decision in asked] == ["retention", "compaction"]
+    decisions = decide(facts(), TablePolicies(), History(), NOW, jobs=["compaction", "retention"])
+    assert [decision.job for decision in decisions] == ["retention", "compaction"]
 
 
 @pytest.mark.parametrize(
-    ("job", "policies", "found", "history", "expected"),
+    ("job", "policies", "changes", "history", "expected"),
     [
         ("retention", {}, {}, History(), False),
         ("retention", {"retention": {"keep": 1, "column": "d"}}, {}, History(), True),
@@ -124,9 +124,9 @@ def test_job_order_and_selection() -> None:
     ],
 )
 def test_reasons_for_a_due_job(
-    job: JobName, policies: dict[str, Any], found: dict[str, Any], history: History, *, expected: bool
+    job: JobName, policies: dict[str, Any], changes: dict[str, Any], history: History, *, expected: bool
 ) -> None:
-    assert (job in due(facts(**found), TablePolicies.model_validate(policies), history)) == expected
+    assert (job in due(facts(**changes), TablePolicies.model_validate(policies), history)) == expected
 
 
 def test_due_job_that_is_not_allowed_is_held() -> None:

@@ -55,24 +55,26 @@ class Read:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
-    seen = Read([], set())
+    reads = Read([], set())
     to_table = ArrowScan.to_table
 
-    def counted(self: ArrowScan, tasks: Any) -> pa.Table:
-        found = to_table(self, tasks)
-        seen.rows.append(found.num_rows)
-        seen.columns |= set(found.column_names)
-        return found
+    def record_and_read(self: ArrowScan, tasks: Any) -> pa.Table:
+        rows = to_table(self, tasks)
+        reads.rows.append(rows.num_rows)
+        reads.columns |= set(rows.column_names)
+        return rows
 
-    monkeypatch.setattr(ArrowScan, "to_table", counted)
-    return seen
+    monkeypatch.setattr(ArrowScan, "to_table", record_and_read)
+    return reads
 
 
 def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: sixty days at once took 4 GB with 10,000 tables."""
-    monkeypatch.setattr(histories, "read_parts", lambda *words: ops_tables.read_parts(*words, rows_per_part=100))
-    known = load_histories(catalog, NOW)
-    assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
+    monkeypatch.setattr(
+        histories, "read_parts", lambda *arguments: ops_tables.read_parts(*arguments, rows_per_part=100)
+    )
+    histories_by_table = load_histories(catalog, NOW)
+    assert {uuid: one.succeeded["statistics"] for uuid, one in histories_by_table.items()} == {
         f"u{number}": NOW - DAY for number in range(TABLES)
     }
     assert sum(read.rows) == DAYS * TABLES
@@ -122,18 +124,18 @@ def test_ended_run_is_not_closed_again(catalog: SqlCatalog) -> None:
     assert close_abandoned_runs(catalog, "local", "mine", NOW) == []
 
 
-def planned(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") -> TablePlan:
+def plan_table(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") -> TablePlan:
     """Return the plan of a table that keeps staged files for this number of days."""
-    found = TableFacts(table=TableIdentifier("local", ("sales",), uuid), uuid=uuid, properties={}, touched_at=NOW)
+    table_facts = TableFacts(table=TableIdentifier("local", ("sales",), uuid), uuid=uuid, properties={}, touched_at=NOW)
     policies = TablePolicies(staged_files=StagedFilesPolicy(older_than_days=days))
-    return TablePlan(found, policies, (JobDecision("staged-files", verdict, ""),))
+    return TablePlan(table_facts, policies, (JobDecision("staged-files", verdict, ""),))
 
 
-def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
+def add_candidates(catalog: SqlCatalog, *ages: tuple[str, int]) -> None:
     """Add candidates of tables with these ages in days."""
     rows = [
         {"table_name": "t", "table_uuid": uuid, "file_path": f"{uuid}-{days}", "first_seen": NOW - days * DAY}
-        for uuid, days in found
+        for uuid, days in ages
     ]
     append(catalog, CANDIDATES, rows)
 
@@ -149,8 +151,8 @@ def test_old_candidates_are_forgotten(local_catalog: SqlCatalog) -> None:
     """Candidates of dropped tables, which no run deletes, and of a table whose job is held."""
     add_candidates(local_catalog, ("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
 
-    assert forget(local_catalog, WarehousePlan("local", (planned("there"),), {})) == ["there-3"]
-    assert forget(local_catalog, WarehousePlan("local", (planned("there"),), {})) == ["there-3"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == ["there-3"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == ["there-3"]
 
 
 @pytest.mark.parametrize("days", [90, 120, 400])
@@ -158,13 +160,13 @@ def test_candidates_are_kept_as_long_as_the_policy_needs(days: int, local_catalo
     """Regression: candidates were forgotten after 90 days, before the policy allowed their deletion."""
     add_candidates(local_catalog, ("u", days + 29), ("u", days + 31))
 
-    assert forget(local_catalog, WarehousePlan("local", (planned("u", days),), {})) == [f"u-{days + 29}"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", days),), {})) == [f"u-{days + 29}"]
 
 
 def test_candidates_of_a_due_table_are_kept(local_catalog: SqlCatalog) -> None:
     add_candidates(local_catalog, ("u", 200))
 
-    assert forget(local_catalog, WarehousePlan("local", (planned("u", verdict="due"),), {})) == ["u-200"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", verdict="due"),), {})) == ["u-200"]
 
 
 def test_candidates_of_unplanned_tables_are_kept(local_catalog: SqlCatalog) -> None:

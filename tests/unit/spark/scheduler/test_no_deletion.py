@@ -28,9 +28,9 @@ def config(**fields: bool) -> CatalogConfig:
 def test_jobs_that_delete_are_held_with_the_reason() -> None:
     (table,) = hold_jobs_that_delete(config(may_delete=False), due()).tables
 
-    held = {decision.job: decision.reason for decision in table.decisions if decision.verdict == "held"}
-    assert set(held) == {"snapshot-expiration", "orphan-files", "staged-files", "compaction"}
-    assert all("`may_delete: false`" in reason for reason in held.values())
+    reasons = {decision.job: decision.reason for decision in table.decisions if decision.verdict == "held"}
+    assert set(reasons) == {"snapshot-expiration", "orphan-files", "staged-files", "compaction"}
+    assert all("`may_delete: false`" in reason for reason in reasons.values())
 
 
 def test_all_jobs_run_where_files_may_be_deleted() -> None:

@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 
 def row(number: int, at: datetime = NOW) -> dict[str, Any]:
     """Return a row with the columns of every table of `ops`."""
-    names = {name for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES) for name in column_names(kept.columns)}
+    names = {name for table in (TABLES, PARTITIONS, COMMITS, CANDIDATES) for name in column_names(table.columns)}
     values = dict.fromkeys(names, number)
     texts = dict.fromkeys(("table_name", "table_uuid", "partition", "operation", "summary", "file_path"), f"t{number}")
     times = dict.fromkeys(("collected_at", "committed_at", "first_seen", "oldest_snapshot_at", "last_updated_at"), at)
@@ -61,13 +61,13 @@ def commits(catalog: SqlCatalog, name: str) -> int:
 def test_rows_of_many_tables_are_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     """Regression: statistics took three commits for each table, 30,000 a night for 10,000 tables."""
     for number in range(200):
-        for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
-            buffer.add("local", kept, [row(number)])
+        for table in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
+            buffer.add("local", table, [row(number)])
     assert buffer.flush("local") == []
-    for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
-        assert commits(local_catalog, kept.name) == 1
-        found = local_catalog.load_table(f"ops.{kept.name}").scan().to_arrow()
-        assert set(found.column("table_uuid").to_pylist()) == {f"t{number}" for number in range(200)}
+    for table in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
+        assert commits(local_catalog, table.name) == 1
+        written_rows = local_catalog.load_table(f"ops.{table.name}").scan().to_arrow()
+        assert set(written_rows.column("table_uuid").to_pylist()) == {f"t{number}" for number in range(200)}
     assert len(buffer) == 0
     assert buffer.flush("local") == []
     assert commits(local_catalog, TABLES.name) == 1, "nothing to write is no commit"
@@ -105,10 +105,12 @@ def test_candidates_of_many_tables_are_forgotten_in_one_commit(buffer: OpsBuffer
         buffer.forget_candidates("local", f"t{number}", NOW)
     before = commits(local_catalog, CANDIDATES.name)
     assert buffer.flush("local") == []
-    left = local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().to_arrow()
+    remaining_rows = local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().to_arrow()
     expected = [(f"t{number}", NOW + timedelta(days=1)) for number in range(20)] + [("t19", NOW)]
-    found = zip(left.column("table_uuid").to_pylist(), left.column("first_seen").to_pylist(), strict=True)
-    assert sorted(found) == sorted(expected)
+    candidates = zip(
+        remaining_rows.column("table_uuid").to_pylist(), remaining_rows.column("first_seen").to_pylist(), strict=True
+    )
+    assert sorted(candidates) == sorted(expected)
     assert commits(local_catalog, CANDIDATES.name) == before + 1
 
 
@@ -135,7 +137,7 @@ SUCCEEDED = dataclasses.replace(RUN, state=RunState.SUCCEEDED, finished_at=NOW)
 ORPHANS = dataclasses.replace(SUCCEEDED, id="orphans", job="orphan-files")
 
 
-def recorded(catalog: SqlCatalog) -> list[tuple[RunState, str]]:
+def list_states(catalog: SqlCatalog) -> list[tuple[RunState, str]]:
     return [(run.state, run.reason) for run in job_runs.list_runs(catalog, "local")]
 
 
@@ -148,7 +150,7 @@ def test_run_succeeds_with_its_rows(recorder: Recorder, buffer: OpsBuffer, local
     buffer.add("local", TABLES, [row(1)])
     recorder(SUCCEEDED)
     assert recorder.close() == []
-    assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
+    assert list_states(local_catalog) == [(RunState.SUCCEEDED, "")]
     assert commits(local_catalog, TABLES.name) == 1
 
 
@@ -162,9 +164,9 @@ def test_run_whose_rows_are_lost_fails(recorder: Recorder, buffer: OpsBuffer, lo
     snapshots = commits(local_catalog, "job_runs")
     assert recorder._flush() == [failure.reason for failure in buffer.flush("local")]
     assert commits(local_catalog, "job_runs") == snapshots
-    assert recorded(local_catalog) == [(RunState.RUNNING, "")]
+    assert list_states(local_catalog) == [(RunState.RUNNING, "")]
     (why,) = recorder.close()
-    assert recorded(local_catalog) == [(RunState.FAILED, why)]
+    assert list_states(local_catalog) == [(RunState.FAILED, why)]
 
 
 def test_run_waits_for_rows_of_another_thread(
@@ -173,7 +175,7 @@ def test_run_waits_for_rows_of_another_thread(
     """Regression: the run succeeded before the other thread had written its rows."""
     writing, fail = threading.Event(), threading.Event()
 
-    def blocked(*_: object) -> None:
+    def block_and_fail(*_: object) -> None:
         writing.set()
         assert fail.wait(60)
         raise ConnectionError("no route")
@@ -181,7 +183,7 @@ def test_run_waits_for_rows_of_another_thread(
     buffer.add("local", CANDIDATES, [row(1)] * 1000)
     recorder(ORPHANS)
     with monkeypatch.context() as patched, ThreadPoolExecutor(2) as threads:
-        patched.setattr(ops_buffer, "append", blocked)
+        patched.setattr(ops_buffer, "append", block_and_fail)
         added = threads.submit(buffer.add, "local", CANDIDATES, [row(2)])
         assert writing.wait(60)
         flushed = threads.submit(recorder._flush)
@@ -193,9 +195,9 @@ def test_run_waits_for_rows_of_another_thread(
         assert len(flushed.result()) == 1
         with pytest.raises(JobFailedError, match="no route"):
             added.result()
-    assert recorded(local_catalog) == []
+    assert list_states(local_catalog) == []
     assert recorder.close() == []
-    assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
+    assert list_states(local_catalog) == [(RunState.SUCCEEDED, "")]
     assert local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().count() == 1000
 
 
@@ -205,18 +207,18 @@ def test_failed_rows_fail_only_their_own_jobs(
     """Regression: any failure failed the runs of both jobs."""
     append = ops_buffer.append
 
-    def refuse_statistics(catalog: Any, kept: OpsTable, rows: Any) -> None:
-        if kept is PARTITIONS:
+    def refuse_statistics(catalog: Any, table: OpsTable, rows: Any) -> None:
+        if table is PARTITIONS:
             raise ConnectionError("no route")
-        append(catalog, kept, rows)
+        append(catalog, table, rows)
 
     monkeypatch.setattr(ops_buffer, "append", refuse_statistics)
-    for kept in (TABLES, PARTITIONS, CANDIDATES):
-        buffer.add("local", kept, [row(1)])
+    for table in (TABLES, PARTITIONS, CANDIDATES):
+        buffer.add("local", table, [row(1)])
     recorder(SUCCEEDED)
     recorder(ORPHANS)
     (why,) = recorder.close()
-    assert set(recorded(local_catalog)) == {(RunState.FAILED, why), (RunState.SUCCEEDED, "")}
+    assert set(list_states(local_catalog)) == {(RunState.FAILED, why), (RunState.SUCCEEDED, "")}
     assert {run.job for run in job_runs.list_runs(local_catalog, "local") if run.state is RunState.FAILED} == {
         "statistics"
     }
@@ -236,7 +238,7 @@ def test_kept_candidates_fail_no_run(
     recorder(ORPHANS)
     (why,) = recorder.close()
     assert why.startswith("candidates of 1 tables are still in")
-    assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
+    assert list_states(local_catalog) == [(RunState.SUCCEEDED, "")]
 
 
 def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
@@ -247,5 +249,5 @@ def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: 
     local_catalog.create_table("ops.table_statistics", schema, partition_spec=build_partitions(TABLES, schema))
     buffer.add("local", TABLES, [row(7)])
     assert buffer.flush("local") == []
-    (found,) = local_catalog.load_table("ops.table_statistics").scan().to_arrow().to_pylist()
-    assert (found["table_uuid"], found["row_count"], found["collected_at"]) == ("t7", 7, NOW)
+    (written_row,) = local_catalog.load_table("ops.table_statistics").scan().to_arrow().to_pylist()
+    assert (written_row["table_uuid"], written_row["row_count"], written_row["collected_at"]) == ("t7", 7, NOW)

@@ -32,14 +32,14 @@ NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 USERS, OWN = TableIdentifier("local", ("sales",), "orders"), TableIdentifier("local", ("ops",), "job_runs")
 
 
-def ended(table: TableIdentifier, state: RunState, reason: str = "") -> list[RunRecord]:
+def records_of_ended_run(table: TableIdentifier, state: RunState, reason: str = "") -> list[RunRecord]:
     """Return the records of a run when queued and when ended."""
     queued = RunRecord(runner="r", table=table, table_uuid="u", job="statistics", queued_at=NOW)
     times = {"started_at": NOW, "finished_at": NOW + timedelta(seconds=1)}
     return [queued, dataclasses.replace(queued, state=state, reason=reason, **times)]
 
 
-def lines_of(*runs: list[RunRecord]) -> list[str]:
+def print_lines(*runs: list[RunRecord]) -> list[str]:
     """Return the lines for runs that were all queued before the first one ended."""
     text = io.StringIO()
     with progress.show_progress(Console(file=text, force_terminal=False, width=40)) as observer:
@@ -62,37 +62,40 @@ def test_maintain_counts_only_the_users_tables(
 
 def test_failed_runs_of_own_tables_are_listed() -> None:
     outcome = MaintenanceOutcome("r")
-    for run in [*ended(USERS, RunState.SUCCEEDED), *ended(OWN, RunState.SUCCEEDED)]:
+    for run in [*records_of_ended_run(USERS, RunState.SUCCEEDED), *records_of_ended_run(OWN, RunState.SUCCEEDED)]:
         outcome(run)
     assert outcome.counts() == {"SUCCEEDED": 1}
     assert [run["table"] for run in outcome.to_json()["runs"]] == ["local.sales.orders"]
     assert outcome.to_json()["own"] == {"states": {"SUCCEEDED": 1}}
-    outcome(ended(OWN, RunState.FAILED, "no space")[1])
+    outcome(records_of_ended_run(OWN, RunState.FAILED, "no space")[1])
     assert [run["table"] for run in outcome.to_json()["runs"]] == ["local.sales.orders", "local.ops.job_runs"]
     assert "no space" in str(outcome.error())
 
 
 def test_one_line_per_table() -> None:
-    first, second = ended(USERS, RunState.SUCCEEDED), ended(USERS, RunState.FAILED, "the storage\n  is down\n")
+    first, second = (
+        records_of_ended_run(USERS, RunState.SUCCEEDED),
+        records_of_ended_run(USERS, RunState.FAILED, "the storage\n  is down\n"),
+    )
     line = "local.sales.orders: statistics succeeded in 1.0 s, statistics failed in 1.0 s (the storage is down)"
-    assert lines_of(first, second, ended(OWN, RunState.SUCCEEDED)) == [line]
+    assert print_lines(first, second, records_of_ended_run(OWN, RunState.SUCCEEDED)) == [line]
 
 
 def test_own_table_has_a_line_if_a_run_failed() -> None:
     line = "local.ops.job_runs: statistics failed in 1.0 s (no space)"
-    assert lines_of(ended(OWN, RunState.FAILED, "no space")) == [line]
+    assert print_lines(records_of_ended_run(OWN, RunState.FAILED, "no space")) == [line]
 
 
 def test_tenant_patterns_do_not_apply_to_own_tables(local_config: CatalogConfig) -> None:
     pattern = PolicyPattern.model_validate({"match": "*.*.*", "retention": {"keep": 1, "column": "day"}})
     tables = PolicyTables(local_config.model_copy(update={"policies": (pattern,)}), "local")
-    found = tables.resolve_policies(OWN, {}).policies
-    assert found.retention
-    assert (found.retention.keep, found.retention.column) == (90, "day")
-    own = {"lakewright.policy.retention": '{"keep": 7, "column": "day", "pattern": ""}'}
-    kept = tables.resolve_policies(OWN, own).policies.retention
-    assert kept
-    assert kept.keep == 7
+    policies = tables.resolve_policies(OWN, {}).policies
+    assert policies.retention
+    assert (policies.retention.keep, policies.retention.column) == (90, "day")
+    properties = {"lakewright.policy.retention": '{"keep": 7, "column": "day", "pattern": ""}'}
+    overridden = tables.resolve_policies(OWN, properties).policies.retention
+    assert overridden
+    assert overridden.keep == 7
     assert tables.resolve_policies(USERS, {}).policies.retention
 
 
@@ -108,10 +111,10 @@ def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: s
 def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: SqlCatalog) -> None:
     """Retention with a column or unit that the partitions lack would fail every night."""
     local_catalog.create_namespace("ops")
-    for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
-        schema = build_schema(kept)
-        local_catalog.create_table(f"ops.{kept.name}", schema, partition_spec=build_partitions(kept, schema))
-    job_runs.append(local_catalog, ended(USERS, RunState.SUCCEEDED), NOW)
+    for ops_table in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
+        schema = build_schema(ops_table)
+        local_catalog.create_table(f"ops.{ops_table.name}", schema, partition_spec=build_partitions(ops_table, schema))
+    job_runs.append(local_catalog, records_of_ended_run(USERS, RunState.SUCCEEDED), NOW)
     Lease(local_config, "local", local_catalog, "r").take(NOW)
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)

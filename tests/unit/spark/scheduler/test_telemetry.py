@@ -60,8 +60,8 @@ def test_opentelemetry_counts_and_times_runs() -> None:
 def test_json_line_per_ended_run(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     for run in (ENDED, FAILED):
-        with telemetry.open_observers(file, {}) as found:
-            for observer in found:
+        with telemetry.open_observers(file, {}) as observers:
+            for observer in observers:
                 observer(RUNNING)
                 observer(run)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -72,10 +72,10 @@ def test_json_line_per_ended_run(tmp_path: Path) -> None:
 
 
 def test_environment_selects_the_exporter() -> None:
-    with telemetry.open_observers(None, {}) as found:
-        assert found == []
-    with telemetry.open_observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
-        assert [type(observer) for observer in found] == [telemetry.TelemetryObserver]
+    with telemetry.open_observers(None, {}) as observers:
+        assert observers == []
+    with telemetry.open_observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as observers:
+        assert [type(observer) for observer in observers] == [telemetry.TelemetryObserver]
     with pytest.raises(ConfigMissingError, match=r"expected one of console, none, otlp.*found 'abacus'"):
         telemetry.open_observers(None, {"OTEL_METRICS_EXPORTER": "abacus"}).__enter__()
     with pytest.raises(ConfigMissingError, match=r"--metrics .*: expected a file"):

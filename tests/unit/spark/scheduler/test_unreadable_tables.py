@@ -29,12 +29,12 @@ NOW = datetime.now(UTC)
 ROWS = pa.table({"n": [1, 2, 3]})
 
 
-def path_of(location: str) -> Path:
+def to_path(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
 def rewrite(table: Table, change: Callable[[dict[str, Any]], object]) -> None:
-    path = path_of(table.metadata_location)
+    path = to_path(table.metadata_location)
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
@@ -49,17 +49,17 @@ def add_variant(table: Table) -> None:
 
 
 def delete_metadata(table: Table) -> None:
-    path_of(table.metadata_location).unlink()
+    to_path(table.metadata_location).unlink()
 
 
 def truncate_metadata(table: Table) -> None:
-    path_of(table.metadata_location).write_text('{"format-version": 2, "table-uuid": ')
+    to_path(table.metadata_location).write_text('{"format-version": 2, "table-uuid": ')
 
 
 def delete_manifest_list(table: Table) -> None:
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    path_of(snapshot.manifest_list).unlink()
+    to_path(snapshot.manifest_list).unlink()
 
 
 def add_lost_ref(table: Table) -> None:
@@ -72,12 +72,12 @@ def lose_current_snapshot(table: Table) -> None:
 
 def close_namespace(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog.create_namespace("closed")
-    listed = catalog.list_tables
+    list_tables = catalog.list_tables
 
     def refuse(namespace: tuple[str, ...]) -> list[Any]:
         if tuple(namespace) == ("closed",):
             raise ForbiddenError("NamespaceActionForbidden: list_tables")
-        return listed(namespace)
+        return list_tables(namespace)
 
     monkeypatch.setattr(catalog, "list_tables", refuse)
 
@@ -99,7 +99,7 @@ def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
     return local_catalog
 
 
-def planned(config: CatalogConfig, catalog: Catalog) -> WarehousePlan:
+def plan_all(config: CatalogConfig, catalog: Catalog) -> WarehousePlan:
     return plan(config, "local", catalog, filters=Filters(), histories={}, now=NOW)
 
 
@@ -108,9 +108,9 @@ def test_plan_continues_past_an_unreadable_table(
     local_config: CatalogConfig, catalog: SqlCatalog, damage: Callable[[Table], None], reason: str
 ) -> None:
     damage(catalog.load_table("sales.odd"))
-    found = planned(local_config, catalog)
-    assert [plan.facts.table.name for plan in found.tables] == ["first", "third"]
-    ((table, message),) = found.problems.items()
+    warehouse_plan = plan_all(local_config, catalog)
+    assert [plan.facts.table.name for plan in warehouse_plan.tables] == ["first", "third"]
+    ((table, message),) = warehouse_plan.problems.items()
     assert str(table) == "local.sales.odd"
     assert "\n" not in message
     assert re.search(reason, message), message
@@ -119,13 +119,21 @@ def test_plan_continues_past_an_unreadable_table(
 def test_unread_location_blocks_deletion_by_location(local_config: CatalogConfig, catalog: SqlCatalog) -> None:
     """The unreadable table may have files under the location of any other table."""
     delete_metadata(catalog.load_table("sales.odd"))
-    found = planned(local_config, catalog)
+    warehouse_plan = plan_all(local_config, catalog)
     orphans = {
-        decision.verdict for plan in found.tables for decision in plan.decisions if decision.job == "orphan-files"
+        decision.verdict
+        for plan in warehouse_plan.tables
+        for decision in plan.decisions
+        if decision.job == "orphan-files"
     }
-    others = {decision.verdict for plan in found.tables for decision in plan.decisions if decision.job == "statistics"}
-    assert (orphans, others) == ({"held"}, {"due"})
-    assert all("location of local.sales.odd is unknown" in reason for reason in found.shared.values())
+    statistics = {
+        decision.verdict
+        for plan in warehouse_plan.tables
+        for decision in plan.decisions
+        if decision.job == "statistics"
+    }
+    assert (orphans, statistics) == ({"held"}, {"due"})
+    assert all("location of local.sales.odd is unknown" in reason for reason in warehouse_plan.shared.values())
 
 
 def test_plan_skips_a_table_dropped_meanwhile(
@@ -134,18 +142,18 @@ def test_plan_skips_a_table_dropped_meanwhile(
     names = catalog.list_tables("sales")
     catalog.drop_table("sales.odd")
     monkeypatch.setattr(catalog, "list_tables", lambda namespace: names)
-    found = planned(local_config, catalog)
-    assert [plan.facts.table.name for plan in found.tables] == ["first", "third"]
-    assert found.problems == {}
+    warehouse_plan = plan_all(local_config, catalog)
+    assert [plan.facts.table.name for plan in warehouse_plan.tables] == ["first", "third"]
+    assert warehouse_plan.problems == {}
 
 
 def test_plan_continues_past_an_unlistable_namespace(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close_namespace(catalog, monkeypatch)
-    found = planned(local_config, catalog)
-    assert len(found.tables) == 3
-    assert {str(name): reason for name, reason in found.problems.items()} == {
+    warehouse_plan = plan_all(local_config, catalog)
+    assert len(warehouse_plan.tables) == 3
+    assert {str(name): reason for name, reason in warehouse_plan.problems.items()} == {
         "local.closed.*": "this identity may not read it: NamespaceActionForbidden: list_tables"
     }
 
@@ -159,14 +167,14 @@ def test_plan_stops_if_the_catalog_is_down(
     listing = catalog.list_namespaces
     calls: list[object] = []
 
-    def list_once(*words: Any) -> Any:
-        calls.append(words)
-        return listing(*words) if len(calls) < 3 else refuse()
+    def list_once(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return listing(*arguments) if len(calls) < 3 else refuse()
 
     monkeypatch.setattr(catalog, "list_namespaces", list_once)
     monkeypatch.setattr(catalog, "load_table", refuse)
     with pytest.raises(CatalogUnreachableError, match="does not respond: refused"):
-        planned(local_config, catalog)
+        plan_all(local_config, catalog)
 
 
 def test_maintain_reports_an_unreadable_table_in_one_line(
@@ -175,12 +183,12 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
     """The line is in `ops.job_runs`, in the outcome and sent to observers; other tables are planned."""
     delete_metadata(catalog.load_table("sales.odd"))
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
-    seen: list[RunRecord] = []
-    outcome = MaintenanceRunner(local_config, Filters(jobs=("staged-files",)), observers=[seen.append]).run()
+    observed_runs: list[RunRecord] = []
+    outcome = MaintenanceRunner(local_config, Filters(jobs=("staged-files",)), observers=[observed_runs.append]).run()
     (run,) = job_runs.list_runs(catalog, "local")
     assert (str(run.table), run.job, run.state) == ("local.sales.odd", "plan", RunState.FAILED)
     assert run.reason.startswith("a file is missing")
-    assert [ended.reason for ended in seen if ended.state.has_ended] == [run.reason]
+    assert [ended.reason for ended in observed_runs if ended.state.has_ended] == [run.reason]
     error = outcome.error()
     assert isinstance(error, MaintenanceFailedError)
     assert str(error).startswith("1 table or namespace could not be planned: local.sales.odd: a file is missing")
@@ -195,7 +203,7 @@ def test_maintain_continues_without_readable_job_runs(
     filters = Filters(jobs=("staged-files",))
     record = RunRecord(
         runner="r",
-        table=next(iter(planned(local_config, catalog).tables)).facts.table,
+        table=next(iter(plan_all(local_config, catalog).tables)).facts.table,
         table_uuid="u",
         job="statistics",
         queued_at=NOW,

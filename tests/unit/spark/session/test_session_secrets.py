@@ -17,15 +17,15 @@ CREDENTIALS = ClientCredentialsAuth(
 ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 
 
-def configured(**changes: Any) -> CatalogConfig:
+def create_config(**changes: Any) -> CatalogConfig:
     warehouse = CatalogWarehouse(name="lake", **changes.pop("warehouse", {}))
     return CatalogConfig(tenant="acme", warehouses=[warehouse], **changes)
 
 
 CONFIGS = [
-    configured(kind="rest", uri="https://c.example", auth=CREDENTIALS),
-    configured(kind="rest", uri="https://c.example", auth=TokenAuth(kind="token", token="env:SECRET")),
-    configured(
+    create_config(kind="rest", uri="https://c.example", auth=CREDENTIALS),
+    create_config(kind="rest", uri="https://c.example", auth=TokenAuth(kind="token", token="env:SECRET")),
+    create_config(
         kind="jdbc",
         uri="postgresql://db.example/iceberg",
         auth=PasswordAuth(kind="password", user="lakewright", password="env:SECRET"),
@@ -54,9 +54,9 @@ def test_no_secret_on_the_command_line(config: CatalogConfig) -> None:
 @pytest.mark.parametrize("config", CONFIGS, ids=["client credentials", "token", "password and keys"])
 def test_secrets_require_encryption_to_executors(master: str, config: CatalogConfig) -> None:
     secrets = config.spark_secrets(ENVIRON)
-    for given in ({}, {"spark.authenticate": "true"}, ENCRYPTED | {"spark.network.crypto.enabled": "false"}):
+    for settings in ({}, {"spark.authenticate": "true"}, ENCRYPTED | {"spark.network.crypto.enabled": "false"}):
         with pytest.raises(IdentityError, match=r"expected spark\.authenticate=true and .*Set both") as refused:
-            check_executors(master, secrets, given)
+            check_executors(master, secrets, settings)
         assert "s3cr3t" not in str(refused.value)
     check_executors(master, secrets, ENCRYPTED)
     check_executors(master, {}, {})
@@ -75,7 +75,7 @@ def test_connect_server_that_logs_secrets_gets_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "reason"),
     [
         (
             "SECRET|CREDENTIAL",
@@ -86,8 +86,8 @@ def test_connect_server_that_logs_secrets_gets_none() -> None:
         ("secret(?i)|credential", r"could not be read"),
     ],
 )
-def test_redaction_pattern_that_misses_secrets_is_refused(pattern: str, found: str) -> None:
-    with pytest.raises(IdentityError, match=found):
+def test_redaction_pattern_that_misses_secrets_is_refused(pattern: str, reason: str) -> None:
+    with pytest.raises(IdentityError, match=reason):
         check_redaction("sc://spark.example", CONFIGS[0].spark_secrets(ENVIRON), pattern)
 
 

@@ -30,18 +30,18 @@ def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
         parts.append(create_certificates(tmp_path / name)[0].read_text())
     bundle.write_text("\n".join(parts))
     store = create_truststore(bundle)
-    listed = subprocess.run(
+    listing = subprocess.run(
         ["keytool", "-list", "-keystore", str(store), "-storepass", PASSWORD],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert "lakewright-0" in listed
-    assert "lakewright-1" in listed
-    assert len(listed.splitlines()) > 20
-    made = store.stat().st_mtime_ns
+    assert "lakewright-0" in listing
+    assert "lakewright-1" in listing
+    assert len(listing.splitlines()) > 20
+    modified_at = store.stat().st_mtime_ns
     assert create_truststore(bundle) == store
-    assert store.stat().st_mtime_ns == made
+    assert store.stat().st_mtime_ns == modified_at
 
 
 def test_invalid_pem_file(tmp_path: Path) -> None:
