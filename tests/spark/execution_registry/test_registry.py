@@ -160,7 +160,7 @@ def test_unreachable_database_is_reported_without_password(tmp_path: Path) -> No
 
 TEXERA = """
 CREATE TABLE {s}workflow_version (vid INT PRIMARY KEY, wid INT NOT NULL, content TEXT NOT NULL);
-CREATE TABLE {s}user_warehouse (whid INT PRIMARY KEY, uid INT, name TEXT, warehouse_name TEXT);
+CREATE TABLE {s}user_warehouse (whid INT PRIMARY KEY, uid INT, name TEXT, {name_column} TEXT);
 CREATE TABLE {s}workflow_executions (eid INT PRIMARY KEY, vid INT NOT NULL, uid INT NOT NULL, cuid INT,
   status SMALLINT NOT NULL, result TEXT, starting_time TIMESTAMP NOT NULL, last_update_time TIMESTAMP,
   runtime_stats_uri TEXT, runtime_stats_size INT, whid INT);
@@ -180,16 +180,16 @@ INSERT INTO {s}operator_port_executions VALUES (42, 'p', 'vfs:///wh/user-3-main/
 """
 
 
-@pytest.fixture
-def texera(url: str) -> str:
-    """Create Texera's tables in a database; return its URL."""
+@pytest.fixture(params=["warehouse_name", "lakekeeper_warehouse_name"])
+def texera(url: str, request: pytest.FixtureRequest) -> str:
+    """Create Texera's tables in a database, as before and after texera#7754; return its URL."""
     engine, schema = database.connect(url), ""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("DROP SCHEMA IF EXISTS texera_db CASCADE"))
             connection.execute(text("CREATE SCHEMA texera_db"))
             schema = "texera_db."
-        for statement in TEXERA.format(s=schema, port=Port("Op-1")).split(";\n"):
+        for statement in TEXERA.format(s=schema, port=Port("Op-1"), name_column=request.param).split(";\n"):
             if statement.strip():
                 connection.exec_driver_sql(statement)
     engine.dispose()
@@ -220,6 +220,22 @@ def test_texera_tables_are_read_only(texera: str) -> None:
     ):
         connection.exec_driver_sql(f"DELETE FROM {name}")
     assert len(list(executions.all())) == 2
+
+
+def test_unknown_name_of_the_warehouse_column_is_refused(texera: str) -> None:
+    """Without the name, every result in a user's warehouse would be an orphan."""
+    engine = database.connect(texera)
+    schema = "texera_db." if engine.dialect.name == "postgresql" else ""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP TABLE {schema}user_warehouse")
+        connection.exec_driver_sql(f"CREATE TABLE {schema}user_warehouse (whid INT PRIMARY KEY, catalog TEXT)")
+    engine.dispose()
+    executions = TexeraExecutions(texera)
+
+    with pytest.raises(RegistryError, match="expected column lakekeeper_warehouse_name or warehouse_name"):
+        list(executions.all())
+
+    executions.close()
 
 
 def test_database_without_texera_tables(url: str) -> None:
