@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from lakewright.kubernetes.nginx_maps import format_request_maps
+
 PROBE_PATH = "/gateway-health"
 """Path to which the gateway itself responds."""
 
@@ -31,9 +33,7 @@ def nginx_config(config: GatewayConfig) -> str:
     """Return nginx.conf.
 
     Decisions are made on the path as the client sent it, and that path is forwarded unchanged: the server sees
-    the checked path. The server neither decodes nor normalizes a path before it routes. A path with a segment of dots,
-    an empty segment, or an encoded slash, backslash, dot segment or percent sign of one is refused, so no proxy behind
-    could read another path from it. Other encoded characters pass: Iceberg separates levels of namespaces by `%1F`.
+    the checked path (`nginx_maps`). The server neither decodes nor normalizes a path before it routes.
     """
     return f"""\
 # The only paths forwarded are /catalog and /health. The management API is not reachable here.
@@ -68,22 +68,7 @@ http {{
     large_client_header_buffers 8 32k;
     keepalive_timeout 75s;
 
-    map $request_uri $path_as_sent {{
-        "~^(?<sent>[^?#]*)" $sent;
-        default "";
-    }}
-    map $path_as_sent $is_forwarded {{
-        default 0;
-        "~*(?:^|/)(?:\\.|%2e)+(?:[;/\\x5c]|%2f|%5c|$)" 0;
-        "~*(?://|\\x5c|%2f|%5c|%00|%25(?:2e|2f|5c|25))" 0;
-        "~^/catalog(?:/|$)" 1;
-        "/health" 1;
-    }}
-    map $request_method $is_method_allowed {{
-        default 0;
-        "~^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$" 1;
-    }}
-{_tls_map(config)}
+{format_request_maps(["~^/catalog(?:/|$)", "/health"])}{_tls_map(config)}
     upstream lakekeeper {{
         server {config.upstream};
         keepalive 64;
