@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
+from lakewright.environment.cluster import find_mistake as find_image_mistake
 from lakewright.environment.environment import Environment
-from lakewright.kubernetes import jobs_identity, network, texera, trust
+from lakewright.kubernetes import catalog_proxy, jobs_identity, network, texera, trust
 from lakewright.kubernetes.runtimes import CONFIG_DIR
-from lakewright.spec import TenantSpec
+from lakewright.spec import ComputingUnitSpec, TenantSpec
 from lakewright.spec.quota import quota_mistakes, sum_amounts
 from lakewright.validation.problems import Problem
 
@@ -26,8 +27,10 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
         of_spec = spec.quota is not None and getattr(spec.quota, resource) is not None
         yield Problem(f"quota.{resource}" if of_spec else f"environment {name}: kubernetes.quota.{resource}", mistake)
     for index, unit in enumerate(spec.computing_units):
-        if mistake := texera.find_mistake(unit, cluster.texera):
+        if mistake := texera.find_catalog_mistake(unit, cluster.texera):
             yield Problem(f"computing_units.{index}.texera.catalog", mistake)
+        for problem in texera_problems(unit, environment):
+            yield Problem(f"environment {name}: {problem.path}", problem.expected)
     if cluster.ca_bundle and (mistake := trust.find_mistake(cluster.ca_bundle)):
         yield Problem(f"environment {name}: kubernetes.ca_bundle.file", mistake)
     if mistake := jobs_identity.find_token_mistake(environment.lakekeeper.jobs_auth):
@@ -39,6 +42,25 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
     for path, url in _addresses(environment):
         if mistake := network.find_mistake(url):
             yield Problem(f"environment {name}: {path}", mistake)
+
+
+def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterator[Problem]:
+    """Yield the settings that the environment lacks for a unit of Texera; nothing for other units."""
+    cluster = environment.kubernetes
+    if mistake := texera.find_start_mistake(unit, cluster.texera, trial=cluster.trial):
+        yield Problem("kubernetes.texera", mistake)
+    auth = environment.lakekeeper.jobs_auth
+    if mistake := catalog_proxy.find_mistake(unit, auth, cluster.texera, trial=cluster.trial):
+        yield Problem(*mistake)
+    elif (
+        cluster.texera.proxy_image
+        and catalog_proxy.is_used(unit, auth, cluster.texera)
+        and (image_mistake := find_image_mistake(cluster.texera.proxy_image, trial=cluster.trial))
+    ):
+        yield Problem("kubernetes.texera.proxy_image", image_mistake)
+    for url in texera.database_urls(unit, cluster.texera):
+        if mistake := network.find_mistake(url):
+            yield Problem("kubernetes.texera", mistake)
 
 
 def _addresses(environment: Environment) -> Iterator[tuple[str, str]]:

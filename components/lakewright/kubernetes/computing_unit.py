@@ -1,6 +1,6 @@
 """A tenant's namespace, computing units and activator on Kubernetes.
 
-Units have the catalog configuration, but no S3 key and no database password.
+Units have the catalog configuration, but no S3 key.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.credentials.random_secret import RandomSecret
-from lakewright.kubernetes import activator, connect, manifests, namespace_manifests, runtimes
+from lakewright.kubernetes import activator, connect, manifests, namespace_manifests
 from lakewright.kubernetes.connect import NO_TLS, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.objects import KubernetesObject, read_uid
@@ -82,7 +82,7 @@ class ComputingUnit(pulumi.ComponentResource):
         super().__init__("lakewright:index:ComputingUnit", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
-        files = catalog.apply(runtimes.catalog_files)
+        files = catalog.apply(lambda config: manifests.list_config_files(unit, config, cluster))
         spec = catalog.apply(
             lambda config: manifests.deployment_spec(
                 tenant, unit, config, image, identity, access=access, cluster=cluster

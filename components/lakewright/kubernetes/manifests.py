@@ -8,13 +8,14 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.kubernetes import connect, jobs_identity, network, texera, trust
+from lakewright.kubernetes import catalog_proxy, connect, jobs_identity, network, texera, trust
 from lakewright.kubernetes.connect import NO_TLS, CertificateIssuer, ConnectAccess
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import ACTIVATOR, COMPUTING_UNITS, catalog_name, namespace_name
 from lakewright.spec import ComputingUnitSpec, Size, TenantSpec
+from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import canonical_memory, cpu_text, parse_millicores
 
 Manifest = dict[str, Any]
@@ -47,8 +48,17 @@ def service_account(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
     return _object("v1", "ServiceAccount", unit.name, tenant, unit) | {"automountServiceAccountToken": False}
 
 
+def list_config_files(
+    unit: ComputingUnitSpec, catalog: CatalogConfig, cluster: ClusterSettings = DEFAULT_CLUSTER
+) -> dict[str, str]:
+    """Return the files of the unit's ConfigMap: the catalog configuration, and that of its proxy. No secrets."""
+    if not catalog_proxy.is_used(unit, catalog.auth, cluster.texera):
+        return catalog_files(catalog)
+    return catalog_files(catalog_proxy.derive_unit_catalog(catalog)) | catalog_proxy.list_files(catalog)
+
+
 def config_map(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
-    """Return the ConfigMap of the catalog configuration (`runtimes.catalog_files`), which has no secrets."""
+    """Return the ConfigMap of the unit; `data` comes from `list_config_files`."""
     return _object("v1", "ConfigMap", catalog_name(unit.name), tenant, unit) | {"data": data}
 
 
@@ -129,13 +139,14 @@ def deployment_spec(
     access: ConnectAccess = NO_TLS,
     cluster: ClusterSettings = DEFAULT_CLUSTER,
 ) -> dict[str, Any]:
-    """Return the spec of a Deployment with one unprivileged pod, which writes to its scratch disk only.
+    """Return the spec of a Deployment with one unprivileged pod, which writes to its scratch disks only.
 
     `identity` is how the pod authenticates to the catalog, `access` how clients reach Spark Connect in it. The pod has
     no key of the storage. The number of pods of an idle unit belongs to the activator: the manifest does not have it.
     """
     settings = RUNTIMES[unit.runtime]
-    digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
+    files = list_config_files(unit, catalog, cluster)
+    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     pod = {
         "metadata": {
             "labels": {**labels(tenant, unit), **UNIT_LABEL, **texera.labels(unit)},
@@ -150,7 +161,7 @@ def deployment_spec(
             "enableServiceLinks": False,
             **_runtime_class(unit, cluster),
             "securityContext": pod_security(settings.user),
-            "containers": [_container(unit, catalog, image, identity, access=access, cluster=cluster)],
+            "containers": _list_containers(unit, catalog, image, identity, access=access, cluster=cluster),
             "volumes": [*_volumes(unit, catalog, identity, cluster), *connect.volumes(unit, access)],
         },
     }
@@ -166,6 +177,25 @@ def deployment_spec(
 def _runtime_class(unit: ComputingUnitSpec, cluster: ClusterSettings) -> dict[str, str]:
     runtime_class = unit.size.gpu and cluster.gpu.runtime_class
     return {"runtimeClassName": runtime_class} if runtime_class else {}
+
+
+def _list_containers(
+    unit: ComputingUnitSpec,
+    catalog: CatalogConfig,
+    image: str,
+    identity: PodIdentity,
+    *,
+    access: ConnectAccess,
+    cluster: ClusterSettings,
+) -> list[dict[str, Any]]:
+    """Return the unit's container, and the proxy of a unit that cannot send its token itself."""
+    if not catalog_proxy.is_used(unit, catalog.auth, cluster.texera):
+        return [_container(unit, catalog, image, identity, access=access, cluster=cluster)]
+    common = {"resources": resources(PROXY_SIZE, cluster), "securityContext": container_security()}
+    return [
+        _container(unit, catalog_proxy.derive_unit_catalog(catalog), image, identity, access=access, cluster=cluster),
+        catalog_proxy.make_container(catalog, cluster, common, jobs_identity.mounts(catalog, identity)),
+    ]
 
 
 def _container(
@@ -237,6 +267,7 @@ def _volumes(
         *scratch_volumes(unit.size),
         *jobs_identity.volumes(catalog, identity, _TOKEN_SECONDS),
         *trust.volumes(cluster),
+        *(catalog_proxy.list_volumes() if catalog_proxy.is_used(unit, catalog.auth, cluster.texera) else []),
     ]
 
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.names.host_kinds import METADATA_NETWORKS
 from lakewright.spec.computing_unit import TexeraCatalog
+from lakewright.spec.identity import JobsSecret
 from lakewright.spec.quota import QuotaSpec
 from lakewright.validation.strict_model import StrictModel
 
@@ -119,20 +120,45 @@ class CaBundle(StrictModel):
         return self
 
 
-class PostgresCatalog(StrictModel):
-    """The database of Texera's own catalog. Units get no password, so the database must not ask for a password."""
+DatabaseAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$")]
+"""`HOST:PORT/DATABASE`."""
 
-    address: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$")]
+
+class PostgresCatalog(StrictModel):
+    """The database of Texera's own catalog."""
+
+    address: DatabaseAddress
     """`HOST:PORT/DATABASE`, as in Texera's `uri-without-scheme`."""
     username: Annotated[str, Field(min_length=1, pattern=r"^\S+$")]
+    password: JobsSecret | None = None
+    """Password of the user. Without it, the database must accept the user by network or certificate."""
+
+
+class TexeraDatabase(StrictModel):
+    """Texera's database. Units connect to it when they start, and at each execution."""
+
+    address: DatabaseAddress
+    """`HOST:PORT/DATABASE`."""
+    search_path: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*(,[a-z_][a-z0-9_]*)*$")] = "texera_db,public"
+    """Schemas with Texera's tables and extensions: `currentSchema` of the JDBC address."""
+    username: Annotated[str, Field(min_length=1, pattern=r"^\S+$")]
+    password: JobsSecret
+    """Password of the user."""
 
 
 class TexeraSettings(StrictModel):
     """Settings of units with runtime `texera`."""
 
+    database: TexeraDatabase | None = None
+    """Texera's database. Required unless `kubernetes.trial` is set: a unit ends at its start without it."""
+    jwt_secret: JobsSecret | None = None
+    """The secret that Texera signs its users' tokens with. Required unless `kubernetes.trial` is set."""
     catalog: TexeraCatalog = "rest"
     """`rest`: the tenant's warehouses. `postgres`: Texera's own catalog in a database, with files in the pod."""
     postgres: PostgresCatalog | None = None
+    proxy_image: str | None = None
+    """Image of nginx with the module njs, such as nginxinc/nginx-unprivileged, by digest unless `kubernetes.trial` is
+    set. It adds the unit's token to requests to the catalog: Texera sends none."""
     variables: dict[PublicVariable, str] = {}
     """Other environment variables of Texera, such as the addresses of its services; no secrets."""
 

@@ -1,6 +1,7 @@
 """Computing units of Apache Texera: labels, environment variables, and registration. Pure functions.
 
-Names follow Texera's computing-unit-managing-service and its storage.conf. Units get no database, S3 or JWT secret.
+Names follow Texera's computing-unit-managing-service, storage.conf and auth.conf. Passwords and the JWT secret come
+from Kubernetes Secrets, which no manifest contains. Units get no S3 key.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from typing import Any
 
 from lakewright.kubernetes.settings import TexeraSettings
 from lakewright.spec.computing_unit import ComputingUnitSpec, TexeraCatalog
+from lakewright.spec.identity import JobsSecret
 
 _REST = "STORAGE_ICEBERG_CATALOG_REST_"
 _TYPE = "STORAGE_ICEBERG_CATALOG_TYPE"
 _POSTGRES = "STORAGE_ICEBERG_CATALOG_POSTGRES_"
+_JDBC = "STORAGE_JDBC_"
 
 
 def labels(unit: ComputingUnitSpec) -> dict[str, str]:
@@ -28,18 +31,34 @@ def catalog_kind(unit: ComputingUnitSpec, settings: TexeraSettings) -> TexeraCat
     return (unit.texera and unit.texera.catalog) or settings.catalog
 
 
-def find_mistake(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | None:
+def find_catalog_mistake(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | None:
     """Return why a unit cannot have its kind of catalog; None if it can."""
     if unit.runtime == "texera" and catalog_kind(unit, settings) == "postgres" and settings.postgres is None:
         return "expected `kubernetes.texera.postgres` in the environment with the database's address; found none"
     return None
 
 
-def database_url(unit: ComputingUnitSpec, settings: TexeraSettings) -> str | None:
-    """Return the address of the database that a unit must reach; None with a REST catalog."""
-    if unit.runtime != "texera" or catalog_kind(unit, settings) == "rest" or settings.postgres is None:
+def find_start_mistake(unit: ComputingUnitSpec, settings: TexeraSettings, *, trial: bool) -> str | None:
+    """Return why a unit could not start; None if it could. Manifests of a trial may lack what a running unit needs."""
+    if unit.runtime != "texera" or trial:
         return None
-    return f"postgresql://{settings.postgres.address}"
+    missing = [f"`{name}`" for name in ("database", "jwt_secret") if getattr(settings, name) is None]
+    if not missing:
+        return None
+    return (
+        f"expected {' and '.join(missing)} for unit `{unit.name}`: it connects to Texera's database when it starts,"
+        " and verifies users by the JWT secret; found none. Add references to Secrets, or set"
+        " `kubernetes.trial: true` to render manifests only"
+    )
+
+
+def database_urls(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[str]:
+    """Return the addresses of the databases that a unit must reach."""
+    if unit.runtime != "texera":
+        return []
+    catalog_database = settings.postgres if catalog_kind(unit, settings) == "postgres" else None
+    databases = [database for database in (settings.database, catalog_database) if database]
+    return [f"postgresql://{database.address}" for database in databases]
 
 
 def variables(
@@ -54,18 +73,34 @@ def variables(
     """
     if unit.runtime != "texera":
         return rest_variables
-    texera_variables = dict(settings.variables)
-    if catalog_kind(unit, settings) == "postgres" and settings.postgres:
-        texera_variables |= {
-            _TYPE: "postgres",
-            f"{_POSTGRES}URI_WITHOUT_SCHEME": settings.postgres.address,
-            f"{_POSTGRES}USERNAME": settings.postgres.username,
-        }
-        rest_variables = [variable for variable in rest_variables if not variable["name"].startswith(_REST)]
-    return [
-        *(variable for variable in rest_variables if variable["name"] not in texera_variables),
-        *({"name": name, "value": value} for name, value in texera_variables.items()),
+    texera_variables: list[dict[str, Any]] = [
+        {"name": name, "value": value} for name, value in settings.variables.items()
     ]
+    if database := settings.database:
+        jdbc_url = f"jdbc:postgresql://{database.address}?currentSchema={database.search_path}"
+        texera_variables += [
+            {"name": f"{_JDBC}URL", "value": jdbc_url},
+            {"name": f"{_JDBC}USERNAME", "value": database.username},
+            _read_secret(f"{_JDBC}PASSWORD", database.password),
+        ]
+    if settings.jwt_secret:
+        texera_variables.append(_read_secret("AUTH_JWT_SECRET", settings.jwt_secret))
+    if catalog_kind(unit, settings) == "postgres" and settings.postgres:
+        texera_variables += [
+            {"name": _TYPE, "value": "postgres"},
+            {"name": f"{_POSTGRES}URI_WITHOUT_SCHEME", "value": settings.postgres.address},
+            {"name": f"{_POSTGRES}USERNAME", "value": settings.postgres.username},
+        ]
+        if settings.postgres.password:
+            texera_variables.append(_read_secret(f"{_POSTGRES}PASSWORD", settings.postgres.password))
+        rest_variables = [variable for variable in rest_variables if not variable["name"].startswith(_REST)]
+    names = {variable["name"] for variable in texera_variables}
+    return [*(variable for variable in rest_variables if variable["name"] not in names), *texera_variables]
+
+
+def _read_secret(name: str, source: JobsSecret) -> dict[str, Any]:
+    """Return a variable that Kubernetes reads from a Secret when the container starts."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": source.name, "key": source.key}}}
 
 
 def registration(unit: ComputingUnitSpec, host: str, port: int) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -16,6 +16,8 @@ from lakewright.validation.strict_model import StrictModel
 
 ACTIVATOR_SIZE = Size(cpu="100m", memory="256Mi", scratch="128Mi")
 """Size of the pod that starts and stops idle computing units."""
+PROXY_SIZE = Size(cpu="100m", memory="128Mi", scratch="64Mi")
+"""Size of the container that adds a token to a Texera unit's requests to the catalog."""
 
 
 class QuotaSpec(StrictModel):
@@ -69,7 +71,7 @@ def count_amounts(size: Size) -> Amounts:
 
 def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | None) -> Amounts:
     """Return the sum of all pods that may run at the same time."""
-    total = sum((count_amounts(unit.size) for unit in units), Amounts())
+    total = sum((_count_unit(unit) for unit in units), Amounts())
     if any(unit.idle_after for unit in units):
         total += count_amounts(ACTIVATOR_SIZE)
     if maintenance:
@@ -78,6 +80,14 @@ def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | N
             run += count_amounts(executors.pod_size) * executors.count
         total += run * len(maintenance.cron_jobs())
     return total
+
+
+def _count_unit(unit: ComputingUnitSpec) -> Amounts:
+    """Return the amounts of a unit's pod. Only the environment knows whether a unit of Texera needs the proxy."""
+    amounts = count_amounts(unit.size)
+    if unit.runtime != "texera" or (unit.texera and unit.texera.catalog == "postgres"):
+        return amounts
+    return amounts + replace(count_amounts(PROXY_SIZE), pods=0)
 
 
 def effective(quota: QuotaSpec | None, platform: QuotaSpec | None, need: Amounts) -> Amounts:

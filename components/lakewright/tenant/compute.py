@@ -9,6 +9,8 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import Cluster, find_mistake
+from lakewright.environment.compute_checks import texera_problems
+from lakewright.environment.environment import Environment
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import UnitIdentity, find_identity
 from lakewright.kubernetes import activator, connect, manifests, texera
@@ -41,6 +43,7 @@ def make_compute(
     if activator_ports:
         resources.append(Activator(spec, image=_choose_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
     for unit in spec.computing_units:
+        _check_texera(unit, platform.environment)
         visible = unit.visible_warehouses(spec.warehouse_names)
         identity = find_identity(spec, platform.environment, unit.name)
         resources.append(
@@ -53,7 +56,7 @@ def make_compute(
                 ),
                 urls=[
                     *_list_outgoing_urls(spec, platform, storage, visible),
-                    *([database] if (database := texera.database_url(unit, cluster.texera)) else []),
+                    *texera.database_urls(unit, cluster.texera),
                 ],
                 identity=identity.pod,
                 access=_require_access(unit, cluster),
@@ -118,6 +121,12 @@ def _require_access(unit: ComputingUnitSpec, cluster: Cluster) -> ConnectAccess:
     if mistake := connect.find_mistake(unit.runtime, cluster.connect, trial=cluster.trial):
         raise SpecError("environment", [Problem("kubernetes.connect", mistake)])
     return cluster.connect
+
+
+def _check_texera(unit: ComputingUnitSpec, environment: Environment) -> None:
+    """Check a unit of Texera, for programs without a stack file. Raises SpecError."""
+    if problems := list(texera_problems(unit, environment)):
+        raise SpecError("environment", problems)
 
 
 def _list_outgoing_urls(

@@ -217,17 +217,37 @@ def test_principal_is_a_role_a_user_or_an_account(tmp_path: Path) -> None:
         read(tmp_path, small(), ROLES.replace(ARN, "arn:aws:s3:::lakekeeper"))
 
 
+STARTS = (
+    "database: {address: 'db.example:5432/texera_db', username: u, password: {name: texera, key: password}},"
+    f" jwt_secret: {{name: texera, key: jwt}}, proxy_image: {DIGEST}"
+)
+"""What units of Texera need to start, in `kubernetes.texera`."""
 TEXERA = {"name": "workflows", "runtime": "texera", "warehouses": "all", "image": DIGEST}
 
 
 @pytest.mark.parametrize(
     ("kubernetes", "changes", "path"),
     [
-        ("{quota: {cpu: 1}}", {"size": "large"}, "environment here: kubernetes.quota.cpu"),
-        ("{quota: {cpu: 1}}", {}, None),
-        ("{texera: {catalog: postgres}}", {}, "computing_units.0.texera.catalog"),
-        ("{texera: {postgres: {address: 'db.example:5432/c', username: u}, catalog: postgres}}", {}, None),
-        ("{ca_bundle: {file: missing.pem}}", {}, "environment here: kubernetes.ca_bundle.file"),
+        (f"{{quota: {{cpu: 1.1}}, texera: {{{STARTS}}}}}", {"size": "large"}, "environment here: kubernetes.quota.cpu"),
+        (f"{{quota: {{cpu: 1.1}}, texera: {{{STARTS}}}}}", {}, None),
+        (f"{{texera: {{catalog: postgres, {STARTS}}}}}", {}, "computing_units.0.texera.catalog"),
+        (
+            f"{{texera: {{postgres: {{address: 'db.example:5432/c', username: u}}, catalog: postgres, {STARTS}}}}}",
+            {},
+            None,
+        ),
+        (
+            f"{{ca_bundle: {{file: missing.pem}}, texera: {{{STARTS}}}}}",
+            {},
+            "environment here: kubernetes.ca_bundle.file",
+        ),
+        ("{texera: {jwt_secret: {name: texera, key: jwt}}}", {}, "environment here: kubernetes.texera"),
+        ("{trial: true}", {}, None),
+        (
+            f"{{texera: {{{STARTS.replace('db.example', '169.254.169.254')}}}}}",
+            {},
+            "environment here: kubernetes.texera",
+        ),
     ],
 )
 def test_compute_that_the_cluster_cannot_give_is_refused(
@@ -245,6 +265,7 @@ def test_metadata_service_is_no_catalog_of_pods(tmp_path: Path) -> None:
     environment = ROLES.replace(
         "lakekeeper.example'", "lakekeeper.example', catalog_uri: 'https://169.254.169.254/catalog'"
     )
+    environment += f"kubernetes: {{texera: {{{STARTS}}}}}\n"
 
     problem_paths = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
 
@@ -264,6 +285,7 @@ def test_metadata_service_is_no_catalog_of_pods(tmp_path: Path) -> None:
 def test_token_has_a_folder_of_its_own_in_pods(jobs_auth: str, path: str | None, tmp_path: Path) -> None:
     settings = f"jobs_auth: {{kind: token-file, path: {jobs_auth}}}"
     environment = ROLES.replace("lakekeeper.example'", f"lakekeeper.example', {settings}")
+    environment += f"kubernetes: {{texera: {{{STARTS}}}}}\n"
 
     if path is None:
         assert read(tmp_path, small(computing_units=[TEXERA]), environment)[0].computing_units
@@ -274,8 +296,43 @@ def test_token_has_a_folder_of_its_own_in_pods(jobs_auth: str, path: str | None,
 def test_authorities_are_outside_the_folder_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(Path(certifi.where()).read_bytes())
     environment = ROLES.replace("lakekeeper.example'", "lakekeeper.example', jobs_ca_bundle: /etc/lakewright/ca.pem")
-    environment += f"kubernetes: {{ca_bundle: {{file: {tmp_path / 'ca.pem'}}}}}\n"
+    environment += f"kubernetes: {{ca_bundle: {{file: {tmp_path / 'ca.pem'}}}, texera: {{{STARTS}}}}}\n"
 
     problem_paths = mistakes(tmp_path, small(computing_units=[TEXERA]), environment)
 
     assert problem_paths == ["environment here: lakekeeper.jobs_ca_bundle"]
+
+
+@pytest.mark.parametrize(
+    ("jobs_auth", "texera", "path"),
+    [
+        ("{kind: token-file, path: /run/lakekeeper/token}", STARTS, None),
+        ("{kind: token, token: 'file:/run/lakekeeper/token'}", STARTS, None),
+        ("{kind: none}", STARTS.partition(", proxy_image")[0], None),
+        (
+            "{kind: token-file, path: /run/lakekeeper/token}",
+            STARTS.partition(", proxy_image")[0],
+            "kubernetes.texera.proxy_image",
+        ),
+        (
+            "{kind: token-file, path: /run/lakekeeper/token}",
+            STARTS.partition("proxy_image")[0] + "proxy_image: nginx:latest",
+            "kubernetes.texera.proxy_image",
+        ),
+        ("{kind: token, token: 'env:TOKEN'}", STARTS, "lakekeeper.jobs_auth"),
+        (
+            "{kind: client-credentials, token_url: 'https://idp.example/t', client_id: 'jobs-{tenant}',"
+            " client_secret: 'file:/run/client/secret'}, jobs_subject: '{client_id}'",
+            STARTS,
+            "lakekeeper.jobs_auth",
+        ),
+    ],
+)
+def test_proxy_of_texera_needs_a_token_in_a_file(jobs_auth: str, texera: str, path: str | None, tmp_path: Path) -> None:
+    environment = ROLES.replace("lakekeeper.example'", f"lakekeeper.example', jobs_auth: {jobs_auth}")
+    environment += f"kubernetes: {{texera: {{{texera}}}}}\n"
+
+    if path is None:
+        assert read(tmp_path, small(computing_units=[TEXERA]), environment)[0].computing_units
+    else:
+        assert mistakes(tmp_path, small(computing_units=[TEXERA]), environment) == [f"environment here: {path}"]

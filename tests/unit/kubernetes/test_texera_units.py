@@ -1,13 +1,16 @@
-"""Computing units of Texera: its labels, catalogs and registration, without any secret."""
+"""Computing units of Texera: labels, database, catalogs, the proxy in the pod, and registration, without any secret."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lakewright.kubernetes import manifests, texera
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import TenantSpec, parse_spec
+from lakewright.spec.quota import count_amounts, sum_amounts
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog.auth import TokenFileAuth
 
 CATALOG = CatalogConfig(
     tenant="acme",
@@ -15,6 +18,18 @@ CATALOG = CatalogConfig(
     project_id="acme",
     warehouses=[CatalogWarehouse(name="executions", id="0198")],
 )
+TOKEN_CATALOG = CATALOG.model_copy(
+    update={"auth": TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")}
+)
+STARTS: dict[str, Any] = {
+    "database": {
+        "address": "db.texera.svc:5432/texera_db",
+        "username": "units",
+        "password": {"name": "texera-database", "key": "password"},
+    },
+    "jwt_secret": {"name": "texera", "key": "jwt"},
+}
+"""What units of Texera need to start."""
 DATABASE = {"address": "texera-db.platform.svc:5432/texera_iceberg_catalog", "username": "texera"}
 
 
@@ -34,14 +49,21 @@ def tenant(**changes: Any) -> TenantSpec:
     )
 
 
-def template(tenant_spec: TenantSpec, **settings: Any) -> dict[str, Any]:
+def template(tenant_spec: TenantSpec, config: CatalogConfig = CATALOG, **settings: Any) -> dict[str, Any]:
     cluster = ClusterSettings.model_validate({"texera": settings})
-    spec = manifests.deployment_spec(tenant_spec, tenant_spec.computing_units[0], CATALOG, "image", cluster=cluster)
+    spec = manifests.deployment_spec(tenant_spec, tenant_spec.computing_units[0], config, "image", cluster=cluster)
     return spec["template"]
 
 
 def variables(pod: dict[str, Any]) -> dict[str, str]:
-    return {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]}
+    return {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"] if "value" in entry}
+
+
+def secrets(pod: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return Secret and key of each variable that Kubernetes reads from a Secret."""
+    entries = [entry for entry in pod["spec"]["containers"][0]["env"] if "valueFrom" in entry]
+    sources = {entry["name"]: entry["valueFrom"]["secretKeyRef"] for entry in entries}
+    return {name: (source["name"], source["key"]) for name, source in sources.items()}
 
 
 def test_pod_has_the_labels_and_host_name_that_texera_gives() -> None:
@@ -52,7 +74,41 @@ def test_pod_has_the_labels_and_host_name_that_texera_gives() -> None:
     assert pod["spec"]["containers"][0]["ports"][0]["containerPort"] == 8085
 
 
-def test_postgres_catalog_has_no_password() -> None:
+def test_database_and_jwt_secret_come_from_secrets() -> None:
+    """ComputingUnitMaster connects to the database when it starts, and verifies users' tokens by the secret."""
+    pod = template(tenant(), **STARTS)
+
+    assert (
+        variables(pod).items()
+        >= {
+            "STORAGE_JDBC_URL": "jdbc:postgresql://db.texera.svc:5432/texera_db?currentSchema=texera_db,public",
+            "STORAGE_JDBC_USERNAME": "units",
+        }.items()
+    )
+    assert secrets(pod) == {
+        "STORAGE_JDBC_PASSWORD": ("texera-database", "password"),
+        "AUTH_JWT_SECRET": ("texera", "jwt"),
+    }
+
+
+def test_units_of_spark_get_nothing_of_texera() -> None:
+    pod = template(tenant(runtime="spark"), TOKEN_CATALOG, **STARTS)
+
+    assert secrets(pod) == {}
+    assert not [name for name in variables(pod) if name.startswith(("STORAGE_", "AUTH_"))]
+    assert len(pod["spec"]["containers"]) == 1
+
+
+def test_password_of_the_postgres_catalog_comes_from_a_secret() -> None:
+    password = {"name": "texera-catalog", "key": "password"}
+
+    pod = template(tenant(texera={"catalog": "postgres"}), TOKEN_CATALOG, postgres=DATABASE | {"password": password})
+
+    assert secrets(pod) == {"STORAGE_ICEBERG_CATALOG_POSTGRES_PASSWORD": ("texera-catalog", "password")}
+    assert len(pod["spec"]["containers"]) == 1, "there is no catalog to authenticate to"
+
+
+def test_postgres_catalog_may_have_no_password() -> None:
     pod = template(tenant(texera={"catalog": "postgres"}), postgres=DATABASE)
 
     values = variables(pod)
@@ -71,14 +127,103 @@ def test_environment_chooses_the_catalog_unless_the_unit_does() -> None:
     assert values["STORAGE_ICEBERG_CATALOG_REST_URI"] == "https://lakekeeper.example/catalog"
 
 
-def test_database_is_reached_by_units_that_use_it() -> None:
-    settings = ClusterSettings.model_validate({"texera": {"postgres": DATABASE}}).texera
-    (with_database,) = tenant(texera={"catalog": "postgres"}).computing_units
+def test_databases_are_reached_by_units_that_use_them() -> None:
+    settings = ClusterSettings.model_validate({"texera": {"postgres": DATABASE, **STARTS}}).texera
+    (with_catalog,) = tenant(texera={"catalog": "postgres"}).computing_units
     (without,) = tenant().computing_units
+    (spark,) = tenant(runtime="spark").computing_units
+    database_url = "postgresql://db.texera.svc:5432/texera_db"
 
-    assert texera.database_url(with_database, settings) == f"postgresql://{DATABASE['address']}"
-    assert texera.database_url(without, settings) is None
-    assert "expected `kubernetes.texera.postgres`" in str(texera.find_mistake(with_database, ClusterSettings().texera))
+    assert texera.database_urls(with_catalog, settings) == [database_url, f"postgresql://{DATABASE['address']}"]
+    assert texera.database_urls(without, settings) == [database_url]
+    assert texera.database_urls(spark, settings) == []
+    mistake = texera.find_catalog_mistake(with_catalog, ClusterSettings().texera)
+    assert "expected `kubernetes.texera.postgres`" in str(mistake)
+
+
+def test_unit_that_cannot_start_is_refused_outside_trials() -> None:
+    (unit,), nothing = tenant().computing_units, ClusterSettings().texera
+    complete = ClusterSettings.model_validate({"texera": STARTS}).texera
+
+    mistake = texera.find_start_mistake(unit, nothing, trial=False)
+    assert str(mistake).startswith("expected `database` and `jwt_secret` for unit `workflows`")
+    without_secret = complete.model_copy(update={"jwt_secret": None})
+    assert str(texera.find_start_mistake(unit, without_secret, trial=False)).startswith("expected `jwt_secret` for")
+    assert texera.find_start_mistake(unit, nothing, trial=True) is None
+    assert texera.find_start_mistake(unit, complete, trial=False) is None
+    assert texera.find_start_mistake(tenant(runtime="spark").computing_units[0], nothing, trial=False) is None
+
+
+def test_token_is_in_the_proxy_alone() -> None:
+    pod = template(tenant(), TOKEN_CATALOG, **STARTS)["spec"]
+
+    unit, proxy = pod["containers"]
+    token = {"name": "token", "mountPath": "/var/run/secrets/lakekeeper", "readOnly": True}
+    assert token in proxy["volumeMounts"]
+    assert not [mount for mount in unit["volumeMounts"] if mount["name"] == "token"]
+    assert [volume for volume in pod["volumes"] if volume["name"] == "token"]
+    assert "token" not in json.dumps(unit)
+    uri = {variable["name"]: variable.get("value") for variable in unit["env"]}["STORAGE_ICEBERG_CATALOG_REST_URI"]
+    assert uri == "http://127.0.0.1:8181/catalog"
+
+
+def test_files_of_the_unit_name_the_proxy_without_a_credential() -> None:
+    """Programs of users that read the unit's configuration use the proxy as well."""
+    (unit,) = tenant().computing_units
+
+    files = manifests.list_config_files(unit, TOKEN_CATALOG)
+
+    config = CatalogConfig.from_json(files["catalog.json"])
+    assert (config.uri, config.auth.kind) == ("http://127.0.0.1:8181/catalog", "none")
+    assert "/var/run/secrets" not in files["spark.properties"] + files[".pyiceberg.yaml"]
+    assert "lakekeeper.example" in files["nginx.conf"]
+
+
+def test_proxy_is_admitted_by_the_restricted_standard() -> None:
+    proxy = template(tenant(), TOKEN_CATALOG, proxy_image="nginx@sha256:0")["spec"]["containers"][1]
+
+    assert proxy["image"] == "nginx@sha256:0"
+    assert proxy["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert proxy["resources"]["requests"] == proxy["resources"]["limits"]
+    assert {"name": "proxy-scratch", "mountPath": "/tmp"} in proxy["volumeMounts"]
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= proxy.keys()
+
+
+def test_quota_covers_the_proxy() -> None:
+    unit = count_amounts(tenant().computing_units[0].size)
+
+    need = sum_amounts(tenant().computing_units, None)
+
+    assert (need.cpu, need.pods) == (unit.cpu + 100, 1)
+    assert need.memory == unit.memory + 128 * 1024**2
+    assert sum_amounts(tenant(texera={"catalog": "postgres"}).computing_units, None) == unit
+
+
+def test_new_address_of_the_catalog_restarts_the_pod() -> None:
+    moved = TOKEN_CATALOG.model_copy(update={"uri": "https://moved.example/catalog"})
+
+    digests = {
+        template(tenant(), catalog)["metadata"]["annotations"]["lakewright/catalog-sha256"]
+        for catalog in (TOKEN_CATALOG, moved)
+    }
+
+    assert len(digests) == 2
+
+
+def test_proxy_trusts_the_authorities_of_the_platform() -> None:
+    trusting = TOKEN_CATALOG.model_copy(update={"ca_bundle": "/etc/lakewright-trust/ca.pem"})
+    (unit,) = tenant().computing_units
+
+    with_bundle = manifests.list_config_files(unit, trusting)["nginx.conf"]
+    without = manifests.list_config_files(unit, TOKEN_CATALOG)["nginx.conf"]
+
+    assert "proxy_ssl_trusted_certificate /etc/lakewright-trust/ca.pem;" in with_bundle
+    assert "proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;" in without
+    assert "proxy_ssl_verify on;" in without
 
 
 def test_addresses_of_texera_come_from_the_environment() -> None:

@@ -1,0 +1,289 @@
+"""The proxy of Texera's units in a real nginx: what it forwards, as whom, and the addresses in responses."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import pytest
+from lakewright.kubernetes.catalog_proxy_config import (
+    CONFIG_FILE,
+    LIVENESS_PATH,
+    READINESS_PATH,
+    SCRIPT_FILE,
+    ProxyConfig,
+    nginx_config,
+    nginx_script,
+)
+
+from ...certificates import write_server_certificate
+from ...nginx_process import MISSING_NJS, find_free_port, serve_nginx
+
+pytestmark = pytest.mark.skipif(MISSING_NJS is not None, reason=str(MISSING_NJS))
+
+SNAPSHOT = 9_007_199_254_740_995_123
+"""A number that JavaScript cannot represent."""
+TABLE = {
+    "metadata": {
+        "current-snapshot-id": SNAPSHOT,
+        "properties": {"uri": "https://a.example/catalog", "ü": "ü" * 100_000},
+    },
+    "config": {
+        "s3.signer.uri": "https://lakekeeper.example/base/catalog/",
+        "s3.endpoint": "https://s3.example/catalog",
+        "client.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog/v1/w/credentials",
+    },
+}
+
+
+class Catalog(BaseHTTPRequestHandler):
+    """Responds like a catalog, and records requests."""
+
+    protocol_version = "HTTP/1.1"
+    requests: list[tuple[str, str, dict[str, str], bytes]]
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        type(self).requests.append((self.command, self.path, headers, body))
+        if "/tables/" in self.path:
+            self.respond(200, TABLE)
+        elif self.path.endswith("/v1/config"):
+            self.respond(400, {"error": {"type": "GetConfigNoWarehouseProvided"}})
+        elif "/v1/config" in self.path:
+            overrides = {"uri": "https://lakekeeper.example/base/catalog", "prefix": "w"}
+            self.respond(200, {"overrides": overrides, "defaults": {}})
+        else:
+            self.respond(204, None)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def respond(self, status: int, document: object) -> None:
+        body = b"" if document is None else json.dumps(document, ensure_ascii=False).encode()
+        self.send_response(status)
+        if status != 204:
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Log nothing."""
+
+
+@dataclass
+class RunningProxy:
+    """The proxy, its catalog's requests, and its token file."""
+
+    config: ProxyConfig
+    requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+
+    @property
+    def token(self) -> Path:
+        return Path(self.config.token_file)
+
+    @property
+    def probes(self) -> str:
+        return f"http://127.0.0.1:{self.config.probe_port}"
+
+    def last_headers(self) -> dict[str, str]:
+        return self.requests[-1][2]
+
+
+def start_catalog(certificate: tuple[Path, str] | None = None) -> tuple[ThreadingHTTPServer, type[Catalog]]:
+    handler = type("RecordingCatalog", (Catalog,), {"requests": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        file, key = certificate
+        file.with_suffix(".key").write_text(key)
+        context.load_cert_chain(file, file.with_suffix(".key"))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return server, handler
+
+
+def write_config(folder: Path, catalog_uri: str) -> ProxyConfig:
+    config = ProxyConfig(
+        catalog_uri=catalog_uri,
+        project_id="acme",
+        token_file=str(folder / "token"),
+        folder=str(folder),
+        port=find_free_port(),
+        probe_port=find_free_port(),
+        scratch=str(folder),
+    )
+    write_files(config)
+    (folder / "token").write_text("first\n")
+    return config
+
+
+def write_files(config: ProxyConfig) -> Path:
+    folder = Path(config.folder)
+    (folder / SCRIPT_FILE).write_text(nginx_script(config))
+    (folder / CONFIG_FILE).write_text(nginx_config(config))
+    return folder / CONFIG_FILE
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningProxy]:
+    folder = tmp_path_factory.mktemp("proxy")
+    server, catalog = start_catalog()
+    config = write_config(folder, f"http://127.0.0.1:{server.server_port}/base/catalog")
+    with serve_nginx(folder / CONFIG_FILE, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
+        yield RunningProxy(config, catalog.requests)
+    server.shutdown()
+
+
+@pytest.fixture
+def proxy(running: RunningProxy) -> RunningProxy:
+    running.token.write_text("first\n")
+    running.requests.clear()
+    return running
+
+
+def test_requests_get_token_and_project(proxy: RunningProxy) -> None:
+    """Headers of programs in the pod choose neither."""
+    headers = {"authorization": "Bearer forged", "x-project-id": "other", "x-forwarded-host": "evil.example"}
+
+    response = httpx.post(f"{proxy.config.uri}/v1/w/namespaces", json={"namespace": ["n"]}, headers=headers)
+
+    assert response.status_code == 204
+    (method, path, sent, body), *_ = proxy.requests
+    assert (method, path, body) == ("POST", "/base/catalog/v1/w/namespaces", b'{"namespace":["n"]}')
+    assert (sent["authorization"], sent["x-project-id"]) == ("Bearer first", "acme")
+    assert "evil.example" not in json.dumps(sent)
+
+
+def test_token_is_read_at_each_request(proxy: RunningProxy) -> None:
+    httpx.get(f"{proxy.config.uri}/v1/w/namespaces/n")
+    before = proxy.last_headers()["authorization"]
+
+    # Kubernetes replaces the file, and does not write into it.
+    renewed = proxy.token.with_name("renewed")
+    renewed.write_text("second")
+    renewed.replace(proxy.token)
+    httpx.get(f"{proxy.config.uri}/v1/w/namespaces/n")
+
+    assert (before, proxy.last_headers()["authorization"]) == ("Bearer first", "Bearer second")
+
+
+@pytest.mark.parametrize("text", [None, "", " \n"])
+def test_without_a_token_nothing_is_forwarded(proxy: RunningProxy, text: str | None) -> None:
+    proxy.token.unlink() if text is None else proxy.token.write_text(text)
+
+    response = httpx.get(f"{proxy.config.uri}/v1/config")
+
+    assert (response.status_code, response.json()["error"]["type"]) == (503, "TokenUnreadable")
+    assert proxy.requests == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/management/v1/info", "/", "/health", "/catalogue", "/proxy-health", "/catalog/../management/v1/info"],
+)
+def test_other_paths_are_not_forwarded(proxy: RunningProxy, path: str) -> None:
+    with httpx.Client(base_url=f"http://127.0.0.1:{proxy.config.port}") as client:
+        request = client.build_request("GET", "/")
+        request.url = httpx.URL(request.url, raw_path=path.encode())
+        response = client.send(request)
+
+    assert (response.status_code, response.json()["error"]["type"]) == (404, "NotForwarded")
+    assert proxy.requests == []
+
+
+def test_encoded_names_reach_the_catalog_unchanged(proxy: RunningProxy) -> None:
+    path = "/v1/w/namespaces/a%1Fb/tables/wid_7_globalportid_(logicalOpId%3Da,portId%3D0)_result"
+
+    httpx.get(httpx.URL(f"{proxy.config.uri}{path}?snapshots=refs"))
+
+    assert proxy.requests[-1][1] == f"/base/catalog{path}?snapshots=refs"
+
+
+def test_clients_stay_at_the_proxy(proxy: RunningProxy) -> None:
+    """Lakekeeper names its own address in the configuration of clients. There, they would send no token."""
+    response = httpx.get(f"{proxy.config.uri}/v1/config", params={"warehouse": "acme/executions"})
+
+    assert response.json()["overrides"] == {"uri": proxy.config.uri, "prefix": "w"}
+
+
+def test_only_addresses_of_the_catalog_change_in_tables(proxy: RunningProxy) -> None:
+    """The rest of a response keeps its bytes, such as numbers that JavaScript would round."""
+    response = httpx.get(f"{proxy.config.uri}/v1/w/namespaces/n/tables/t")
+
+    document = response.json()
+    assert document["metadata"] == TABLE["metadata"]
+    assert document["config"] == {
+        "s3.signer.uri": f"{proxy.config.uri}/",
+        "s3.endpoint": "https://s3.example/catalog",
+        "client.refresh-credentials-endpoint": f"{proxy.config.uri}/v1/w/credentials",
+    }
+
+
+@pytest.mark.parametrize("method", ["HEAD", "DELETE"])
+def test_responses_without_a_body_pass(proxy: RunningProxy, method: str) -> None:
+    response = httpx.request(method, f"{proxy.config.uri}/v1/w/namespaces/n")
+
+    assert (response.status_code, response.content) == (204, b"")
+
+
+def test_probe_needs_no_token_and_reaches_nothing_else(proxy: RunningProxy) -> None:
+    proxy.token.unlink()
+
+    assert httpx.get(f"{proxy.probes}{READINESS_PATH}").status_code == 200
+    assert httpx.get(f"{proxy.probes}{LIVENESS_PATH}").status_code == 200
+    assert httpx.get(f"{proxy.probes}/catalog/v1/config").status_code == 404
+    assert "authorization" not in proxy.last_headers()
+
+
+def test_probe_reports_an_unreachable_catalog(tmp_path: Path) -> None:
+    config = write_config(tmp_path, f"http://127.0.0.1:{find_free_port()}/catalog")
+    probes = f"http://127.0.0.1:{config.probe_port}"
+
+    with serve_nginx(tmp_path / CONFIG_FILE, f"{probes}{READINESS_PATH}"):
+        assert httpx.get(f"{probes}{LIVENESS_PATH}").status_code == 502
+        assert httpx.get(f"{probes}{READINESS_PATH}").status_code == 200
+
+
+def test_certificate_of_the_catalog_is_checked(tmp_path: Path) -> None:
+    """A token goes to a host with a certificate of a known authority only."""
+    key = write_server_certificate(tmp_path / "ca.pem", authority=True)
+    server, catalog = start_catalog((tmp_path / "ca.pem", key))
+    config = write_config(tmp_path, f"https://localhost:{server.server_port}/catalog")
+    write_server_certificate(tmp_path / "other.pem", authority=True)
+    for bundle, status in (("ca.pem", 204), ("other.pem", 502)):
+        file = write_files(replace(config, ca_bundle=str(tmp_path / bundle)))
+        with serve_nginx(file, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
+            assert httpx.get(f"{config.uri}/v1/w/namespaces/n").status_code == status
+    server.shutdown()
+
+    assert len(catalog.requests) == 1
+
+
+def test_log_has_neither_tokens_nor_queries(proxy: RunningProxy) -> None:
+    httpx.get(f"{proxy.config.uri}/v1/config?warehouse=s3cret")
+
+    log = (Path(proxy.config.folder) / "log").read_text()
+    assert '"status":200' in log
+    assert "s3cret" not in log
+    assert "first" not in log
+
+
+@pytest.mark.parametrize("uri", ["https://a.example/catalog;evil", "https://a.example/$host", 'https://a.example/"'])
+def test_syntax_of_nginx_in_an_address_is_refused(uri: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected an address or a project's ID"):
+        write_config(tmp_path, uri)
