@@ -27,6 +27,7 @@ LakewrightError                     the base; exit code 1 unless noted
 ├── VerifyError                     the base of errors of `lakewright verify`
 │   ├── IdentityUnavailableError    the credential of a computing unit cannot be obtained here
 │   └── ProbeFailedError            a step of a probe failed, so that later steps cannot be tried
+├── TexeraError                     Texera refused a registration, or does not respond
 ├── DirectoryError                  a group of a directory cannot be read
 │   ├── GroupNotFoundError          no group has that name
 │   ├── AmbiguousGroupError         several groups have that name

@@ -63,6 +63,10 @@ COMMANDS = {
         "lakewright.cli.commands.verify:verify",
         "Prove with the identity of the computing units what they can and cannot do.",
     ),
+    "texera": (
+        "lakewright.cli.commands.texera:app",
+        "Register computing units at Apache Texera.",
+    ),
     "ci": (
         "lakewright.cli.commands.ci:app",
         "Comments, summaries, issues, events and gauges of a fleet, for CI and monitoring.",

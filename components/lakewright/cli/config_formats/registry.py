@@ -17,6 +17,7 @@ FORMATS: Mapping[str, str] = {
     "spark": "spark_defaults",
     "pyiceberg": "pyiceberg_yaml",
     "env": "shell_exports",
+    "texera": "texera_variables",
 }
 """File of this folder by the name of its format. `--help` lists the names without loading the files."""
 

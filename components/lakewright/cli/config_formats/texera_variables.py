@@ -1,0 +1,34 @@
+"""Format `texera`: variables for the file that Texera's single-node deployment reads, `bin/single-node/.env`."""
+
+from __future__ import annotations
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.auth import NoAuth
+
+from lakewright.cli.config_formats.config_format import ConfigFormat
+from lakewright.kubernetes.runtimes import texera_environment
+
+
+def _render_variables(config: CatalogConfig) -> str:
+    variables = "".join(f"{name}={value}\n" for name, value in texera_environment(config).items())
+    return (f"# {text}\n" if (text := _describe_other_warehouses(config)) else "") + variables
+
+
+def _describe_omissions(config: CatalogConfig) -> str:
+    notes = [_describe_other_warehouses(config)]
+    if not isinstance(config.auth, NoAuth):
+        notes.append(
+            f"Texera sends no credential, and {config.uri} asks for it: set STORAGE_ICEBERG_CATALOG_REST_URI to a proxy"
+            " that adds a token (docs/texera.md)"
+        )
+    return "; ".join(note for note in notes if note)
+
+
+def _describe_other_warehouses(config: CatalogConfig) -> str:
+    first_name, *omitted_names = (warehouse.name for warehouse in config.warehouses)
+    if not omitted_names:
+        return ""
+    return f"Texera has one warehouse for all executions, {first_name}; left out: {', '.join(omitted_names)}"
+
+
+FORMAT = ConfigFormat(_render_variables, _describe_omissions)
