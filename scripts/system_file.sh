@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make sure that a file of the system is there, such as a module that the tests load: system_file.sh FILE DEBIAN_PACKAGE
+# Make sure that a file of the system exists, such as a module that the tests load: system_file.sh FILE DEBIAN_PACKAGE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/apt.sh

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,10 @@ class UnitPod:
     """Projected token of the ServiceAccount."""
     image: Mapping[str, str]
     """Variables of the image."""
+    container_name: str | None = None
+    """Container to run. Default: the first."""
+    arguments: Sequence[str] = ()
+    """Arguments after the manifest's arguments."""
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -60,7 +64,10 @@ class UnitPod:
 
     @property
     def container(self) -> dict[str, Any]:
-        return self.spec["containers"][0]
+        return self.find_container(self.container_name or self.spec["containers"][0]["name"])
+
+    def find_container(self, name: str) -> dict[str, Any]:
+        return next(container for container in self.spec["containers"] if container["name"] == name)
 
     @property
     def log(self) -> Path:
@@ -80,20 +87,23 @@ class UnitPod:
         fresh.replace(self.folder / "volumes" / volume / file)
 
     @contextmanager
-    def run(self) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-        """Run the container's command until the block ends; yield process and port once it accepts connections."""
+    def run(self, manifest_port: int | None = None) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+        """Run the container's command until the block ends; yield process and port once it accepts connections.
+
+        `manifest_port` is the port that the manifests name. Default: a free port, in PORT_VARIABLE.
+        """
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+            port: int = manifest_port or probe.getsockname()[1]
         root, description = self.folder / "root", self.folder / "pod.json"
         root.mkdir()
-        variables = {variable["name"]: variable["value"] for variable in self.container["env"]}
+        variables = {variable["name"]: variable["value"] for variable in self.container.get("env", [])}
         document = {
             "root": str(root),
             "mounts": self._mounts(),
             "image": [str(folder) for folder in image_folders()],
             "environment": {**self.image, **variables, PORT_VARIABLE: str(port)},
-            "command": self.container["command"],
+            "command": [*self.container["command"], *self.arguments],
         }
         description.write_text(json.dumps(document))
         command = [*_UNSHARE, *_AS_ROOT, sys.executable, str(Path(__file__).with_name("pod_root.py")), str(description)]

@@ -20,7 +20,7 @@ LOCAL_UNITS_OFF = (
     " `computing-unit.local.enabled` is off. Set COMPUTING_UNIT_LOCAL_ENABLED=true in Texera's"
     " computing-unit-managing-service, and in its config-service for the dashboard, and register again"
 )
-"""What to do about Texera's refusal of units that it does not start."""
+"""Remedy for Texera's refusal of units that it does not start."""
 
 
 class TexeraError(LakewrightError):
@@ -64,7 +64,7 @@ class TexeraUnits:
         return _parse_unit(self._call("POST", f"{_UNITS}/create", dict(unit)), is_new=True)
 
     def _list(self) -> list[RegisteredUnit]:
-        # Texera lists the user's units and units that others share, without those that were terminated.
+        # Texera lists the user's units and units that others share, without terminated units.
         entries = self._call("GET", _UNITS)
         if not isinstance(entries, list):
             raise TexeraError(f"{self._url}{_UNITS}: expected a list of computing units; found another document")

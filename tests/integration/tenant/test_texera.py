@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ...texera_server import serve_texera
-from .conftest import MakeTenant, Tenant
+from tests.integration.tenant.conftest import MakeTenant, Tenant
+from tests.texera_server import serve_texera
 
 UNIT = {"name": "workflows", "runtime": "texera", "warehouses": "all"}
 

@@ -221,7 +221,7 @@ STARTS = (
     "database: {address: 'db.example:5432/texera_db', username: u, password: {name: texera, key: password}},"
     f" jwt_secret: {{name: texera, key: jwt}}, proxy_image: {DIGEST}"
 )
-"""What units of Texera need to start, in `kubernetes.texera`."""
+"""Settings in `kubernetes.texera` that units of Texera need to start."""
 TEXERA = {"name": "workflows", "runtime": "texera", "warehouses": "all", "image": DIGEST}
 
 

@@ -22,8 +22,8 @@ from lakewright.kubernetes.catalog_proxy_config import (
     nginx_script,
 )
 
-from ...certificates import write_server_certificate
-from ...nginx_process import MISSING_NJS, find_free_port, serve_nginx
+from tests.certificates import write_server_certificate
+from tests.nginx_process import MISSING_NJS, find_free_port, serve_nginx
 
 pytestmark = pytest.mark.skipif(MISSING_NJS is not None, reason=str(MISSING_NJS))
 
@@ -260,7 +260,7 @@ def test_probe_reports_an_unreachable_catalog(tmp_path: Path) -> None:
 
 
 def test_certificate_of_the_catalog_is_checked(tmp_path: Path) -> None:
-    """A token goes to a host with a certificate of a known authority only."""
+    """A token is sent to a host with a certificate of a known authority only."""
     key = write_server_certificate(tmp_path / "ca.pem", authority=True)
     server, catalog = start_catalog((tmp_path / "ca.pem", key))
     config = write_config(tmp_path, f"https://localhost:{server.server_port}/catalog")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from lakewright.kubernetes.texera_registration import RegisteredUnit, TexeraError, TexeraUnits
 
-from ...texera_server import TexeraServer, serve_texera
+from tests.texera_server import TexeraServer, serve_texera
 
 UNIT = {"name": "workflows", "unitType": "local", "uri": "workflows.tenant-acme.svc:8085", "cpuLimit": "2"}
 

@@ -29,7 +29,7 @@ STARTS: dict[str, Any] = {
     },
     "jwt_secret": {"name": "texera", "key": "jwt"},
 }
-"""What units of Texera need to start."""
+"""Settings that units of Texera need to start."""
 DATABASE = {"address": "texera-db.platform.svc:5432/texera_iceberg_catalog", "username": "texera"}
 
 
