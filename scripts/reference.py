@@ -29,7 +29,7 @@ PAGES = ROOT / "docs" / "reference"
 EXAMPLES = ROOT / "docs" / "examples"
 
 RESOURCES = (
-    *("Bootstrap", "Project", "Warehouse", "TaskQueueConfig", "Namespace", "Table"),
+    *("Bootstrap", "Project", "SharedProject", "Warehouse", "TaskQueueConfig", "Namespace", "Table"),
     *("User", "Role", "RoleMembers", "Grant", "Grants", "DeletionGuard", "ExternalId"),
 )
 

@@ -12,11 +12,18 @@ from lakewright.ownership.mark import (
     parse_description,
     parse_tags,
 )
-from lakewright.ownership.record_role import RECORD_ROLE, exclude_record_role, find_mark
+from lakewright.ownership.record_role import (
+    RECORD_ROLE,
+    exclude_record_roles,
+    format_warehouse_record,
+    is_record_name,
+    select_records,
+)
 from lakewright.ownership.refusal import format_adoption_refusal, format_change_refusal
 from lakewright.ownership.running_stack import find_running_stack, parse_stack, run_as_stack
 
 MARK = OwnershipMark("lakewright/acme", "0123456789abcdef")
+WAREHOUSE_ID = "01983a4e-0000-7000-8000-000000000001"
 
 
 @pytest.mark.parametrize(
@@ -55,11 +62,15 @@ def test_the_record_role_is_recognized_by_its_name() -> None:
     roles = [{"name": "analysts"}, {"name": RECORD_ROLE.upper(), "description": MARK.to_description()}]
     synced = {"name": RECORD_ROLE, "provider-id": "directory", "description": MARK.permit("x/y").to_description()}
 
-    assert find_mark(roles) == MARK
-    assert find_mark([synced, *roles]) == MARK
-    assert exclude_record_role([synced]) == [synced]
-    assert find_mark(roles[:1]) == OwnershipMark()
-    assert exclude_record_role(roles) == roles[:1]
+    warehouse_record = {"name": format_warehouse_record(WAREHOUSE_ID), "description": MARK.to_description()}
+
+    assert select_records([synced, *roles, warehouse_record]) == {
+        RECORD_ROLE: roles[1],
+        f"{RECORD_ROLE}-{WAREHOUSE_ID}": warehouse_record,
+    }
+    assert exclude_record_roles([synced]) == [synced]
+    assert exclude_record_roles([*roles, warehouse_record]) == roles[:1]
+    assert not is_record_name(f"{RECORD_ROLE}-keeper")
 
 
 def test_consents_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ PROVIDERS: dict[str, str] = {
     "lakekeeper:Role": "lakekeeper.identity.role:RoleProvider",
     "lakekeeper:RoleMembers": "lakekeeper.identity.role_members:RoleMembersProvider",
     "lakekeeper:RoleProof": "lakekeeper.warehouse.role_proof:RoleProofProvider",
+    "lakekeeper:SharedProject": "lakekeeper.server.shared_project:SharedProjectProvider",
     "lakekeeper:StoreBucket": "lakekeeper.buckets.store_bucket:StoreBucketProvider",
     "lakekeeper:Table": "lakekeeper.table.resource:TableProvider",
     "lakekeeper:TaskQueueConfig": "lakekeeper.warehouse.task_queue_config:TaskQueueConfigProvider",

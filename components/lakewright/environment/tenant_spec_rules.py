@@ -63,14 +63,16 @@ class ForbiddenField(StrEnum):
     """`adopt: true` of the tenant, a warehouse or a table."""
     PROJECT_ID = "project.id"
     """The id of a project that is not named like the tenant."""
+    SHARED_PROJECT = "project.shared"
+    """`shared: true` of the project, which may contain warehouses of other tenants."""
 
 
 class TenantSpecRules(StrictModel):
     """The names that specs may use. Everything else is refused before any call."""
 
     forbid: list[ForbiddenField] = []
-    """Fields that no spec may have: `adopt`, which takes over existing objects, and `project.id`, which names a project
-    that may be another tenant's."""
+    """Fields that no spec may have: `adopt`, which takes over existing objects, `project.id`, which names a project
+    that may be another tenant's, and `project.shared`, which puts warehouses beside warehouses of others."""
 
     references: list[ReferencePrefix] = ["config:"]
     """Prefixes of the references to secrets that a spec may name, such as `env:STORE_` or `vault:secret/{tenant}/`.
@@ -128,6 +130,8 @@ class RuleCheck:
                     yield Problem(f"{path}adopt", self._reason_against_field("taking over existing objects"))
         if ForbiddenField.PROJECT_ID in self.rules.forbid and read_value(document, "project.id") is not None:
             yield Problem("project.id", self._reason_against_field("naming the id of a project"))
+        if ForbiddenField.SHARED_PROJECT in self.rules.forbid and read_value(document, "project.shared"):
+            yield Problem("project.shared", self._reason_against_field("sharing a project with other tenants"))
 
     def _reason_against_field(self, action: str) -> str:
         return (

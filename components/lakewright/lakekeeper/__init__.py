@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from lakewright.lakekeeper.server.bootstrap import Bootstrap
     from lakewright.lakekeeper.server.project import Project
+    from lakewright.lakekeeper.server.shared_project import SharedProject
     from lakewright.lakekeeper.storage.external_id import ExternalId
     from lakewright.lakekeeper.table.resource import Table
     from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuard
@@ -78,6 +79,7 @@ __all__ = [
     "Project",
     "Role",
     "RoleMembers",
+    "SharedProject",
     "Table",
     "TaskQueueConfig",
     "User",
@@ -132,6 +134,7 @@ _FILES = {
     "Project": "server.project",
     "Role": "identity.role",
     "RoleMembers": "identity.role_members",
+    "SharedProject": "server.shared_project",
     "User": "identity.user",
     "Table": "table.resource",
     "TaskQueueConfig": "warehouse.task_queue_config",

@@ -35,7 +35,9 @@ class TenantPart(StrEnum):
 
 
 _PARTS = {
-    **dict.fromkeys(("Project", "Warehouse", "Namespace", "TaskQueueConfig", "Bootstrap"), TenantPart.CATALOG),
+    **dict.fromkeys(
+        ("Project", "SharedProject", "Warehouse", "Namespace", "TaskQueueConfig", "Bootstrap"), TenantPart.CATALOG
+    ),
     **dict.fromkeys(("Table", "View"), TenantPart.TABLES),
     **dict.fromkeys(("Role", "RoleMembers", "User", "Grant", "Grants"), TenantPart.ACCESS),
     **dict.fromkeys(("StoreBucket",), TenantPart.STORAGE),

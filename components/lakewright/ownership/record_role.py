@@ -1,26 +1,26 @@
-"""The record role of a project: a Lakekeeper role without members or grants, whose description is the owner's mark.
+"""Record roles: Lakekeeper roles without members or grants, whose description is the mark of an owner.
 
-Each project of a tenant has a record role. `Project` creates it, and deletes it with the project. Everything else
-that lists roles leaves it out.
+Each project of a tenant has a record role, whose mark covers everything in the project. `Project` creates it, and
+deletes it with the project. In a project that several tenants share, each warehouse has a record role instead.
+Everything else that lists roles leaves record roles out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lakewright.ownership.mark import OwnershipMark, parse_description
-
 RECORD_ROLE = "lakewright-record"
-"""Name of the record role. Specs must not declare a role of this name."""
-
+"""Name of a project's record role. Specs must not declare a role with the name of a record role."""
+_RECORD_NAME = re.compile(rf"{RECORD_ROLE}(-[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})?", re.IGNORECASE)
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that users of the server create. Servers before 0.12 name no provider."""
 
 
 def is_record_role(role: Mapping[str, Any]) -> bool:
-    """Return whether a role in the server's JSON is the record of its project. The server ignores case in names.
+    """Return whether a role in the server's JSON is a record role. The server ignores case in names.
 
     A role of an identity provider is not: its name may come from a directory, in which other users create groups.
     """
@@ -29,19 +29,19 @@ def is_record_role(role: Mapping[str, Any]) -> bool:
 
 def is_record_name(name: str) -> bool:
     """Return whether a name is that of record roles."""
-    return name.casefold() == RECORD_ROLE
+    return _RECORD_NAME.fullmatch(name) is not None
 
 
-def exclude_record_role(roles: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the roles of a project that are not its record."""
+def format_warehouse_record(warehouse_id: str) -> str:
+    """Return the name of the record role of a warehouse in a shared project."""
+    return f"{RECORD_ROLE}-{warehouse_id}"
+
+
+def select_records(roles: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the record roles among the roles of a project, by name in lower case."""
+    return {str(role["name"]).casefold(): role for role in roles if is_record_role(role)}
+
+
+def exclude_record_roles(roles: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the roles of a project that are not record roles."""
     return [role for role in roles if not is_record_role(role)]
-
-
-def find_mark(roles: Iterable[Mapping[str, Any]]) -> OwnershipMark:
-    """Return the mark of a project from the list of its roles; an empty mark if it has no record role.
-
-    Raises:
-        UnreadableMarkError: The record role has no mark in its description.
-    """
-    record = next((role for role in roles if is_record_role(role)), None)
-    return OwnershipMark() if record is None else parse_description(record.get("description"))

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lakewright.validation.documents import as_mapping
+from lakewright.validation.documents import as_mapping, as_text
 
+DEFAULT_PROJECT_ID = "00000000-0000-0000-0000-000000000000"
+"""Id of the project that a Lakekeeper creates for itself, and that tenants with `shared` use by default."""
 SPEC_KEY = "lakewright:tenant"
 """Key of a tenant's spec in `config` of a stack file."""
 _EARLIER_SPELLING = "lakewright:config:tenant"
@@ -25,6 +27,17 @@ def raw_spec(file: Path) -> Mapping[str, Any]:
     """Return the spec in a stack file, unchecked; empty if there is none."""
     body = _read_document(file)
     return as_mapping(as_mapping(body.get("config")).get(spec_key(body)))
+
+
+def find_project_id(spec: Mapping[str, Any]) -> str | None:
+    """Return the id of a tenant's Lakekeeper project from its spec as written; None if the spec has no name."""
+    default = DEFAULT_PROJECT_ID if shares_project(spec) else as_text(spec.get("name"))
+    return as_text(as_mapping(spec.get("project")).get("id")) or default
+
+
+def shares_project(spec: Mapping[str, Any]) -> bool:
+    """Return whether a spec as written shares its Lakekeeper project with other tenants."""
+    return as_mapping(spec.get("project")).get("shared") is True
 
 
 def spec_key(body: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _PROJECT = "lakekeeper:Project"
+_WAREHOUSE = "lakekeeper:Warehouse"
 _RECORD = "lakekeeper:TenantRecord"
 _REMOVED_BUCKETS = ("lakekeeper:BucketRemoval", "lakekeeper:StoreBucket")
 """Resources whose deletion deletes a bucket."""
@@ -37,11 +38,22 @@ class StateBucket:
     """Address of the store; None for AWS."""
 
 
+@dataclass(frozen=True)
+class StateWarehouse:
+    """A warehouse of a shared project, with a mark of its own."""
+
+    project_id: str
+    name: str
+    endpoint: str
+    """Address of the server, as the state has it."""
+
+
 @dataclass
 class StateObjects:
     """The objects of tenants that a state contains."""
 
     projects: set[StateProject] = field(default_factory=set[StateProject])
+    shared_warehouses: set[StateWarehouse] = field(default_factory=set[StateWarehouse])
     buckets: set[StateBucket] = field(default_factory=set[StateBucket])
     record_id: str | None = None
     """Id of the tenant's record, which marks of the stack's objects have."""
@@ -71,6 +83,9 @@ def read_state_objects(exported: Mapping[str, Any]) -> StateObjects:
         if kind.endswith(_PROJECT) and endpoint:
             is_marked = as_text(inputs.get("stack")) is not None
             objects.projects.add(StateProject(str(inputs.get("project_id")), endpoint, server_id, is_marked=is_marked))
+        elif kind.endswith(_WAREHOUSE) and endpoint and as_text(inputs.get("record")):
+            warehouse = StateWarehouse(str(inputs.get("project_id")), str(inputs.get("name")), endpoint)
+            objects.shared_warehouses.add(warehouse)
         elif bucket := as_text(inputs.get("bucket")):
             if kind.endswith(_REMOVED_BUCKETS):
                 objects.buckets.add(StateBucket(bucket, as_text(inputs.get("endpoint"))))

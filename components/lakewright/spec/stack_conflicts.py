@@ -69,6 +69,18 @@ def _find_shared_clients(spec: TenantSpec, other: TenantSpec, name: str) -> Iter
             )
 
 
+def _find_shared_warehouses(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each warehouse of a spec whose name another tenant in the same project uses. Lakekeeper ignores case."""
+    other_names = {warehouse.casefold() for warehouse in other.warehouse_names}
+    for index, warehouse in enumerate(spec.warehouse_names):
+        if warehouse.casefold() in other_names:
+            yield (
+                f"warehouses.{index}.name",
+                f"expected a name that no other tenant in the shared project {spec.project_id} uses; {name} declares"
+                f" warehouse `{warehouse}` too",
+            )
+
+
 def find_stack_conflicts(
     spec: TenantSpec, other_specs: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:
@@ -85,7 +97,9 @@ def find_stack_conflicts(
     own_servers = servers(spec.environment)
     for name, other in other_specs.items():
         other_servers = servers(other.environment)
-        is_same = other.name == spec.name or other.project_id == spec.project_id
+        is_same_project = other.project_id == spec.project_id
+        do_both_share = spec.shares_project and other.shares_project
+        is_same = other.name == spec.name or (is_same_project and not do_both_share)
         if is_same and own_servers.lakekeeper == other_servers.lakekeeper:
             server_hint = (
                 ""
@@ -100,6 +114,8 @@ def find_stack_conflicts(
             continue
         if own_servers.lakekeeper == other_servers.lakekeeper:
             yield from _find_shared_clients(spec, other, name)
+            if is_same_project:
+                yield from _find_shared_warehouses(spec, other, name)
         for location in list_locations(spec, own_servers):
             if conflict := next(
                 (candidate for candidate in list_locations(other, other_servers) if candidate.overlaps(location)), None

@@ -11,6 +11,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.field_map.marks import NoWayBack, Sets, WayBack
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.data_check import CheckEntry
@@ -58,9 +59,18 @@ class ProjectSpec(StrictModel):
         ProjectId | None,
         Sets("project_id", refusal="the spec declares the name of an existing project only"),
     ] = None
-    """Id of the project. Default: the tenant's name."""
+    """Id of the project. Default: the tenant's name, or Lakekeeper's default project with `shared`."""
     name: Annotated[ProjectName | None, Sets("name")] = None
     """Display name of the project. Default: the tenant's name."""
+    shared: Annotated[bool, NoWayBack("a decision about the project's other warehouses")] = False
+    """Whether other tenants or programs have warehouses in the project. The stack then finds the project, and never
+    creates, changes or deletes it. Names of the tenant's roles begin with the tenant's name."""
+
+    @model_validator(mode="after")
+    def _keeps_its_name(self) -> ProjectSpec:
+        if self.shared and self.name is not None:
+            raise ValueError("expected no `name` with `shared: true`: the stack does not rename a shared project")
+        return self
 
 
 class TenantSpec(StrictModel):
@@ -164,7 +174,17 @@ class TenantSpec(StrictModel):
     @property
     def project_id(self) -> str:
         """Id of the tenant's project in Lakekeeper."""
-        return (self.project and self.project.id) or self.name
+        default = DEFAULT_PROJECT_ID if self.shares_project else self.name
+        return (self.project and self.project.id) or default
+
+    @property
+    def shares_project(self) -> bool:
+        """Whether the project also contains warehouses of other tenants or programs."""
+        return self.project is not None and self.project.shared
+
+    def qualify_role(self, role: str) -> str:
+        """Return the name of a role on the server, which contains the tenant's name in a shared project."""
+        return f"{self.name}-{role}" if self.shares_project else role
 
     @property
     def project_name(self) -> str:

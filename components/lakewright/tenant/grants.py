@@ -9,6 +9,7 @@ import pulumi
 from lakewright.environment.platform import Platform
 from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import Grant, Role, Table
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
@@ -21,9 +22,11 @@ def make_roles(
     names: Sequence[str],
     *,
     project_id: pulumi.Input[str],
+    record: TenantRecord,
     opts: pulumi.ResourceOptions,
 ) -> dict[str, Role]:
-    """Make the roles of these names."""
+    """Make the roles of these names. In a shared project, the description of each role is the stack's mark."""
+    description = record.mark_description() if tenant.shares_project else None
     earlier = _map_earlier_roles(tenant)
     roles: dict[str, Role] = {}
     for name in names:
@@ -35,7 +38,8 @@ def make_roles(
             f"{tenant.name}-{name}",
             server=platform.server,
             project_id=project_id,
-            name=name,
+            name=tenant.qualify_role(name),
+            description=description,
             adopt=tenant.adopt,
             opts=pulumi.ResourceOptions.merge(opts, role_opts),
         )

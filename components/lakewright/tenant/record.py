@@ -20,6 +20,7 @@ def make_record(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
         server=platform.server,
         tenant=spec.name,
         project_id=spec.project_id if spec.project_id != spec.name else None,
+        shares_project=spec.shares_project,
         warehouses=_describe_warehouses(spec),
         buckets={
             name: describe_own_bucket(storage, platform) | {"has_own_key": storage.has_own_key}

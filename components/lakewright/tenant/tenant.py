@@ -11,7 +11,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright.aws.preflight import refuse_missing
 from lakewright.environment.platform import Platform
 from lakewright.environment.unit_identity import tenant_auth
-from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
+from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project, SharedProject
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.tenant.adopted_ids import AdoptedIds
@@ -46,7 +46,7 @@ class Tenant(pulumi.ComponentResource):
         # The record refuses changes that would lose data, so it comes first. If another stack owns the project,
         # nothing else is made.
         record = make_record(spec, platform, within)
-        project = _make_project(spec, platform, record, within)
+        project = (_find_shared_project if spec.shares_project else _make_project)(spec, platform, record, within)
         adopted = AdoptedIds(spec, platform)
         storage = make_storages(spec, platform, record, within, after=[project])
         warehouses = {
@@ -65,8 +65,12 @@ class Tenant(pulumi.ComponentResource):
         }
         tables = make_tables(spec, platform, warehouses, within)
         identities = select_tenant_identities(spec, platform)
-        roles = make_roles(spec, platform, identities.list_role_names(spec), project_id=project.project_id, opts=within)
-        role_ids = {name: adopted.resolve_role_id(name, role.role_id) for name, role in roles.items()}
+        roles = make_roles(
+            spec, platform, identities.list_role_names(spec), project_id=project.project_id, record=record, opts=within
+        )
+        role_ids = {
+            name: adopted.resolve_role_id(spec.qualify_role(name), role.role_id) for name, role in roles.items()
+        }
         grants = make_grants(
             spec,
             platform,
@@ -107,15 +111,31 @@ class Tenant(pulumi.ComponentResource):
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 
 
+def _find_shared_project(
+    spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions
+) -> SharedProject:
+    """Find the project that the tenant shares with other tenants."""
+    project_opts = pulumi.ResourceOptions(depends_on=[record, *_bootstrap_server(spec, platform, opts)])
+    return SharedProject(
+        spec.name,
+        server=platform.server,
+        project_id=spec.project_id,
+        opts=pulumi.ResourceOptions.merge(opts, project_opts),
+    )
+
+
+def _bootstrap_server(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Bootstrap the server if the environment says so."""
+    if not platform.bootstraps:
+        return []
+    return [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
+
+
 def _make_project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
     """Make the tenant's project. Its ID is the tenant's name, as project names need not be unique."""
-    after = (
-        [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
-        if platform.bootstraps
-        else []
-    )
     keep = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
-    project_opts = pulumi.ResourceOptions(depends_on=[record, *after], retain_on_delete=keep)
+    after = [record, *_bootstrap_server(spec, platform, opts)]
+    project_opts = pulumi.ResourceOptions(depends_on=after, retain_on_delete=keep)
     return Project(
         spec.name,
         server=platform.server,
@@ -142,6 +162,7 @@ def _make_guard(
     """Make the deletion guard. It depends on all other resources, so it is deleted first and can protect data."""
     protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
     retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
+    is_deleted = not spec.shares_project
     ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
     parts = [part for tenant_storage in storage.values() for part in tenant_storage.made_by]
     DeletionGuard(
@@ -150,8 +171,8 @@ def _make_guard(
         warehouses={warehouse.name: warehouses[warehouse.name].warehouse_id for warehouse in protected},
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
         declared={name: warehouse.warehouse_id for name, warehouse in warehouses.items()},
-        projects=_list_guarded_projects(spec, ids, record) if protected and not retained else None,
-        roles={spec.project_id: roles},
+        projects=_list_guarded_projects(spec, ids, record) if is_deleted and protected and not retained else None,
+        roles={spec.project_id: roles} if is_deleted else None,
         buckets=[*_list_guarded_buckets(spec, storage, record)],
         adopted=record.list_adopted_prefixes([w.name for w in spec.warehouses if w.deletion == "purge"]),
         record=record.bucket_tag,

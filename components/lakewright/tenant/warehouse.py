@@ -85,6 +85,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             credential=credential,
             own_bucket=storage.own_bucket,
             is_adopted=record.is_adopted(spec.name),
+            record=record.bucket_tag if tenant.shares_project else None,
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
         self.warehouse_id = adopted.resolve_warehouse_id(spec, warehouse.warehouse_id)

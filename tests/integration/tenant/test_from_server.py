@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from lakewright.ownership.record_role import exclude_record_role
+from lakewright.ownership.record_role import exclude_record_roles
 
 from tests.command_server import run_command
 from tests.integration.tenant.conftest import PASSPHRASE, MakeTenant, Tenant, make_bucket_and_role
@@ -56,7 +56,7 @@ def read_objects(lakekeeper: httpx.Client, tenant: Tenant) -> dict[str, Any]:
         return lakekeeper.get(path, headers=project).raise_for_status().json()
 
     roles = get("/management/v1/role")["roles"]
-    objects: dict[str, Any] = {"project": get("/management/v1/project"), "roles": exclude_record_role(roles)}
+    objects: dict[str, Any] = {"project": get("/management/v1/project"), "roles": exclude_record_roles(roles)}
     for warehouse in get("/management/v1/warehouse")["warehouses"]:
         name, warehouse_id = warehouse["name"], warehouse["warehouse-id"]
         objects[name] = {key: value for key, value in warehouse.items() if key != "updated-at"}

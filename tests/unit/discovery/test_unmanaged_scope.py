@@ -49,6 +49,13 @@ def test_scope_is_the_project_of_the_stack() -> None:
     ]
 
 
+def test_scope_in_a_shared_project_leaves_the_project_out() -> None:
+    (scope,) = find_tenant_scopes([resource("SharedProject", "p1", project_id="p1"), *STACK[1:]])
+
+    assert (scope.project_id, scope.shares_project, scope.warehouses) == ("p1", True, {"w1": "main"})
+    assert "p1" not in [scoped_object.on.identity for scoped_object in scope.list_scoped_objects()]
+
+
 def test_grants_on_a_closed_object_belong_to_its_resource() -> None:
     closed = resource("Grants", "g", on={"type": "warehouse", "warehouse_id": "w1"}, grants=[])
 

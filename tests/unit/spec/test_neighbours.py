@@ -9,6 +9,7 @@ import pytest
 from lakewright.project_files.servers import Servers, derive_servers, is_same_url
 from lakewright.spec import TenantSpec
 from lakewright.spec.stack_conflicts import find_stack_conflicts
+from pydantic import ValidationError
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": ROLE}
@@ -56,6 +57,46 @@ def test_one_project_of_two_tenants() -> None:
     assert find_conflicts(tenant("acme"), other) == {
         "project.id": "expected a project that no other stack declares; other.yaml declares project `acme` too"
     }
+
+
+SHARED = {"shared": True}
+
+
+def test_tenants_may_share_a_project() -> None:
+    other = tenant("beta", project=SHARED, warehouses=[{"name": "beta-results"}])
+    assert tenant("acme", project=SHARED).project_id == "00000000-0000-0000-0000-000000000000"
+    assert not find_conflicts(tenant("acme", project=SHARED), other)
+
+
+def test_warehouses_of_a_shared_project_have_different_names() -> None:
+    other = tenant("beta", project=SHARED, warehouses=[{"name": "Executions"}])
+    (problem,) = find_conflicts(tenant("acme", project=SHARED), other).items()
+    assert problem[0] == "warehouses.0.name"
+    assert "other.yaml declares warehouse `executions` too" in problem[1]
+
+
+def test_a_project_is_shared_by_both_tenants_or_by_none() -> None:
+    other = tenant("beta", project={"id": "acme", "shared": True}, warehouses=[{"name": "beta-results"}])
+    assert "declares project `acme` too" in find_conflicts(tenant("acme"), other)["project.id"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"project": {"shared": True, "name": "Lake"}}, "the stack does not rename a shared project"),
+        (
+            {
+                "project": SHARED,
+                "grants": [{"to": "role:a", "privilege": "data_admin", "on": {"project": True}}],
+            },
+            "the project is shared, and a stack does not change it",
+        ),
+    ],
+    ids=["name", "grant"],
+)
+def test_a_shared_project_is_not_changed(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        tenant("acme", **changes)
 
 
 def acme(environment: str, bucket: str = "") -> TenantSpec:

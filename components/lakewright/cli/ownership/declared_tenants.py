@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
 from lakewright.environment.errors import PlatformUnreadableError
-from lakewright.project_files.stack_files import raw_spec
+from lakewright.project_files.stack_files import find_project_id, raw_spec, shares_project
 from lakewright.storage.registry import creates_bucket
-from lakewright.validation.documents import as_mapping, as_text, list_items
+from lakewright.validation.documents import as_mapping, as_text, list_items, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +108,8 @@ def _possible_owners(
         is_elsewhere = (
             environment is not None and servers(environment).lakekeeper != servers(spec.environment).lakekeeper
         )
-        project_id = as_text(as_mapping(raw.get("project")).get("id")) or as_text(raw.get("name"))
-        if not is_elsewhere and (project_id == spec.project_id or raw.get("name") == spec.name):
+        is_same_project = find_project_id(raw) == spec.project_id and not (shares_project(raw) and spec.shares_project)
+        if not is_elsewhere and (is_same_project or raw.get("name") == spec.name):
             yield (
                 "name",
                 f"expected a tenant that no other stack declares; {name}, whose spec has mistakes, declares tenant"
@@ -190,7 +190,8 @@ def _names(spec: Mapping[str, Any]) -> list[str]:
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]
     ids = (spec.get("name"), as_mapping(spec.get("project")).get("id"))
-    return [str(name) for name in (*ids, *buckets, *_subjects(spec)) if name]
+    warehouses = list_names(spec, "warehouses") if shares_project(spec) else []
+    return [str(name) for name in (*ids, *buckets, *warehouses, *_subjects(spec)) if name]
 
 
 def _subjects(spec: Mapping[str, Any]) -> Iterator[object]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[Consent]) -> None:
-    """Check that no mark of a project or bucket in the stack's state names another stack.
+    """Check that no mark of a project, shared warehouse or bucket in the stack's state names another stack.
 
     Objects on servers other than the servers of the stack's environment are compared by their providers only.
 
@@ -42,7 +42,7 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
     from lakewright.spec import SpecError  # noqa: PLC0415
 
     objects = access.read_objects(stack)
-    if objects is None or not (objects.projects or objects.buckets):
+    if objects is None or not (objects.projects or objects.shared_warehouses or objects.buckets):
         return
     try:
         marks = open_server_marks(access, stack)
@@ -66,13 +66,16 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
 
 
 def _list_objects(marks: ServerMarks, objects: StateObjects) -> Iterator[Consent]:
-    """Yield the projects and buckets of a state that are on the servers of the stack's environment."""
+    """Yield the projects, shared warehouses and buckets of a state on the servers of the stack's environment."""
     from lakewright.project_files.servers import is_same_store, is_same_url  # noqa: PLC0415 - slow to load
 
     endpoint = marks.environment.lakekeeper.endpoint
     for candidate in sorted(objects.projects, key=lambda candidate: candidate.project_id):
         if is_same_url(candidate.endpoint, endpoint):
             yield Consent(ConsentKind.PROJECT, candidate.project_id)
+    for warehouse in sorted(objects.shared_warehouses, key=lambda warehouse: (warehouse.project_id, warehouse.name)):
+        if is_same_url(warehouse.endpoint, endpoint):
+            yield Consent(ConsentKind.WAREHOUSE, f"{warehouse.project_id}/{warehouse.name}")
     for bucket in sorted(objects.buckets, key=lambda bucket: bucket.bucket):
         if is_same_store(marks.find_endpoint(bucket.bucket), bucket.endpoint):
             yield Consent(ConsentKind.BUCKET, bucket.bucket)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lakewright.errors import LakewrightError
 from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import format_stack
-from lakewright.project_files.stack_files import raw_spec
+from lakewright.project_files.stack_files import raw_spec, shares_project
 
 if TYPE_CHECKING:
     from lakewright.cli.ownership.server_access import ServerAccess
@@ -100,8 +100,12 @@ def find_retained_objects(marks: ServerMarks, spec: TenantSpec, stack: str) -> R
 
 
 def _may_have_retained(access: ServerAccess, stack: str) -> bool:
-    """Return whether the stack's state has no project. A project on the server is then not the stack's own."""
-    if not raw_spec(access.project.stack_file(stack)):
+    """Return whether the stack's state has no project. A project on the server is then not the stack's own.
+
+    Providers report each retained object in a shared project.
+    """
+    spec = raw_spec(access.project.stack_file(stack))
+    if not spec or shares_project(spec):
         return False
     objects = access.read_objects(stack)
     return objects is not None and not objects.projects

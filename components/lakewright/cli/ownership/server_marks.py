@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lakewright.cli.ownership.server_access import ServerAccess
     from lakewright.environment.environment import Environment
     from lakewright.lakekeeper.api.connection.client import Client
+    from lakewright.lakekeeper.api.management.record_roles import RecordRole
     from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
     from lakewright.spec import TenantSpec
 
@@ -39,7 +40,7 @@ class ServerMarks:
     """Returns the secret of a reference."""
 
     def read(self, consent: Consent) -> OwnershipMark:
-        """Return the mark of a project or bucket; an empty mark if it has none or does not exist.
+        """Return the mark of a project, shared warehouse or bucket; an empty mark if it has none or does not exist.
 
         Raises:
             LakekeeperError: The mark cannot be read.
@@ -49,6 +50,9 @@ class ServerMarks:
 
         if consent.kind is ConsentKind.PROJECT:
             return project_record.read_mark(self._client(consent.name), consent.name)
+        if consent.kind is ConsentKind.WAREHOUSE:
+            marked = self._find_shared_warehouse(consent)
+            return marked[1].mark if marked else OwnershipMark()
         return bucket_mark.find_marked_bucket(self._own_bucket(consent.name)).mark
 
     def find_endpoint(self, bucket: str) -> str | None:
@@ -120,10 +124,7 @@ class ServerMarks:
                 key_id = client.describe_key(KeyId=consent.name)["KeyMetadata"]["KeyId"]
                 client.tag_resource(KeyId=key_id, Tags=[{"TagKey": ADOPT_TAG, "TagValue": stack}])
             case ConsentKind.WAREHOUSE:
-                raise UsageError(
-                    f"expected project=ID instead of {consent}: a consent to adopt a project covers its warehouses."
-                    f" To adopt one warehouse, run `lakewright up --adopt {consent}`"
-                )
+                self._permit_warehouse(consent, stack)
 
     def _permit_project(self, project_id: str, stack: str) -> None:
         from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
@@ -133,6 +134,35 @@ class ServerMarks:
             raise UsageError(f"expected a project `{project_id}` at {client.endpoint}; there is none")
         mark = project_record.read_mark(client, project_id)
         project_record.write_mark(client, project_id, mark.permit(stack))
+
+    def _permit_warehouse(self, consent: Consent, stack: str) -> None:
+        from lakewright.lakekeeper.api.management import project_record, record_roles  # noqa: PLC0415 - slow to load
+
+        project_id, _, name = consent.name.rpartition("/")
+        if not project_id or project_record.read_mark(self._client(project_id), project_id) != OwnershipMark():
+            raise UsageError(
+                f"expected project=ID instead of {consent}: a consent to adopt a project covers its warehouses."
+                f" To adopt one warehouse, run `lakewright up --adopt {consent}`. In a shared project, name the"
+                " warehouse as PROJECT/NAME"
+            )
+        marked = self._find_shared_warehouse(consent)
+        if marked is None:
+            raise UsageError(f"expected a warehouse `{name}` in project {project_id}; there is none")
+        record, warehouse = marked
+        record_roles.write_mark(self._client(project_id), record, warehouse.mark.permit(stack))
+
+    def _find_shared_warehouse(self, consent: Consent) -> tuple[RecordRole, MarkedObject] | None:
+        """Return the record role and the mark of `PROJECT/NAME`; None if there is no such warehouse."""
+        from lakewright.lakekeeper.api.management import project_record, warehouses  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.api.management.record_roles import RecordRole  # noqa: PLC0415
+
+        project_id, _, name = consent.name.rpartition("/")
+        client = self._client(project_id)
+        warehouse = warehouses.find_by_name(client, project_id, name)
+        if warehouse is None:
+            return None
+        record = RecordRole(project_id, warehouses.read_id(warehouse))
+        return record, project_record.find_live_shared_warehouse(client, warehouse)
 
     def _permit_bucket(self, bucket: str, stack: str) -> None:
         from lakewright.lakekeeper.buckets import bucket_mark, own_bucket  # noqa: PLC0415 - slow to load

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lakewright.environment.errors import PlatformUnreadableError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import format_stack
-from lakewright.project_files.stack_files import raw_spec
+from lakewright.project_files.stack_files import find_project_id, raw_spec, shares_project
 from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text
 
@@ -105,9 +105,9 @@ class _Search:
 
     @cached_property
     def wanted_projects(self) -> list[Consent]:
-        """The tenant's project, unless the stack's state has it with a mark."""
-        project_id = as_text(as_mapping(self.spec.get("project")).get("id")) or as_text(self.spec.get("name"))
-        if project_id is None:
+        """The tenant's project, unless the stack's state has it with a mark, or other tenants share it."""
+        project_id = find_project_id(self.spec)
+        if project_id is None or shares_project(self.spec):
             return []
         own_projects = [project for project in self.own_objects.projects if project.project_id == project_id]
         if any(project.is_marked for project in own_projects) or (self.deletes and not own_projects):

@@ -10,9 +10,9 @@ from lakewright_engine.model.errors import EngineError
 from lakewright.discovery.listing.managed_objects import collect_managed_objects, server_key
 from lakewright.fleet.states import state_reader
 from lakewright.project_files.servers import derive_servers
-from lakewright.project_files.stack_files import environment_file, raw_environment, raw_spec
+from lakewright.project_files.stack_files import environment_file, find_project_id, raw_environment, raw_spec
 from lakewright.terminal.escaping import escape_line
-from lakewright.validation.documents import as_mapping, as_text
+from lakewright.validation.documents import as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -55,6 +55,5 @@ def _list_declared_stacks(project: PulumiProject, environment: str) -> list[tupl
             derive_servers(environment_name, raw_environment(project.root, environment_name), folder).lakekeeper
             == servers.lakekeeper
         ):
-            project_id = as_text(as_mapping(spec.get("project")).get("id")) or name
-            declared_stacks.append((project_id, file.stem.removeprefix("Pulumi.")))
+            declared_stacks.append((find_project_id(spec) or name, file.stem.removeprefix("Pulumi.")))
     return declared_stacks

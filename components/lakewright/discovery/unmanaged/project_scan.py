@@ -68,14 +68,16 @@ class ProjectScan:
     def _search_roles(self, *, enforces: bool) -> Iterator[UnmanagedObject | PartialSearch]:
         """Yield roles, and searches of their members."""
         listed_roles = roles.list_cached(self.client, self.scope.project_id)
-        yield from self._compare_roles(listed_roles)
+        if not self.scope.shares_project:
+            yield from self._compare_roles(listed_roles)
         if enforces:
             yield from self._list_member_searches({str(role["id"]) for role in listed_roles})
 
     def _search_warehouses(self) -> Iterator[UnmanagedObject | PartialSearch]:
         """Yield warehouses, and searches of the settings and contents of the stack's warehouses."""
         listed_warehouses = list(warehouse_calls.list_cached(self.client, self.scope.project_id).values())
-        yield from self._compare_warehouses(listed_warehouses)
+        if not self.scope.shares_project:
+            yield from self._compare_warehouses(listed_warehouses)
         active = [warehouse_calls.read_id(entry) for entry in listed_warehouses if entry.get("status") == "active"]
         own_warehouse_ids = [warehouse_id for warehouse_id in active if warehouse_id in self.scope.warehouses]
         yield from self._list_queue_searches(own_warehouse_ids)
@@ -194,7 +196,7 @@ class ProjectScan:
             for queue in self.client.server().queues:
                 if queue != LOG_CLEANUP:
                     yield partial(self._search_queue, scope, queue, title)
-        if LOG_CLEANUP in self.client.server().queues:
+        if LOG_CLEANUP in self.client.server().queues and not self.scope.shares_project:
             scope = Scope(None, self.scope.project_id)
             yield partial(self._search_queue, scope, LOG_CLEANUP, f"project {self.scope.project_id}")
 

@@ -43,13 +43,17 @@ class TenantScope:
     """Ids of the stack's tables by warehouse id, namespace and name."""
     roles: dict[str, str] = field(default_factory=dict[str, str])
     """Names of the stack's roles by id."""
+    shares_project: bool = False
+    """Whether the project contains warehouses of other tenants. Then only objects in the stack's own are searched."""
     closed: set[str] = field(default_factory=set[str])
     """Ids of objects whose grants `Grants` declares completely: other grants are a change of that resource."""
 
     def list_scoped_objects(self) -> list[ScopedObject]:
         """Return the objects whose grants are in the scope."""
-        project = Object("project", project_id=self.project_id)
-        scoped_objects = [ScopedObject(project, f"project {self.project_id}")]
+        scoped_objects: list[ScopedObject] = []
+        if not self.shares_project:
+            project = Object("project", project_id=self.project_id)
+            scoped_objects.append(ScopedObject(project, f"project {self.project_id}"))
         for warehouse_id, name in self.warehouses.items():
             on = Object("warehouse", project_id=self.project_id, warehouse_id=warehouse_id)
             scoped_objects.append(ScopedObject(on, f"warehouse {name}"))
@@ -86,9 +90,10 @@ def _create_scopes(stack_resources: Sequence[StackResource]) -> list[TenantScope
             as_mapping(resource.state.inputs.get("server")),
             as_text(resource.state.inputs.get("project_id")) or resource.state.id,
             managed,
+            shares_project=_kind(resource) == "SharedProject",
         )
         for resource in stack_resources
-        if _kind(resource) == "Project"
+        if _kind(resource) in {"Project", "SharedProject"}
     ]
     if len(scopes) != 1:
         # States do not say which of several projects an object belongs to.

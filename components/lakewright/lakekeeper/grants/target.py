@@ -7,7 +7,7 @@ from pydantic import Field, Tag
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
-from lakewright.lakekeeper.api.management import grants, project_record, warehouses
+from lakewright.lakekeeper.api.management import grants, project_record, roles, warehouses
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 from lakewright.lakekeeper.provider.inputs import Declared, discriminate_by_type
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
@@ -176,15 +176,20 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
 
 
 def find_marked(client: Client, on: GrantTarget) -> MarkedObject | None:
-    """Return the project of an object with its mark; None for the server, and if the warehouse does not exist.
+    """Return the object whose mark covers an object; None for the server, and if the warehouse does not exist.
 
-    Raises the errors of `project_record.read_mark`.
+    That is its project, or in a shared project its warehouse or role.
+
+    Raises the errors of `record_roles.read_mark`.
     """
     match on:
         case OnServer():
             return None
-        case OnProject() | OnRole() | OnTag():
+        case OnProject() | OnTag():
             return project_record.find_marked_project(client, on.project_id)
+        case OnRole():
+            role = roles.get_cached(client, on.project_id, on.role_id)
+            return project_record.find_marked_role(client, on.project_id, role)
         case OnWarehouse() | OnNamespace() | OnTabular():
             return project_record.find_marked_warehouse(client, on.warehouse_id)
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
-from lakewright.lakekeeper.api.management import members, project_record, users
+from lakewright.lakekeeper.api.management import members, project_record, roles, users
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.entry import claim_place, place_of_members
 from lakewright.lakekeeper.provider import run_context
@@ -22,6 +22,7 @@ from lakewright.lakekeeper.provider.options import ServerInput, delete_first, dr
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
+from lakewright.ownership.mark import OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 
 
@@ -81,7 +82,12 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
 
     @override
     def find_marked(self, client: Client, args: RoleMembersArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, args.project_id)
+        """Return the project if it has a mark, else the role, whose description may be a mark in a shared project."""
+        project = project_record.find_marked_project(client, args.project_id)
+        if project.mark != OwnershipMark():
+            return project
+        role = roles.get_cached(client, args.project_id, args.role_id)
+        return project_record.find_marked_role(client, args.project_id, role)
 
     @override
     def find_existing(

@@ -172,6 +172,10 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         project_ids: set[str] = {*(state.projects or {}), *(state.roles or {})}
         buckets = [bucket.with_resolver(self.secret) for bucket in state.buckets or []]
         marked_objects = [project_record.find_marked_project(client, project_id) for project_id in sorted(project_ids)]
+        if not project_ids:
+            warehouse_ids = sorted((state.declared or {}).values())
+            marked_warehouses = [project_record.find_marked_warehouse(client, own_id) for own_id in warehouse_ids]
+            marked_objects += [marked for marked in marked_warehouses if marked]
         marked_objects += bucket_mark.find_marked_buckets(buckets)
         marked_objects += bucket_mark.find_marked_logs([(bucket, bucket.log_bucket) for bucket in buckets])
         problems = [problem for marked in marked_objects if (problem := marked.find_change_problem(claimant))]

@@ -3,7 +3,7 @@
 A run compares first, in previews too. Providers compare again before each change and deletion.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from lakewright.credentials.references import UnresolvedCredentialError
@@ -16,13 +16,15 @@ from lakewright.lakekeeper.api.connection.errors import (
     ResponseTimeoutError,
     UnreachableError,
 )
-from lakewright.lakekeeper.api.management import project_record
+from lakewright.lakekeeper.api.management import project_record, record_roles, roles, warehouses
+from lakewright.lakekeeper.api.management.record_roles import RecordRole
 from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
 from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket, Warehouses, list_removed
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
+from lakewright.ownership.marked_object import MarkedObject
 
 _UNCHECKED = (
     CannotCountError,
@@ -41,6 +43,11 @@ class OwnedPlaces(Protocol):
     @property
     def project(self) -> str:
         """Id of the tenant's project."""
+        ...
+
+    @property
+    def shares_project(self) -> bool:
+        """Whether each warehouse has a mark of its own, and the project none."""
         ...
 
     @property
@@ -81,9 +88,9 @@ def refuse_foreign(
     if_unread = _warn if _keeps_all(places, before) else _refuse
     problems: list[str | None] = []
     if before is not None:
-        problems += _check(lambda: [_find_project_problem(connect(), before.project, claimant)], if_unread)
+        problems += _check(lambda: _find_problems(connect(), before, claimant), if_unread)
     elif places.adopting:
-        problems += _check(lambda: [_find_adoption_right(connect(), places.project, claimant)], if_unread)
+        problems += _check(lambda: _find_adoption_rights(connect(), places, claimant), if_unread)
     buckets = {bucket.bucket: bucket for bucket in (before.buckets if before else {}).values()}
     declared_names = {bucket.bucket for bucket in places.buckets.values()}
     staying = [bucket for name, bucket in buckets.items() if name in declared_names]
@@ -96,19 +103,41 @@ def refuse_foreign(
         raise NotOwnedError(" ".join(refusals))
 
 
-def _find_project_problem(client: Client, project_id: str, claimant: Claimant) -> str | None:
-    """Return why a stack must not change the project in its state, or cannot mark it; None if it may."""
-    marked = project_record.find_marked_project(client, project_id)
-    if problem := marked.find_change_problem(claimant):
-        return problem
-    return project_record.find_missing_right(client, project_id, OwnershipMark(claimant.stack, claimant.record))
+def _find_problems(client: Client, places: OwnedPlaces, claimant: Claimant) -> list[str | None]:
+    """Return why a stack must not change the project or warehouses in its state, or cannot mark them."""
+    mark = OwnershipMark(claimant.stack, claimant.record)
+    if places.shares_project:
+        marked_warehouses = list(_list_marked_warehouses(client, places))
+        problems = [marked.find_change_problem(claimant) for _, marked in marked_warehouses]
+        missing = (record_roles.find_missing_right(client, record, mark) for record, _ in marked_warehouses)
+        return problems if any(problems) else [next(filter(None, missing), None)]
+    marked = project_record.find_marked_project(client, places.project)
+    return [
+        marked.find_change_problem(claimant) or project_record.find_missing_right(client, places.project, mark),
+    ]
 
 
-def _find_adoption_right(client: Client, project_id: str, claimant: Claimant) -> str | None:
-    """Return why a stack cannot mark a project that it may adopt. The project's own check reports other problems."""
-    if project_record.find_marked_project(client, project_id).find_adoption_problem(claimant):
-        return None
-    return project_record.find_missing_right(client, project_id, OwnershipMark(claimant.stack, claimant.record))
+def _find_adoption_rights(client: Client, places: OwnedPlaces, claimant: Claimant) -> list[str | None]:
+    """Return why a stack cannot mark what it may adopt. The checks of the objects report other problems."""
+    mark = OwnershipMark(claimant.stack, claimant.record)
+    if places.shares_project:
+        return [
+            record_roles.find_missing_right(client, record, mark)
+            for record, marked in _list_marked_warehouses(client, places)
+            if not marked.find_adoption_problem(claimant)
+        ]
+    if project_record.find_marked_project(client, places.project).find_adoption_problem(claimant):
+        return []
+    return [project_record.find_missing_right(client, places.project, mark)]
+
+
+def _list_marked_warehouses(client: Client, places: OwnedPlaces) -> Iterator[tuple[RecordRole, MarkedObject]]:
+    """Yield the record role of each warehouse of a tenant that exists in its shared project, with its mark."""
+    for name in sorted(places.warehouses):
+        warehouse = warehouses.find_by_name(client, places.project, name)
+        if warehouse is not None:
+            record = RecordRole(places.project, warehouses.read_id(warehouse))
+            yield record, project_record.find_shared_warehouse(client, warehouse)
 
 
 def _find_bucket_problems(buckets: Sequence[OwnBucket], claimant: Claimant) -> list[str | None]:
@@ -166,17 +195,22 @@ def _check_readable(
         return []
 
 
-def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claimant: Claimant) -> None:
+def release(client: Client, places: OwnedPlaces, claimant: Claimant) -> None:
     """Permit a later stack of the same name to adopt objects that a destroyed stack keeps.
 
     Its record id is lost with its state, so the mark alone would not permit it.
     """
     if not claimant.stack:
         return
-    mark = project_record.read_mark(client, project_id)
-    if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
-        project_record.write_mark(client, project_id, mark.permit(claimant.stack))
-    for bucket in buckets:
+    shared_warehouses = _list_marked_warehouses(client, places) if places.shares_project else ()
+    records = [record for record, _ in shared_warehouses] if places.shares_project else [RecordRole(places.project)]
+    for record in records:
+        mark = record_roles.read_mark(client, record)
+        if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
+            record_roles.write_mark(client, record, mark.permit(claimant.stack))
+    if places.shares_project:
+        _release_roles(client, places.project, claimant, claimant.stack)
+    for bucket in places.buckets.values():
         try:
             kept_mark = bucket_mark.find_marked_bucket(bucket).mark
         except BucketTagsDeniedError as denied:
@@ -184,3 +218,12 @@ def release(client: Client, project_id: str, buckets: Sequence[OwnBucket], claim
             continue
         if kept_mark.names_owner and kept_mark.compare(claimant) is Ownership.OWN:
             bucket_mark.write_mark(bucket, kept_mark.permit(claimant.stack))
+
+
+def _release_roles(client: Client, project_id: str, claimant: Claimant, stack: str) -> None:
+    """Permit a stack to adopt the roles of a shared project whose descriptions are marks of the claimant."""
+    for role in roles.list_all(client, project_id):
+        marked = project_record.find_marked_role(client, project_id, role)
+        if marked.mark.names_owner and marked.mark.compare(claimant) is Ownership.OWN:
+            description = marked.mark.permit(stack).to_description()
+            roles.replace(client, project_id, str(role["id"]), str(role["name"]), description)

@@ -156,6 +156,23 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, retained
         )
 
 
+def refuse_other_sharing(project_id: str, earlier_project_id: str, *, is_shared: bool, was_shared: bool) -> None:
+    """Raise RemovalRefusedError if a tenant with a project of its own would share one, or the other way round.
+
+    Its project would be deleted, or its warehouses would be replaced.
+    """
+    if (project_id, is_shared) == (earlier_project_id, was_shared) or not (is_shared or was_shared):
+        return
+    earlier_project, new_project = (
+        f"{'the shared project' if shared else 'a project of its own'} `{project}`"
+        for project, shared in ((earlier_project_id, was_shared), (project_id, is_shared))
+    )
+    raise RemovalRefusedError(
+        f"the tenant would move from {earlier_project} to {new_project}. Nothing was changed: a warehouse cannot move"
+        " to another project. Restore `project` in the spec, or declare another tenant and copy the tables."
+    )
+
+
 def refuse_role_names(
     tenant: str, identified: Warehouses, before: Warehouses, buckets: dict[str, RecordedBucket]
 ) -> None:

@@ -32,7 +32,7 @@ from lakewright.lakekeeper.tenant import (
 )
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
-from lakewright.ownership.mark import RECORD_TAG, STACK_TAG
+from lakewright.ownership.mark import RECORD_TAG, STACK_TAG, OwnershipMark
 from lakewright.ownership.running_stack import find_program_stack
 
 
@@ -43,6 +43,8 @@ class TenantRecordArgs(ResourceInputs):
     """Name of the tenant."""
     project_id: Annotated[str | None, StateOnly()] = None
     """Id of the tenant's project; None if it is the tenant's name."""
+    shares_project: Annotated[bool, StateOnly()] = False
+    """Whether the project also contains warehouses of other tenants or programs. Each warehouse then has a mark."""
     warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
     """Warehouses, by name."""
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
@@ -98,6 +100,10 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         tag = (before.bucket_tag if before else None) or make_random_hex(f"bucket tag of {args.tenant}", 8)
         checked = args.model_copy(update={"warehouses": identified, "kept": retained, "bucket_tag": tag})
         self.run.record_id = tag
+        if before is not None:
+            tenant_changes.refuse_other_sharing(
+                args.project, before.project, is_shared=args.shares_project, was_shared=before.shares_project
+            )
         if not has_unknown([args.server, args.buckets, args.stores]):
             stack_ownership.refuse_foreign(
                 lambda: self.client(args.server), self._resolve_references(checked), before, self.claimant
@@ -178,7 +184,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         for bucket in state.buckets.values():
             if bucket.bucket not in retained_buckets and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
-        stack_ownership.release(client, state.project, [*state.buckets.values()], self.claimant)
+        stack_ownership.release(client, state, self.claimant)
 
     def _from_state(self, props: dict[str, Any]) -> TenantRecordArgs:
         return self._resolve_references(self.args.from_state(props))
@@ -207,6 +213,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         server: ServerInput,
         tenant: str,
         project_id: str | None = None,
+        shares_project: bool = False,
         warehouses: Mapping[str, Mapping[str, Any]],
         buckets: Mapping[str, Mapping[str, Any]],
         stores: Mapping[str, Mapping[str, Any]] | None = None,
@@ -221,6 +228,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             server=server,
             tenant=tenant,
             project_id=project_id,
+            shares_project=shares_project or None,
             warehouses=warehouses,
             buckets=buckets,
             stores=stores or None,
@@ -239,6 +247,11 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     def mark_tags(self, tags: Mapping[str, str]) -> dict[str, pulumi.Input[str]]:
         """Return tags of an AWS object together with the mark of this stack."""
         return {**tags, STACK_TAG: find_program_stack(), RECORD_TAG: self.bucket_tag}
+
+    def mark_description(self) -> pulumi.Output[str]:
+        """Return the mark of this stack as the description of a role."""
+        stack = find_program_stack()
+        return self.bucket_tag.apply(lambda record: OwnershipMark(stack, record).to_description())
 
     def list_adopted_prefixes(self, names: Sequence[str]) -> pulumi.Output[dict[str, str]]:
         """Return the key prefixes of the warehouses that the stack adopted, by name."""

@@ -43,6 +43,7 @@ from lakewright.lakekeeper.storage.profiles import (
     profile_request,
 )
 from lakewright.names.types import FormatVersion, ProjectId, WarehouseName
+from lakewright.ownership.mark import OwnershipMark
 
 
 def _sort_versions(versions: list[int]) -> list[int]:
@@ -99,8 +100,18 @@ class WarehouseArgs(Deletable):
     is_adopted: Annotated[bool | None, StateOnly()] = None
     """Whether the stack adopted it once. Foreign objects may be under its key prefix: objects that none of its tables
     explains stop a purge."""
+    record: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
+    """Id of the tenant's record, for the warehouse's mark. Only a warehouse of a shared project has a mark of its
+    own."""
+    stack: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
+    """The stack that owns the warehouse, for its mark. Computed."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing warehouse of this name at the declared location."""
+
+    @property
+    def mark(self) -> OwnershipMark | None:
+        """The warehouse's own mark; None if the mark of its project covers it."""
+        return OwnershipMark(self.stack, self.record) if self.record else None
 
     @model_validator(mode="after")
     def _default_is_allowed(self) -> Self:

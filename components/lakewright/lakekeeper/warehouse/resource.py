@@ -1,6 +1,7 @@
 """Warehouse: a Lakekeeper warehouse, whose tables are stored under a key prefix of a bucket."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -13,7 +14,8 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from lakewright.lakekeeper.api.management import permissions as managed
-from lakewright.lakekeeper.api.management import project_record, projects, warehouses
+from lakewright.lakekeeper.api.management import project_record, projects, record_roles, warehouses
+from lakewright.lakekeeper.api.management.record_roles import RecordRole
 from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
@@ -33,8 +35,10 @@ from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_holder, patiently
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
 from lakewright.names.types import Deletion
-from lakewright.ownership.consent import Consent, ConsentKind
+from lakewright.ownership.consent import Consent
+from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.running_stack import find_running_stack
 
 _KIND = "credential_kind"
 """Kind of the credential that an existing warehouse has."""
@@ -64,7 +68,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def complete_args(self, args: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
         self.run.to_activate.note_program()
         recorded_fingerprint = olds.get("credential_fingerprint")
-        return args.model_copy(update={"credential_fingerprint": self._fingerprint(args, recorded_fingerprint)})
+        stack = (find_running_stack() or olds.get("stack")) if args.record else None
+        fingerprint = self._fingerprint(args, recorded_fingerprint)
+        return args.model_copy(update={"credential_fingerprint": fingerprint, "stack": stack})
 
     @override
     def redeclare(self, recorded_args: WarehouseArgs, live_args: WarehouseArgs) -> WarehouseArgs:
@@ -117,16 +123,29 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def find_marked(self, client: Client, args: WarehouseArgs) -> MarkedObject:
-        return project_record.find_marked_project(client, args.project_id, *_consents(args))
+        """Return the warehouse if its project is shared and has no mark, else the project."""
+        if shared_warehouse := self._find_in_shared_project(client, args):
+            return project_record.find_shared_warehouse(client, shared_warehouse)
+        return project_record.find_marked_project(client, args.project_id, *_list_consents(args))
+
+    @staticmethod
+    def _find_in_shared_project(client: Client, args: WarehouseArgs) -> warehouses.WarehouseResponse | None:
+        """Return the warehouse on the server if it exists and has a mark of its own."""
+        if args.mark is None or project_record.read_cached_mark(client, args.project_id) != OwnershipMark():
+            return None
+        return warehouses.find_by_name(client, args.project_id, args.name)
 
     @override
     def find_marked_for_deletion(self, client: Client, args: WarehouseArgs) -> list[MarkedObject]:
-        """Return the project, and the bucket that a purge empties. A purge compares the current mark on the server."""
+        """Return the object of `find_marked`, and the bucket that a purge empties, with their current marks."""
         if args.deletion != "purge":
             return super().find_marked_for_deletion(client, args)
         buckets = [args.own_bucket.with_resolver(self.secret)] if args.own_bucket else []
-        project = project_record.find_live_marked_project(client, args.project_id, *_consents(args))
-        return [project, *bucket_mark.find_marked_buckets(buckets)]
+        if shared_warehouse := self._find_in_shared_project(client, args):
+            marked = project_record.find_live_shared_warehouse(client, shared_warehouse)
+        else:
+            marked = project_record.find_live_marked_project(client, args.project_id, *_list_consents(args))
+        return [marked, *bucket_mark.find_marked_buckets(buckets)]
 
     @override
     def find_existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
@@ -178,6 +197,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             )
             self.require_ours(client, live_args, new, origin, differs, object_id=warehouses.read_id(warehouse))
             existed = origin is not Origin.CREATED
+            self._mark(client, warehouses.read_id(warehouse), new)
             return warehouses.read_id(warehouse), self._converge(
                 client, warehouse, new, resend=existed, fresh_role=existed
             )
@@ -185,7 +205,27 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     @override
     def find(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
         warehouse = warehouses.get_cached(client, resource.declared.project_id, resource.id)
-        return self._observe(client, warehouse, resource.declared) if warehouse else None
+        if warehouse is None:
+            return None
+        observed = self._observe(client, warehouse, resource.declared)
+        return replace(observed, declared=self._observe_mark(client, resource.id, observed.declared))
+
+    @staticmethod
+    def _observe_mark(client: Client, warehouse_id: str, args: WarehouseArgs) -> WarehouseArgs:
+        """Return the arguments without the mark if `up` must write it again: it is missing, or permits an adoption.
+
+        The mark of another stack is no drift, which `up` would revert. `up` refuses it instead.
+        """
+        if args.mark is None:
+            return args
+        mark = record_roles.read_cached_mark(client, RecordRole(args.project_id, warehouse_id))
+        is_consented = mark.compare(Claimant(args.stack, args.record)) is Ownership.CONSENTED
+        return args.model_copy(update={"stack": None}) if is_consented or not mark.names_owner else args
+
+    @staticmethod
+    def _mark(client: Client, warehouse_id: str, new: WarehouseArgs) -> None:
+        if new.mark is not None:
+            record_roles.write_mark(client, RecordRole(new.project_id, warehouse_id), new.mark)
 
     @override
     def change(
@@ -199,6 +239,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             )
         resend = "storage-credential" in warehouse_changes.list_needed_calls(old, new, resend=False)
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
+        self._mark(client, resource.id, new)
         return self._converge(client, warehouse, new, resend=resend, fresh_role=fresh)
 
     @override
@@ -208,6 +249,8 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         warehouse_removal.remove(client, resource.id, state.name, state.deletion)
         if state.deletion == "purge" and state.own_bucket and (prefix := getattr(state.storage, "key_prefix", None)):
             warehouse_emptying.empty(client, resource.id, state.own_bucket.with_resolver(self.secret), prefix)
+        if state.mark is not None and state.deletion != "retain":
+            record_roles.delete_mark(client, RecordRole(state.project_id, resource.id))
 
     def _refuse_unexplained(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
         """Raise RemovalRefusedError if a purge of an adopted warehouse would delete foreign objects.
@@ -266,9 +309,8 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return ObservedResource(observe(response, args, reports_credential_kind=is_reported, managed_access=access))
 
 
-def _consents(args: WarehouseArgs) -> list[Consent]:
-    names = (args.name, f"{args.project_id}/{args.name}")
-    return [Consent(ConsentKind.WAREHOUSE, name) for name in names]
+def _list_consents(args: WarehouseArgs) -> list[Consent]:
+    return project_record.list_warehouse_consents(args.project_id, args.name)
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
@@ -303,6 +345,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         deletion: pulumi.Input[Deletion] | None = None,
         own_bucket: pulumi.Input[Mapping[str, Any]] | None = None,
         is_adopted: pulumi.Input[bool | None] = None,
+        record: pulumi.Input[str] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -329,6 +372,8 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
                 old versions under the warehouse's key prefix.
             is_adopted: Whether the stack adopted it once. Foreign objects may be under its key prefix: objects that
                 none of its tables explains stop a purge.
+            record: Id of the tenant's record, for the warehouse's mark. Only a warehouse of a shared project has a mark
+                of its own.
             adopt: Take over an existing warehouse of this name at the declared location.
             opts: Options of the resource.
         """
@@ -347,6 +392,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
             deletion=deletion,
             own_bucket=own_bucket,
             is_adopted=is_adopted,
+            record=record,
             adopt=adopt or None,
         )
         super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))

@@ -42,9 +42,22 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from unit_checks(document)
     yield from _warehouses_of_data(document)
     yield from _find_repeated_grants(document)
+    yield from _find_grants_on_shared_project(document)
     yield from table_checks(document)
     yield from maintenance_checks(document, list_names(document, "warehouses"))
     yield from data_check_mistakes(document, _standard_roles(document))
+
+
+def _find_grants_on_shared_project(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield each grant on a project that the tenant shares, since it would reach the warehouses of other tenants."""
+    if as_mapping(document.get("project")).get("shared") is not True:
+        return
+    for index, grant in list_items(document, "grants"):
+        if as_mapping(grant.get("on")).get("project") is not None:
+            yield (
+                ("grants", index, "on", "project"),
+                "expected a warehouse, namespace or table: the project is shared, and a stack does not change it",
+            )
 
 
 def place_warehouses(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:

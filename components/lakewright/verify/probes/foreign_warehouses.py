@@ -44,7 +44,8 @@ def list_foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     hidden = [warehouse for warehouse in tenant.warehouses if warehouse.name not in session.subject.warehouses]
     other_warehouses = tenant.other_warehouses_on_server
     foreign_warehouses = [
-        _make_foreign_warehouse(warehouse, tenant.spec.project_id) for warehouse in (*other_warehouses, *hidden)
+        *(_make_foreign_warehouse(warehouse, f"tenant {warehouse.tenant}'s") for warehouse in other_warehouses),
+        *(_make_foreign_warehouse(warehouse, "the tenant's") for warehouse in hidden),
     ]
     if not other_warehouses:
         canary = f"lakewright-verify-{secrets.token_hex(4)}"
@@ -53,10 +54,9 @@ def list_foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     return foreign_warehouses
 
 
-def _make_foreign_warehouse(warehouse: StackWarehouse, tenant: str) -> ForeignWarehouse:
-    whose = "the tenant's" if warehouse.project_id == tenant else f"tenant {warehouse.project_id}'s"
+def _make_foreign_warehouse(warehouse: StackWarehouse, owner: str) -> ForeignWarehouse:
     foreign = ForeignWarehouse(
-        f"{whose} {warehouse.name}", warehouse.project_id, warehouse.name, warehouse.warehouse_id
+        f"{owner} {warehouse.name}", warehouse.project_id, warehouse.name, warehouse.warehouse_id
     )
     return replace(foreign, tables=warehouse.tables) if warehouse.tables else foreign
 
@@ -124,7 +124,7 @@ def probe_foreign_signing(session: WarehouseSession) -> Iterator[Attempt]:
     targets = [("an object outside the warehouse", address.build_url(table.location.bucket, f"{CANARY}/object"))]
     targets += [
         (
-            f"tenant {warehouse.project_id}'s prefix",
+            f"tenant {warehouse.tenant}'s prefix",
             address.build_url(warehouse.bucket, f"{warehouse.key_prefix}/{CANARY}"),
         )
         for warehouse in session.tenant.list_other_warehouses_on_store(session.stack_warehouse)

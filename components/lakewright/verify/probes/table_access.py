@@ -104,7 +104,7 @@ def _list_forbidden_locations(session: WarehouseSession, bucket: str) -> Iterato
 def _format_title(warehouse: StackWarehouse, own_warehouse: StackWarehouse) -> str:
     if warehouse.stack == own_warehouse.stack:
         return f"the tenant's own prefix of {warehouse.name}"
-    return f"tenant {warehouse.project_id}'s prefix of {warehouse.name}"
+    return f"tenant {warehouse.tenant}'s prefix of {warehouse.name}"
 
 
 def probe_bucket_root(session: WarehouseSession) -> Iterator[Attempt]:

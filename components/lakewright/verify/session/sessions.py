@@ -75,7 +75,7 @@ class TenantSession:
         for warehouse in self.other_warehouses:
             key, title = (
                 (warehouse.stack, warehouse.name),
-                f"not probed: tenant {warehouse.project_id}'s {warehouse.name}",
+                f"not probed: tenant {warehouse.tenant}'s {warehouse.name}",
             )
             if key not in on_server:
                 reason = (

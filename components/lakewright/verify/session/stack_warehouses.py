@@ -49,6 +49,13 @@ class StackWarehouse:
     """Tables that the stack declares."""
     server_id: str = ""
     """Id of the Lakekeeper server, which does not depend on its address; empty in states of older versions."""
+    shares_project: bool = False
+    """Whether its project contains warehouses of several tenants."""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant for messages: its project, or its stack if several tenants share the project."""
+        return self.stack if self.shares_project else self.project_id
 
 
 def read_stack_warehouses(backend: StateBackend, project: str, stack: str) -> list[StackWarehouse]:
@@ -125,6 +132,7 @@ def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehous
             tuple(dict.fromkeys(role for role in roles if isinstance(role, str))),
             tuple(_parse_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
             str(outputs.get("server_id") or ""),
+            shares_project=bool(outputs.get("record")),
         )
 
 

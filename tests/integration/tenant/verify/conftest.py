@@ -34,10 +34,10 @@ def project(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Path:
     return folder
 
 
-def deploy_tenant(project: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
-    """Deploy a tenant in the project."""
+def deploy_tenant(folder: Path, sandbox: Sandbox, name: str, **changes: Any) -> Tenant:
+    """Deploy a tenant in a project folder."""
     spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
-    tenant = Tenant(project, sandbox, spec | changes)
+    tenant = Tenant(folder, sandbox, spec | changes)
     tenant.write()
     tenant.output("stack", "init")
     tenant.up()

@@ -7,7 +7,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError
 from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
-from lakewright.ownership.record_role import exclude_record_role, is_record_role
+from lakewright.ownership.record_role import exclude_record_roles, select_records
 
 ROOT = "/management/v1/role"
 
@@ -29,18 +29,17 @@ def get(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
 
 
 def list_all(client: Client, project_id: str) -> list[RoleResponse]:
-    """Return the visible roles of a project, without its record role."""
+    """Return the visible roles of a project, without record roles."""
     return [role for page in _pages(client, project_id) for role in page]
 
 
-def find_record(client: Client, project_id: str) -> RoleResponse | None:
-    """Return the record role of a project, which the other functions leave out; None if it has none."""
-    all_roles = (role for page in _list_pages(client, project_id) for role in page)
-    return next((role for role in all_roles if is_record_role(role)), None)
+def list_records(client: Client, project_id: str) -> dict[str, RoleResponse]:
+    """Return the record roles of a project by name, in lower case. The other functions leave them out."""
+    return select_records(role for page in _list_pages(client, project_id) for role in page)
 
 
 def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
-    return (exclude_record_role(page) for page in _list_pages(client, project_id))
+    return (exclude_record_roles(page) for page in _list_pages(client, project_id))
 
 
 def _list_pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:

@@ -1,0 +1,230 @@
+"""Tenants that share Lakekeeper's default project with each other and with warehouses that other programs made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pyarrow as pa
+import pytest
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
+
+from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+
+pytestmark = pytest.mark.timeout(600)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+SHARED = {"shared": True}
+EMBEDDED = ("--engine", "embedded")
+
+
+def make_sharing_tenant(make_tenant: MakeTenant, deletion: str = "purge", **changes: Any) -> Tenant:
+    """Return a tenant in the default project, whose warehouse has a unique name and a role."""
+    name = f"results-{uuid4().hex[:8]}"
+    warehouses = [{"name": name, "namespaces": ["results"], "deletion": deletion}]
+    return make_tenant(project=SHARED, warehouses=warehouses, **changes)
+
+
+def find_warehouse_name(tenant: Tenant) -> str:
+    return str(tenant.spec["warehouses"][0]["name"])
+
+
+def list_warehouses(lakekeeper: httpx.Client) -> dict[str, str]:
+    """Return the ids of the warehouses in the default project by name."""
+    listed = lakekeeper.get("/management/v1/warehouse").raise_for_status().json()["warehouses"]
+    return {str(entry["name"]): str(entry["warehouse-id"]) for entry in listed}
+
+
+def list_roles(lakekeeper: httpx.Client) -> dict[str, str]:
+    """Return the descriptions of the roles in the default project by name."""
+    listed = lakekeeper.get("/management/v1/role").raise_for_status().json()["roles"]
+    return {str(role["name"]): str(role.get("description")) for role in listed}
+
+
+def append_rows(tenant: Tenant) -> None:
+    catalog = tenant.catalog(find_warehouse_name(tenant))
+    catalog.create_table("results.flights", schema=ROWS.schema).append(ROWS)
+
+
+def read_rows(tenant: Tenant) -> list[int]:
+    return tenant.catalog(find_warehouse_name(tenant)).load_table("results.flights").scan().to_arrow()["n"].to_pylist()
+
+
+@pytest.fixture
+def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Iterator[str]:
+    """A warehouse of the default project that another program made, in a bucket of its own; its name."""
+    owner = make_tenant()
+    owner.up()
+    project = {"x-project-id": owner.name}
+    (template,) = lakekeeper.get("/management/v1/warehouse", headers=project).json()["warehouses"]
+    profile = template["storage-profile"] | {"key-prefix": "manual"}
+    name = f"manual-{uuid4().hex[:8]}"
+    body = {
+        "warehouse-name": name,
+        "project-id": DEFAULT_PROJECT_ID,
+        "storage-profile": profile | {"sts-enabled": False, "assume-role-arn": None, "sts-role-arn": None},
+        "storage-credential": {
+            "type": "s3",
+            "credential-type": "access-key",
+            "aws-access-key-id": owner.sandbox.admin.access_key_id,
+            "aws-secret-access-key": owner.sandbox.admin.secret_access_key.get_secret_value(),
+        },
+    }
+    made = lakekeeper.post("/management/v1/warehouse", json=body)
+    assert made.is_success, made.text
+    lakekeeper.post(f"/catalog/v1/{made.json()['warehouse-id']}/namespaces", json={"namespace": ["by_hand"]})
+    yield name
+    lakekeeper.delete(f"/management/v1/warehouse/{made.json()['warehouse-id']}", params={"force": True})
+
+
+def live_together(make_tenant: MakeTenant, lakekeeper: httpx.Client, manual: str, *engine: str, **environ: str) -> None:
+    """Deploy two tenants beside a manual warehouse, destroy the first, and check that nothing else changed."""
+    first, second = (make_sharing_tenant(make_tenant, standard_roles=True) for _ in range(2))
+    for tenant in (first, second):
+        tenant.environ = environ
+        tenant.output("up", "--yes", *engine)
+        tenant.output("up", "--yes", "--expect-no-changes", *engine)
+        tenant.output("preview", "--refresh", "--expect-no-changes", *engine)
+        append_rows(tenant)
+    ids = list_warehouses(lakekeeper)
+    assert {find_warehouse_name(first), find_warehouse_name(second), manual} <= ids.keys()
+    record = f"lakewright-record-{ids[find_warehouse_name(second)]}"
+    assert second.name in list_roles(lakekeeper)[record]
+
+    first.output("destroy", "--yes", *engine)
+
+    assert list_warehouses(lakekeeper).keys() == ids.keys() - {find_warehouse_name(first)}
+    assert f"lakewright-record-{ids[find_warehouse_name(first)]}" not in list_roles(lakekeeper)
+    assert read_rows(second) == [1, 2, 3]
+    second.output("preview", "--refresh", "--expect-no-changes", *engine)
+    second.output("destroy", "--yes", *engine)
+    assert manual in list_warehouses(lakekeeper)
+
+
+def test_tenants_share_the_default_project(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
+) -> None:
+    live_together(make_tenant, lakekeeper, manual_warehouse, *EMBEDDED)
+
+
+@pytest.mark.pulumi_cli
+def test_tenants_share_the_default_project_on_the_cli(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str, attached_providers: dict[str, str]
+) -> None:
+    live_together(make_tenant, lakekeeper, manual_warehouse, "--engine", "pulumi", **attached_providers)
+
+
+def test_a_shared_project_must_exist(make_tenant: MakeTenant) -> None:
+    tenant = make_sharing_tenant(make_tenant)
+    tenant.spec["project"] = {"shared": True, "id": f"missing-{uuid4().hex[:8]}"}
+    tenant.write()
+
+    for verb in (("preview",), ("up", "--yes")):
+        error = tenant.error(*verb, *EMBEDDED)
+        assert "does not exist, and a stack never creates a project with `shared: true`" in error
+
+
+def test_a_tenants_own_project_cannot_be_shared(make_tenant: MakeTenant) -> None:
+    owner = make_tenant()
+    owner.up()
+    tenant = make_sharing_tenant(make_tenant)
+    tenant.spec["project"] = {"shared": True, "id": owner.name}
+    tenant.write()
+
+    error = tenant.error("preview", *EMBEDDED)
+
+    assert "cannot be shared: it belongs to stack" in error
+    assert owner.name in error
+
+
+def test_a_tenant_keeps_its_own_project(make_tenant: MakeTenant) -> None:
+    """A tenant that starts to share a project would lose its own."""
+    tenant = make_tenant()
+    tenant.up()
+    tenant.spec["project"] = SHARED
+    tenant.write()
+
+    for verb in (("preview",), ("up", "--yes")):
+        assert "a warehouse cannot move to another project" in " ".join(tenant.error(*verb, *EMBEDDED).split())
+    tenant.spec.pop("project")
+    tenant.write()
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_foreign_warehouses_are_not_adopted(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
+) -> None:
+    """Neither another tenant's warehouse nor a manual warehouse is taken over by its name."""
+    owner = make_sharing_tenant(make_tenant)
+    owner.up()
+    append_rows(owner)
+    for name in (find_warehouse_name(owner), manual_warehouse):
+        thief = make_sharing_tenant(make_tenant)
+        thief.spec["warehouses"][0]["name"] = name
+        thief.write()
+        assert "exists already" in thief.error("preview", *EMBEDDED)
+        thief.spec["adopt"] = True
+        thief.write()
+        for verb in (("preview",), ("up", "--yes")):
+            error = " ".join(thief.error(*verb, *EMBEDDED).split())
+            assert f"warehouse `{name}` in project {DEFAULT_PROJECT_ID}" in error
+            assert "`adopt` in the spec is not sufficient" in error
+        thief.output("destroy", "--yes", *EMBEDDED)
+    assert read_rows(owner) == [1, 2, 3]
+    assert manual_warehouse in list_warehouses(lakekeeper)
+    owner.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_a_copied_state_deletes_no_shared_warehouse(make_tenant: MakeTenant) -> None:
+    owner = make_sharing_tenant(make_tenant)
+    owner.up()
+    append_rows(owner)
+    copy = make_sharing_tenant(make_tenant)
+    exported = json.loads(owner.output("stack", "export"))
+    text = json.dumps(exported).replace(f"urn:pulumi:{owner.name}::", f"urn:pulumi:{copy.name}::")
+    file = copy.folder / "copied.json"
+    file.write_text(text)
+    copy.output("stack", "import", "--file", str(file))
+
+    error = copy.error("destroy", "--yes", *EMBEDDED)
+
+    assert "belongs to stack" in error
+    assert read_rows(owner) == [1, 2, 3]
+
+
+def test_retained_warehouse_is_adopted_again(make_tenant: MakeTenant) -> None:
+    tenant = make_sharing_tenant(make_tenant, deletion="retain", standard_roles=True)
+    tenant.up()
+    append_rows(tenant)
+    tenant.output("destroy", "--yes", *EMBEDDED)
+
+    assert "exists already" in tenant.error("preview", *EMBEDDED)
+    tenant.spec["adopt"] = True
+    tenant.write()
+    tenant.up()
+
+    assert read_rows(tenant) == [1, 2, 3]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_drift_reports_only_the_tenants_own_objects(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
+) -> None:
+    tenant = make_sharing_tenant(make_tenant)
+    tenant.up()
+    lakekeeper.post("/management/v1/role", json={"name": f"by-hand-{uuid4().hex[:6]}"}).raise_for_status()
+
+    assert tenant.run("drift").returncode == 0
+    warehouse_id = list_warehouses(lakekeeper)[find_warehouse_name(tenant)]
+    record = f"lakewright-record-{warehouse_id}"
+    (role_id,) = [
+        role["id"] for role in lakekeeper.get("/management/v1/role").json()["roles"] if role["name"] == record
+    ]
+    lakekeeper.delete(f"/management/v1/role/{role_id}").raise_for_status()
+    changes = changes_of(tenant.verb("preview", "--refresh"))
+    assert [change[:2] for change in changes] == [("update", "Warehouse")], "the mark is written again"
+    tenant.up("--refresh")
+    assert tenant.name in list_roles(lakekeeper)[record]
