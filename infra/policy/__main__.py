@@ -24,43 +24,43 @@ _TRIAL = PolicyConfigSchema(
 )
 
 
-def _known(value: Any) -> Any:
+def _strip_proxies(value: Any) -> Any:
     """Return a value without proxies, with UNKNOWN for what a preview does not know."""
     match value:
         case Mapping():
-            return {key: _known_at(value, key) for key in value}
+            return {key: _read_item(value, key) for key in value}
         case str():
             return value
         case Sequence():
-            return [_known_at(value, index) for index in range(len(value))]
+            return [_read_item(value, index) for index in range(len(value))]
         case _:
             return value
 
 
-def _known_at(values: Any, key: Any) -> Any:
+def _read_item(values: Any, key: Any) -> Any:
     try:
-        return _known(values[key])
+        return _strip_proxies(values[key])
     except UnknownValueError:
         return UNKNOWN
 
 
-def _checked(resource: ResourceValidationArgs | PolicyResource) -> CheckedResource:
+def _convert_resource(resource: ResourceValidationArgs | PolicyResource) -> CheckedResource:
     needs = getattr(resource, "property_dependencies", {})
     return CheckedResource(
         resource.resource_type,
         resource.name,
         resource.urn,
-        _known(resource.props),
-        {name: tuple(needed.urn for needed in found) for name, found in needs.items()},
+        _strip_proxies(resource.props),
+        {name: tuple(dependency.urn for dependency in dependencies) for name, dependencies in needs.items()},
     )
 
 
 def _resource_policy(rule: ResourceRule) -> ResourceValidationPolicy:
     def validate(args: ResourceValidationArgs, report: Any) -> None:
-        if rule.applies_to(args.resource_type):
+        if rule.checks_type(args.resource_type):
             trial = bool(rule.in_trials is not None and args.get_config().get("trial"))
-            for found in rule.find(_checked(args), trial=trial):
-                report(found)
+            for message in rule.find(_convert_resource(args), trial=trial):
+                report(message)
 
     return ResourceValidationPolicy(
         name=rule.name,
@@ -73,8 +73,8 @@ def _resource_policy(rule: ResourceRule) -> ResourceValidationPolicy:
 
 def _stack_policy(rule: StackRule) -> StackValidationPolicy:
     def validate(args: StackValidationArgs, report: Any) -> None:
-        for urn, found in rule.check([_checked(resource) for resource in args.resources]):
-            report(found, urn)
+        for urn, message in rule.check([_convert_resource(resource) for resource in args.resources]):
+            report(message, urn)
 
     return StackValidationPolicy(
         name=rule.name,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from lakewright_policy.conditions import limits_callers
-from lakewright_policy.policy_documents import allowing_statements
-from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, StackRule, items, mapping
+from lakewright_policy.policy_documents import find_allowing_statements
+from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, StackRule, as_mapping, items
 
 _BUCKET = re.compile(r"aws:s3/bucket(V2)?:Bucket(V2)?")
 _BLOCK = re.compile(r"aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock")
@@ -35,7 +35,7 @@ def _public(resource: CheckedResource) -> Iterator[str]:
     for grant in _grants(resource):
         if isinstance(grant, str) and grant.endswith(_OPEN_GROUPS):
             yield f"the ACL grants access to everyone ({grant.rpartition('/')[2]}): remove the grant"
-    for statement in allowing_statements(resource.props.get("policy")):
+    for statement in find_allowing_statements(resource.props.get("policy")):
         if statement.is_for_everyone and not limits_callers(statement.conditions):
             yield (
                 f"statement {statement.label} of the bucket policy allows everyone: name the principals, or require a"
@@ -44,21 +44,23 @@ def _public(resource: CheckedResource) -> Iterator[str]:
 
 
 def _grants(resource: CheckedResource) -> Iterator[object]:
-    for grant in items(mapping(resource.props.get("accessControlPolicy")).get("grants")):
-        yield mapping(mapping(grant).get("grantee")).get("uri")
+    for grant in items(as_mapping(resource.props.get("accessControlPolicy")).get("grants")):
+        yield as_mapping(as_mapping(grant).get("grantee")).get("uri")
     for grant in items(resource.props.get("grants")):
-        yield mapping(grant).get("uri")
+        yield as_mapping(grant).get("uri")
 
 
 def _belongs(setting: CheckedResource, bucket: CheckedResource) -> bool:
     """Return whether a setting is one of a bucket: it depends on it, or names it."""
-    named = setting.props.get("bucket")
+    bucket_name = setting.props.get("bucket")
     if bucket.urn in setting.needs.get("bucket", ()):
         return True
-    return named is not UNKNOWN and named is not None and named == bucket.props.get("bucket")
+    return bucket_name is not UNKNOWN and bucket_name is not None and bucket_name == bucket.props.get("bucket")
 
 
-def _without(kind: re.Pattern[str], message: str) -> Callable[[Sequence[CheckedResource]], Iterator[tuple[str, str]]]:
+def _require_setting(
+    kind: re.Pattern[str], message: str
+) -> Callable[[Sequence[CheckedResource]], Iterator[tuple[str, str]]]:
     def check(resources: Sequence[CheckedResource]) -> Iterator[tuple[str, str]]:
         settings = [resource for resource in resources if kind.fullmatch(resource.type)]
         for bucket in resources:
@@ -78,11 +80,11 @@ PUBLIC_BUCKET = ResourceRule(
 BLOCKED_BUCKET = StackRule(
     "bucket-without-public-access-block",
     "Each bucket has a public access block.",
-    _without(_BLOCK, "the bucket has no BucketPublicAccessBlock: declare one with all four settings"),
+    _require_setting(_BLOCK, "the bucket has no BucketPublicAccessBlock: declare one with all four settings"),
 )
 
 ENCRYPTED_BUCKET = StackRule(
     "unencrypted-bucket",
     "Each bucket declares its encryption.",
-    _without(_ENCRYPTION, "the bucket declares no encryption: add a BucketServerSideEncryptionConfiguration"),
+    _require_setting(_ENCRYPTION, "the bucket declares no encryption: add a BucketServerSideEncryptionConfiguration"),
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lakewright_policy.resource import UNKNOWN, items, mapping
+from lakewright_policy.resource import UNKNOWN, as_mapping, items
 
 _CALLER_KEYS = frozenset(
     {
@@ -44,7 +44,7 @@ def limits_callers(conditions: Mapping[str, Any]) -> bool:
     return any(
         value is UNKNOWN or _is_limiting(operator.lower(), key.lower(), [str(text) for text in items(value)])
         for operator, block in conditions.items()
-        for key, value in mapping(block).items()
+        for key, value in as_mapping(block).items()
     )
 
 
@@ -54,7 +54,7 @@ def requires_literal(conditions: Mapping[str, Any], *names: str) -> bool:
         value is UNKNOWN or (bool(texts := items(value)) and all(is_literal(str(text)) for text in texts))
         for operator, block in conditions.items()
         if operator.lower() == "stringequals"
-        for key, value in mapping(block).items()
+        for key, value in as_mapping(block).items()
         if key.lower().endswith(names)
     )
 
@@ -68,7 +68,7 @@ def names_user(conditions: Mapping[str, Any]) -> bool:
         bool(texts := items(value)) and all(_PROJECT.match(re.split(r"[*?$]", str(text))[0]) for text in texts)
         for operator, block in conditions.items()
         if operator.lower() == "stringlike"
-        for key, value in mapping(block).items()
+        for key, value in as_mapping(block).items()
         if key.lower().endswith(":sub")
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, items, mapping
+from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, as_mapping, items
 
 _POLICIES = re.compile(
     r"aws:iam/(role|user|group)?[pP]olicy:(Role|User|Group)?Policy|aws:s3/bucketPolicy:BucketPolicy"
@@ -31,7 +31,7 @@ class AllowingStatement:
     @property
     def conditions(self) -> Mapping[str, Any]:
         """Conditions of the statement."""
-        return mapping(self.document.get("Condition"))
+        return as_mapping(self.document.get("Condition"))
 
     @property
     def is_for_everyone(self) -> bool:
@@ -39,7 +39,7 @@ class AllowingStatement:
         if "NotPrincipal" in self.document:
             return True
         principal = self.document.get("Principal")
-        names = [principal] if isinstance(principal, str) else items(mapping(principal).get("AWS"))
+        names = [principal] if isinstance(principal, str) else items(as_mapping(principal).get("AWS"))
         return any(isinstance(name, str) and _WILDCARD.search(name) is not None for name in names)
 
     @staticmethod
@@ -49,10 +49,10 @@ class AllowingStatement:
         return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
-def allowing_statements(document: object) -> Iterator[AllowingStatement]:
+def find_allowing_statements(document: object) -> Iterator[AllowingStatement]:
     """Yield the statements of a policy document, text or mapping, that allow something."""
     for position, entry in enumerate(items(_parse(document).get("Statement"))):
-        statement = mapping(entry)
+        statement = as_mapping(entry)
         if statement.get("Effect") == "Allow":
             yield AllowingStatement(f"`{statement['Sid']}`" if "Sid" in statement else str(position), statement)
 
@@ -62,10 +62,10 @@ def _parse(document: object) -> Mapping[str, Any]:
         return {}
     if isinstance(document, str):
         try:
-            return mapping(json.loads(document))
+            return as_mapping(json.loads(document))
         except ValueError:
             return {}
-    return mapping(document)
+    return as_mapping(document)
 
 
 def _documents(resource: CheckedResource) -> Iterator[object]:
@@ -74,52 +74,56 @@ def _documents(resource: CheckedResource) -> Iterator[object]:
         return
     yield resource.props.get("assumeRolePolicy")
     for inline in items(resource.props.get("inlinePolicies")):
-        yield mapping(inline).get("policy")
+        yield as_mapping(inline).get("policy")
 
 
 def _wildcard_actions(resource: CheckedResource) -> Iterator[str]:
     for document in _documents(resource):
-        for statement in allowing_statements(document):
-            if found := [action for action in items(statement.document.get("Action")) if _WILDCARD.search(str(action))]:
-                yield f"statement {statement.label} allows {', '.join(map(str, found))}: name each action"
+        for statement in find_allowing_statements(document):
+            if actions := [
+                action for action in items(statement.document.get("Action")) if _WILDCARD.search(str(action))
+            ]:
+                yield f"statement {statement.label} allows {', '.join(map(str, actions))}: name each action"
             if "NotAction" in statement.document:
                 yield f"statement {statement.label} allows all but some actions (`NotAction`): name each action"
 
 
 def _wide_resources(resource: CheckedResource) -> Iterator[str]:
     for document in _documents(resource):
-        for statement in allowing_statements(document):
-            for named in map(str, items(statement.document.get("Resource"))):
-                if set(named) <= {"*", "?"}:
-                    yield f"statement {statement.label} allows every resource (`{named}`): name the resources"
-                elif _is_whole_bucket(named):
-                    yield f"statement {statement.label} allows all objects of a bucket (`{named}`): name a key prefix"
-                elif _is_any_resource(named):
-                    yield f"statement {statement.label} allows all resources of a kind (`{named}`): name the resources"
+        for statement in find_allowing_statements(document):
+            for pattern in map(str, items(statement.document.get("Resource"))):
+                if set(pattern) <= {"*", "?"}:
+                    yield f"statement {statement.label} allows every resource (`{pattern}`): name the resources"
+                elif _is_whole_bucket(pattern):
+                    yield f"statement {statement.label} allows all objects of a bucket (`{pattern}`): name a key prefix"
+                elif _is_any_resource(pattern):
+                    yield (
+                        f"statement {statement.label} allows all resources of a kind (`{pattern}`): name the resources"
+                    )
             if "NotResource" in statement.document:
                 yield f"statement {statement.label} allows all but some resources (`NotResource`): name the resources"
 
 
-def _is_whole_bucket(named: str) -> bool:
+def _is_whole_bucket(pattern: str) -> bool:
     """Return whether a pattern matches all objects of a bucket, or objects of buckets that it does not name.
 
     So does `BUCKET*`: wildcards match slashes, too.
     """
-    parts = named.split(":", 5)
+    parts = pattern.split(":", 5)
     if len(parts) < 6 or parts[2].lower() != "s3":
         return False
     bucket, slash, key = parts[5].partition("/")
     return _WILDCARD.search(bucket) is not None or (bool(slash) and (not key or _WILDCARD.match(key) is not None))
 
 
-def _is_any_resource(named: str) -> bool:
+def _is_any_resource(pattern: str) -> bool:
     """Return whether a pattern matches resources of services or kinds that it does not name."""
-    parts = named.split(":", 5)
+    parts = pattern.split(":", 5)
     if any(_WILDCARD.search(part) for part in parts[:3]):
         return True
     if parts[2:3] == ["s3"] and len(parts) == 6:
         return False
-    return _ANY_NAME.match(parts[5]) is not None if len(parts) == 6 else _WILDCARD.search(named) is not None
+    return _ANY_NAME.match(parts[5]) is not None if len(parts) == 6 else _WILDCARD.search(pattern) is not None
 
 
 _TYPES = re.compile(f"{_POLICIES.pattern}|{_ROLE.pattern}")

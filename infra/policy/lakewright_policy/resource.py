@@ -48,14 +48,14 @@ class ResourceRule:
     in_trials: Check | None = None
     """The check in trials, if it differs."""
 
-    def applies_to(self, resource_type: str) -> bool:
+    def checks_type(self, resource_type: str) -> bool:
         """Return whether the rule is about a type of resources."""
         return bool(self.types.fullmatch(resource_type))
 
     def find(self, resource: CheckedResource, *, trial: bool = False) -> list[str]:
         """Return the violations of a resource. Only the configuration of the pack says that a stack is a trial."""
         check = self.in_trials if self.in_trials is not None and trial else self.check
-        return list(check(resource)) if self.applies_to(resource.type) else []
+        return list(check(resource)) if self.checks_type(resource.type) else []
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def allow(_resource: CheckedResource) -> Iterable[str]:
     return ()
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     """Return a value that is a mapping, else an empty mapping."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 

@@ -31,13 +31,13 @@ def has_secret_text(text: str) -> bool:
     return _SECRET_TEXTS.search(text) is not None
 
 
-def has_secret_argument(words: Sequence[str]) -> bool:
+def has_secret_argument(arguments: Sequence[str]) -> bool:
     """Return whether a command line contains a secret."""
-    if any(has_secret_text(word) or any(map(_is_secret, _ASSIGNMENT.finditer(word))) for word in words):
+    if any(has_secret_text(argument) or any(map(_is_secret, _ASSIGNMENT.finditer(argument))) for argument in arguments):
         return True
     return any(
         _OPTION.fullmatch(option) and value and not value.startswith("-") and not _REFERENCE.fullmatch(value)
-        for option, value in pairwise(words)
+        for option, value in pairwise(arguments)
     )
 
 

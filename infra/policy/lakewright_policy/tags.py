@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, mapping
+from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, as_mapping
 
 OWNER = "lakewright:owner"
 _TAGGED = re.compile(r"aws:s3/bucket(V2)?:Bucket(V2)?|aws:iam/(role:Role|policy:Policy|user:User)|aws:kms/key:Key")
 
 
-def _missing_owner(resource: CheckedResource) -> Iterator[str]:
+def _find_missing_owner(resource: CheckedResource) -> Iterator[str]:
     if not resource.is_known("tags", "tagsAll"):
         return
-    owner = mapping(resource.props.get("tags")).get(OWNER) or mapping(resource.props.get("tagsAll")).get(OWNER)
+    owner = as_mapping(resource.props.get("tags")).get(OWNER) or as_mapping(resource.props.get("tagsAll")).get(OWNER)
     if owner is not UNKNOWN and not owner:
         yield f"the tag `{OWNER}` is missing: name the person or team that owns the object"
 
 
-MISSING_OWNER_TAG = ResourceRule("missing-owner-tag", "AWS objects name their owner.", _TAGGED, _missing_owner)
+MISSING_OWNER_TAG = ResourceRule("missing-owner-tag", "AWS objects name their owner.", _TAGGED, _find_missing_owner)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from lakewright_policy.conditions import limits_callers, names_user, requires_literal
-from lakewright_policy.policy_documents import AllowingStatement, allowing_statements
-from lakewright_policy.resource import CheckedResource, ResourceRule, items, mapping
+from lakewright_policy.policy_documents import AllowingStatement, find_allowing_statements
+from lakewright_policy.resource import CheckedResource, ResourceRule, as_mapping, items
 
 _ROLE = re.compile(r"aws:iam/role:Role")
 _KEY = re.compile(r"aws:kms/(key:Key|keyPolicy:KeyPolicy|externalKey:ExternalKey|replicaKey:ReplicaKey)")
@@ -26,11 +26,11 @@ _ASSUMING = ("assumerole", "assumerolewithwebidentity", "assumerolewithsaml")
 
 def _open_trust(resource: CheckedResource) -> Iterator[str]:
     if not _ROLE.fullmatch(resource.type):
-        for statement in allowing_statements(resource.props.get("policy")):
+        for statement in find_allowing_statements(resource.props.get("policy")):
             if statement.is_for_everyone and not limits_callers(statement.conditions):
                 yield f"statement {statement.label} of the key's policy allows everyone: name the principals"
         return
-    for statement in allowing_statements(resource.props.get("assumeRolePolicy")):
+    for statement in find_allowing_statements(resource.props.get("assumeRolePolicy")):
         if _allows_assuming(statement) and (reason := _open_reason(statement)):
             yield f"statement {statement.label} of the trust policy lets {reason}"
 
@@ -46,7 +46,7 @@ def _open_reason(statement: AllowingStatement) -> str | None:
     conditions = statement.conditions
     if statement.is_for_everyone:
         return None if limits_callers(conditions) else "everyone assume the role: name the principal"
-    principals = mapping(statement.document.get("Principal"))
+    principals = as_mapping(statement.document.get("Principal"))
     if "Federated" in principals and not names_user(conditions):
         return (
             "all users of an identity provider assume the role: require `sub` with `StringEquals` and its literal value"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, allow, mapping
+from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, allow, as_mapping
 
 _WAREHOUSE = r"pulumi-python:dynamic/lakekeeper:Warehouse"
 _ACCESS_KEY = r"aws:iam/accessKey:AccessKey"
@@ -17,7 +17,7 @@ def _static_credential(resource: CheckedResource) -> Iterator[str]:
     if re.fullmatch(_ACCESS_KEY, resource.type):
         yield "the stack makes an access key, which is valid until it is deleted: let principals assume a role"
         return
-    kind = mapping(resource.props.get("credential")).get("type")
+    kind = as_mapping(resource.props.get("credential")).get("type")
     if kind in _STATIC:
         yield (
             f"the warehouse has a static credential (`{kind}`): use the server's identity with a role"
@@ -25,7 +25,7 @@ def _static_credential(resource: CheckedResource) -> Iterator[str]:
         )
 
 
-def _unprotected(resource: CheckedResource) -> Iterator[str]:
+def _find_unprotected(resource: CheckedResource) -> Iterator[str]:
     if not resource.is_known("protected", "deletion"):
         return
     if resource.props.get("protected") is not True and resource.props.get("deletion", "protect") == "purge":
@@ -34,7 +34,7 @@ def _unprotected(resource: CheckedResource) -> Iterator[str]:
 
 def _final_drop(resource: CheckedResource) -> Iterator[str]:
     profile = resource.props.get("delete_profile")
-    kind = mapping(profile).get("type")
+    kind = as_mapping(profile).get("type")
     if profile is not UNKNOWN and kind is not UNKNOWN and kind != "soft":
         yield "dropped tables cannot be restored: set `soft_delete_days`"
 
@@ -50,7 +50,7 @@ UNPROTECTED_WAREHOUSE = ResourceRule(
     "unprotected-warehouse",
     "Destroying a stack does not purge a warehouse outside trials.",
     re.compile(_WAREHOUSE),
-    _unprotected,
+    _find_unprotected,
     in_trials=allow,
 )
 SOFT_DELETE_OFF = ResourceRule(
