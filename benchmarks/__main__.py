@@ -41,14 +41,14 @@ RESULTS = Path(__file__).parent / "results.json"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; default: all of them")
-    chosen = parser.parse_args().names or list(BENCHMARKS)
-    if unknown := [name for name in chosen if name not in BENCHMARKS]:
+    names = parser.parse_args().names or list(BENCHMARKS)
+    if unknown := [name for name in names if name not in BENCHMARKS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     # Programs and plugins are processes of their own, and some use providers from here.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
     console = Console(width=180)
     with ground() as standing:
-        rows = [row for name in chosen for row in BENCHMARKS[name](standing)]
+        rows = [row for name in names for row in BENCHMARKS[name](standing)]
     console.print(table(rows))
     RESULTS.write_text(json.dumps([row.to_json() for row in rows], indent=2) + "\n")
 

@@ -26,7 +26,7 @@ from lakewright_engine.project.project import PulumiProject
 from benchmarks.fleet_tenants import FleetTenants
 from benchmarks.ground import Ground
 from benchmarks.growth_plot import plot
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 from benchmarks.recorded_calls import RecordedCalls
 from demo.stage import BIN, REPOSITORY
 
@@ -67,19 +67,19 @@ def measure(ground: Ground) -> list[Row]:
         tenants = FleetTenants(ground, Path(folder) / "project")
         tenants.grow(SIZES[-1])
         print(f"fleet_drift: made {len(tenants.names)} tenants", file=sys.stderr, flush=True)
-        found: list[Measured] = []
+        measurements: list[Measured] = []
         for size in SIZES:
-            found.append(_measured(ground, tenants, size))
-            print(f"fleet_drift: {found[-1]}", file=sys.stderr, flush=True)
-        cold, warm = (_previewed(tenants, is_warm) for is_warm in ("0", "1"))
+            measurements.append(_measure_size(ground, tenants, size))
+            print(f"fleet_drift: {measurements[-1]}", file=sys.stderr, flush=True)
+        cold, warm = (_time_previews(tenants, is_warm) for is_warm in ("0", "1"))
     if SIZES[-1] > USUAL:
-        PLOT.write_text(_plot(found))
-    return _rows(found, cold, warm)
+        PLOT.write_text(_plot(measurements))
+    return _rows(measurements, cold, warm)
 
 
-def _rows(found: list[Measured], cold: float, warm: float) -> list[Row]:
-    at = next((measured for measured in found if measured.tenants == USUAL), found[-1])
-    first, last = found[0], found[-1]
+def _rows(measurements: list[Measured], cold: float, warm: float) -> list[Row]:
+    at = next((measured for measured in measurements if measured.tenants == USUAL), measurements[-1])
+    first, last = measurements[0], measurements[-1]
     size = f"{at.tenants} tenants, {at.resources:,} resources"
     scaled = f"reference: {SAMPLES} stacks in sequence, scaled to {at.tenants}"
     return [
@@ -117,7 +117,7 @@ def _rows(found: list[Measured], cold: float, warm: float) -> list[Row]:
     ]
 
 
-def _measured(ground: Ground, tenants: FleetTenants, size: int) -> Measured:
+def _measure_size(ground: Ground, tenants: FleetTenants, size: int) -> Measured:
     pattern = PATTERNS[size]
     with _as_commands(ground, tenants) as project:
         reports: list[DriftReport] = []
@@ -125,8 +125,8 @@ def _measured(ground: Ground, tenants: FleetTenants, size: int) -> Measured:
         _require_no_drift(reports[0], size)
         seconds, bare = [], []
         for _ in range(3 if size <= USUAL else 1):  # in turn, as other work on the machine changes
-            seconds.append(timed(lambda: _drift(project, pattern)))
-            bare.append(timed(lambda: calls.repeat(PARALLEL)))
+            seconds.append(measure_seconds(lambda: _drift(project, pattern)))
+            bare.append(measure_seconds(lambda: calls.repeat(PARALLEL)))
     command, mebibytes = _command(ground, tenants, pattern)
     resources = sum(stack.resources for stack in reports[0].stacks)
     return Measured(size, resources, min(seconds), min(bare), len(calls), command, mebibytes)
@@ -163,25 +163,26 @@ def _command(ground: Ground, tenants: FleetTenants, pattern: str) -> tuple[float
     return seconds, usage.ru_maxrss / 1024
 
 
-def _previewed(tenants: FleetTenants, is_warm: str) -> float:
+def _time_previews(tenants: FleetTenants, is_warm: str) -> float:
     """Return the seconds of a `preview --refresh`, the mean of samples, each of which finds no change."""
     step = max(1, len(tenants.names) // SAMPLES)
     samples = tenants.names[::step][:SAMPLES]
-    words = ("preview", "--refresh", "--expect-no-changes", "--engine", "embedded")
-    tenants.run(*words, "--stack", samples[0], LAKEWRIGHT_WARM=is_warm)
+    command = ("preview", "--refresh", "--expect-no-changes", "--engine", "embedded")
+    tenants.run(*command, "--stack", samples[0], LAKEWRIGHT_WARM=is_warm)
     total = sum(
-        timed(lambda name=name: tenants.run(*words, "--stack", name, LAKEWRIGHT_WARM=is_warm)) for name in samples
+        measure_seconds(lambda name=name: tenants.run(*command, "--stack", name, LAKEWRIGHT_WARM=is_warm))
+        for name in samples
     )
     return total / len(samples)
 
 
-def _plot(found: list[Measured]) -> str:
+def _plot(measurements: list[Measured]) -> str:
     return plot(
         "lakewright drift --all",
         "tenants",
         "seconds",
         {
-            "drift": [(measured.tenants, measured.seconds) for measured in found],
-            "its HTTP calls alone": [(measured.tenants, measured.bare) for measured in found],
+            "drift": [(measured.tenants, measured.seconds) for measured in measurements],
+            "its HTTP calls alone": [(measured.tenants, measured.bare) for measured in measurements],
         },
     )

@@ -67,18 +67,18 @@ class FleetTenants:
         """Return the variables of commands on these stacks."""
         return {"PULUMI_BACKEND_URL": (self.folder / "state").as_uri(), "LAKEWRIGHT_WARM": "0"}
 
-    def run(self, *words: str, **more: str) -> None:
+    def run(self, *arguments: str, **more: str) -> None:
         """Run a command of `lakewright` in the project."""
-        command = [str(BIN / "lakewright"), *words, "-C", str(self.folder)]
+        command = [str(BIN / "lakewright"), *arguments, "-C", str(self.folder)]
         self._ground.run(command, self.environment() | more)
 
     def grow(self, count: int) -> None:
         """Make tenants until there are `count`."""
-        wanted = [f"t{number:05}" for number in range(len(self.names), count)]
+        new_names = [f"t{number:05}" for number in range(len(self.names), count)]
         if not self.names:
-            self._up(wanted.pop(0))
+            self._up(new_names.pop(0))
         with ThreadPoolExecutor(MAKERS) as pool:
-            self.names += pool.map(self._copy, wanted)
+            self.names += pool.map(self._copy, new_names)
 
     def _up(self, name: str) -> None:
         """Make the first tenant with a real `up`. Its roles then get the whole bucket, for the other tenants."""
@@ -95,19 +95,19 @@ class FleetTenants:
         """Make the objects of another tenant, and write its state and its stack file."""
         first = self.names[0]
         state = self._state_file(first).read_text()
-        objects = _by_kind(json.loads(state)["checkpoint"]["latest"]["resources"])
+        objects = _group_by_kind(json.loads(state)["checkpoint"]["latest"]["resources"])
         renamed: dict[str, str] = {first: name}
         project = {"project-id": name, "project-name": name}
         self._post("/management/v1/project", project)
         for warehouse in objects["Warehouse"]:
             renamed[warehouse["id"]] = self._copy_warehouse(warehouse, name)
-        for namespace in sorted(objects["Namespace"], key=lambda found: found["inputs"]["name"].count(".")):
+        for namespace in sorted(objects["Namespace"], key=lambda entry: entry["inputs"]["name"].count(".")):
             warehouse = renamed[namespace["inputs"]["warehouse_id"]]
             levels = namespace["inputs"]["name"].split(".")
             self._post(f"/catalog/v1/{warehouse}/namespaces", {"namespace": levels})
             path = f"/catalog/v1/{warehouse}/namespaces/{'%1F'.join(levels)}?returnUuid=true"
-            found = self.http.get(path).raise_for_status().json()
-            renamed[namespace["outputs"]["namespace_id"]] = found["namespace-uuid"]
+            created_namespace = self.http.get(path).raise_for_status().json()
+            renamed[namespace["outputs"]["namespace_id"]] = created_namespace["namespace-uuid"]
         for table in objects["Table"]:
             renamed |= self._copy_table(table, renamed[table["inputs"]["warehouse_id"]])
         for old, new in renamed.items():
@@ -135,8 +135,11 @@ class FleetTenants:
             "write-order": metadata["sort-orders"][-1],
             "properties": metadata.get("properties") or {},
         }
-        made = self._post(f"/catalog/v1/{warehouse}/{path}", body)["metadata"]
-        return {outputs["table_location"]: made["location"].rstrip("/"), outputs["table_id"]: made["table-uuid"]}
+        created_table = self._post(f"/catalog/v1/{warehouse}/{path}", body)["metadata"]
+        return {
+            outputs["table_location"]: created_table["location"].rstrip("/"),
+            outputs["table_id"]: created_table["table-uuid"],
+        }
 
     def _post(self, path: str, body: Json, project: str = "") -> Json:
         response = self.http.post(path, json=body, headers={"x-project-id": project} if project else {})
@@ -176,11 +179,11 @@ class FleetTenants:
         session.client("s3", endpoint_url=endpoint).create_bucket(Bucket=BUCKET)
         self._iam = session.client("iam", endpoint_url=endpoint)
         trust = json.dumps(trust_policy(sandbox["aws"]["catalog_principal_arn"], EXTERNAL_ID))
-        made = {
+        roles = {
             storage: self._iam.create_role(RoleName=f"fleet-{storage}", Path=ROLE_PATH, AssumeRolePolicyDocument=trust)
             for storage in STORAGES
         }
-        return {storage: role["Role"]["Arn"] for storage, role in made.items()}
+        return {storage: role["Role"]["Arn"] for storage, role in roles.items()}
 
     def _limit(self, storage: str, prefix: str) -> None:
         """Limit a role to a key prefix; an empty prefix is the whole bucket."""
@@ -195,11 +198,11 @@ class FleetTenants:
         return self.folder / "state" / ".pulumi" / "stacks" / "lakewright" / f"{name}.json"
 
 
-def _by_kind(resources: Iterable[Json]) -> dict[str, list[Json]]:
-    found: dict[str, list[Json]] = {}
+def _group_by_kind(resources: Iterable[Json]) -> dict[str, list[Json]]:
+    groups: dict[str, list[Json]] = {}
     for resource in _dynamic(resources):
-        found.setdefault(resource["type"].removeprefix(DYNAMIC), []).append(resource)
-    return found
+        groups.setdefault(resource["type"].removeprefix(DYNAMIC), []).append(resource)
+    return groups
 
 
 def _dynamic(resources: Iterable[Json]) -> Iterator[Json]:

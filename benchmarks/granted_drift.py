@@ -21,9 +21,9 @@ from lakewright.fleet.selection import Selection, select
 from lakewright.verify.run import VerifyReport, run_probes
 from lakewright_engine.project.project import PulumiProject
 
-from benchmarks.granted_tenants import NAMES, GrantedTenants, granted_tenants
+from benchmarks.granted_tenants import NAMES, GrantedTenants, deploy_tenants
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 from benchmarks.recorded_calls import RecordedCalls
 from demo.stage import BIN, STACK
 
@@ -36,7 +36,7 @@ CALLS_TARGET, VERIFY_SECONDS, WARM_SECONDS = 1.3, 8.0, 0.6
 
 def measure(ground: Ground) -> list[Row]:
     """Measure each in turn with its reference, and take the least times: other work only adds to them."""
-    with granted_tenants(ground) as tenants:
+    with deploy_tenants(ground) as tenants:
         rows = [*_drift_rows(tenants), *_verify_rows(tenants)]
     return [*rows, *_warm_rows(ground)]
 
@@ -49,8 +49,8 @@ def _drift_rows(tenants: GrantedTenants) -> Iterator[Row]:
         assert reports[0].exit_code == 0, reports[0].to_json()
         drift, bare = [], []
         for _ in range(TIMES):
-            drift.append(timed(lambda: _drift(project)))
-            bare.append(timed(lambda: calls.repeat(PARALLEL)))
+            drift.append(measure_seconds(lambda: _drift(project)))
+            bare.append(measure_seconds(lambda: calls.repeat(PARALLEL)))
     resources = sum(stack.resources for stack in reports[0].stacks)
     size = f"{len(NAMES)} tenants, {resources} resources"
     note = f"{size}; reference: its {len(calls)} HTTP calls alone, {PARALLEL} at a time"
@@ -58,10 +58,10 @@ def _drift_rows(tenants: GrantedTenants) -> Iterator[Row]:
 
 
 def _verify_rows(tenants: GrantedTenants) -> Iterator[Row]:
-    with _as_commands(tenants), _delayed_responses():
+    with _as_commands(tenants), _delay_responses():
         reports: list[VerifyReport] = []
-        together = timed(lambda: reports.append(_verify(tenants, 16)))
-        one_by_one = timed(lambda: reports.append(_verify(tenants, 1)))
+        together = measure_seconds(lambda: reports.append(_verify(tenants, 16)))
+        one_by_one = measure_seconds(lambda: reports.append(_verify(tenants, 1)))
     assert all(report.holds for report in reports)
     assert reports[0].checks == reports[1].checks
     size = f"{len(reports[0].checks)} checks, {DELAY * 1000:.0f} ms a response"
@@ -71,16 +71,16 @@ def _verify_rows(tenants: GrantedTenants) -> Iterator[Row]:
 
 def _warm_rows(ground: Ground) -> Iterator[Row]:
     """Measure `drift` of the demo's stack."""
-    words = ("drift", "--stack", STACK)
-    warm_up = [str(BIN / "lakewright"), *words]
+    arguments = ("drift", "--stack", STACK)
+    warm_up = [str(BIN / "lakewright"), *arguments]
     environment = ground.warm_up("preview", "--stack", STACK)
     for _ in range(3):  # it learns what `drift` imports
         ground.run(warm_up, environment)
         time.sleep(1)
     warm, cold = [], []
     for _ in range(TIMES):
-        warm.append(timed(lambda: ground.run(warm_up, environment)))
-        cold.append(timed(lambda: ground.run(warm_up, {"LAKEWRIGHT_WARM": "0"})))
+        warm.append(measure_seconds(lambda: ground.run(warm_up, environment)))
+        cold.append(measure_seconds(lambda: ground.run(warm_up, {"LAKEWRIGHT_WARM": "0"})))
     yield Row("drift of the demo's stack, warm", min(warm), WARM_SECONDS, 1.0, note="reference: the goal")
     yield Row("the same beside a cold run", min(warm), min(cold), None, note="reference: without a warm process")
 
@@ -103,12 +103,12 @@ def _as_commands(tenants: GrantedTenants) -> Iterator[PulumiProject]:
 
 
 @contextmanager
-def _delayed_responses() -> Iterator[None]:
+def _delay_responses() -> Iterator[None]:
     send = httpx.Client.send
 
-    def delayed(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
+    def send_delayed(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
         time.sleep(DELAY)
         return send(client, request, **options)  # pyright: ignore[reportArgumentType]
 
-    with patch.object(httpx.Client, "send", delayed):
+    with patch.object(httpx.Client, "send", send_delayed):
         yield

@@ -34,14 +34,14 @@ class GrantedTenants:
         """Return the variables of commands on these stacks."""
         return self.stage.settings() | {"PULUMI_BACKEND_URL": (self.folder / "state").as_uri()}
 
-    def run(self, *words: str, **more: str) -> None:
+    def run(self, *arguments: str, **more: str) -> None:
         """Run a command of `lakewright` in the project."""
-        command = [str(BIN / "lakewright"), *words, "-C", str(self.folder)]
+        command = [str(BIN / "lakewright"), *arguments, "-C", str(self.folder)]
         self.ground.run(command, self.environment() | more)
 
 
 @contextmanager
-def granted_tenants(ground: Ground) -> Iterator[GrantedTenants]:
+def deploy_tenants(ground: Ground) -> Iterator[GrantedTenants]:
     """Start a sandbox that enforces grants, and deploy the tenants; stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="granted-", dir=ground.stage.folder) as name:
         stage, folder = ColdStage(Path(name)), Path(name) / "project"

@@ -55,28 +55,28 @@ class Ground:
         (folder / "Pulumi.bench.yaml").write_text("\n".join(["config:", *lines]) + "\n" if lines else "config: {}\n")
         return folder
 
-    def lakewright(self, *words: str) -> None:
-        self.stage.output("lakewright", *words, *EMBEDDED)
+    def lakewright(self, *arguments: str) -> None:
+        self.stage.output("lakewright", *arguments, *EMBEDDED)
 
     def run(self, command: list[str], environment: dict[str, str]) -> None:
         """Run a command with more variables, all of its output kept back."""
         whole = os.environ | self.stage.settings() | environment
         done = subprocess.run(command, cwd=self.stage.project, env=whole, check=False, capture_output=True, text=True)
         if done.returncode:
-            said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
-            raise DemoError(f"`{shlex.join(command)}` ended with {done.returncode}. {said}")
+            output = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            raise DemoError(f"`{shlex.join(command)}` ended with {done.returncode}. {output}")
 
-    def warm_up(self, *words: str) -> dict[str, str]:
+    def warm_up(self, *arguments: str) -> dict[str, str]:
         """Start the warm process of a project, and have it import what its commands need.
 
         Args:
-            words: A command that changes nothing.
+            arguments: A command that changes nothing.
 
         Returns:
             The variables with which commands use that process.
         """
         environment = {"LAKEWRIGHT_WARM": "1", "XDG_RUNTIME_DIR": str(self.runtime)}
-        folder, command = self.runtime / "lakewright", [str(BIN / "lakewright"), *words, *EMBEDDED]
+        folder, command = self.runtime / "lakewright", [str(BIN / "lakewright"), *arguments, *EMBEDDED]
         before = set(folder.glob("*"))
         self.run(command, environment)
         for pattern in ("*.socket", "*.modules"):
@@ -88,7 +88,7 @@ class Ground:
             self.run(command, environment)
         return environment
 
-    def pulumi(self, program: Path, *words: str) -> None:
+    def pulumi(self, program: Path, *arguments: str) -> None:
         """Run the Pulumi CLI on a program, with its own state."""
         state = program.parent / f"{program.name}-cli-state"
         state.mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ class Ground:
             # Where plugins of packages that the program does not use are not to be had, it would try for seconds.
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
-        command = ["pulumi", "-C", str(program), *words]
+        command = ["pulumi", "-C", str(program), *arguments]
         finished = subprocess.run(
             command, env=os.environ | self.stage.settings() | mine, check=False, capture_output=True, text=True
         )

@@ -45,11 +45,11 @@ def _carry_out(count: int) -> None:
     """Keep, update and delete every resource of a state, one after the other."""
     olds = [ResourceState(f"urn:{index}", "t:t:T", custom=True, id=str(index)) for index in range(count)]
     journal = Journal(StackSnapshot(olds), None)
-    kept = [replace(old) for old in olds]
-    for old, new in zip(olds, kept, strict=True):
+    copies = [replace(old) for old in olds]
+    for old, new in zip(olds, copies, strict=True):
         journal.replace(old, new)
-    updated = [replace(old, inputs={"a": 1}) for old in kept]
-    for old, new in zip(kept, updated, strict=True):
+    updated = [replace(old, inputs={"a": 1}) for old in copies]
+    for old, new in zip(copies, updated, strict=True):
         journal.finish(done=old, new=new)
     for old in updated:
         journal.finish(done=old)

@@ -36,7 +36,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.sql import SparkSession
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 
 TABLES = int(os.environ.get("LAKEWRIGHT_BENCH_TABLES", "200"))
 SUBMITTED = min(5, TABLES)
@@ -67,7 +67,7 @@ def measure(ground: Ground) -> list[Row]:
     for namespace, number in (("ours", TABLES), ("loop", TABLES), ("submitted", SUBMITTED)):
         _fill(catalog, namespace, number)
     ours, loop = (_process(config, way) for way in ("ours", "loop"))
-    submitted = timed(lambda: _submit_each(file)) * TABLES / SUBMITTED
+    submitted = measure_seconds(lambda: _submit_each(file)) * TABLES / SUBMITTED
     tables = f"{TABLES} tables, {PARALLEL} at once, the start of the JVM included"
     return [
         Row(
@@ -133,8 +133,8 @@ def _submit_each(config: Path) -> None:
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     for number in range(SUBMITTED):
         for job in JOBS:
-            words = ["job", job, "--table", f"submitted.t{number}", "--config", str(config), "--json"]
-            command = [str(submit), "--master", "local[*]", *confs, str(program.__file__), *words]
+            arguments = ["job", job, "--table", f"submitted.t{number}", "--config", str(config), "--json"]
+            command = [str(submit), "--master", "local[*]", *confs, str(program.__file__), *arguments]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if done.returncode or json.loads(done.stdout.splitlines()[-1])["state"] != "SUCCEEDED":
                 raise SystemExit(f"{job}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -165,7 +165,7 @@ def _ours(config: CatalogConfig) -> float:
 
     with _session(config) as spark:
         outcomes = [run(PROCEDURES)]
-        taken = timed(lambda: outcomes.append(run([job for job in JOBS if job not in PROCEDURES])))
+        taken = measure_seconds(lambda: outcomes.append(run([job for job in JOBS if job not in PROCEDURES])))
     for outcome, jobs in zip(outcomes, (len(PROCEDURES), 1), strict=True):
         if outcome.error() or outcome.counts() != {"SUCCEEDED": TABLES * jobs}:
             expected = f"expected {jobs} jobs on every table, and no candidates for staged-files"
@@ -180,14 +180,14 @@ def _loop(config: CatalogConfig) -> float:
     with _session(config) as spark:
         for number in range(TABLES):
             table, system = f"`{name}`.loop.t{number}", f"CALL `{name}`.system."
-            named = f"table => 'loop.t{number}'"
+            table_argument = f"table => 'loop.t{number}'"
             spark.sql(f"DELETE FROM {table} WHERE day < '{day}'")
             older = f"older_than => TIMESTAMP '{moment - timedelta(days=3):%Y-%m-%d %H:%M:%S}'"
-            spark.sql(f"{system}expire_snapshots({named}, {older})").collect()
+            spark.sql(f"{system}expire_snapshots({table_argument}, {older})").collect()
             older = f"older_than => TIMESTAMP '{moment - timedelta(days=7):%Y-%m-%d %H:%M:%S}'"
-            spark.sql(f"{system}remove_orphan_files({named}, {older}, prefix_listing => true)").collect()
-            spark.sql(f"{system}rewrite_data_files({named}, options => map('min-input-files', '2'))").collect()
-            spark.sql(f"{system}rewrite_manifests({named})").collect()
+            spark.sql(f"{system}remove_orphan_files({table_argument}, {older}, prefix_listing => true)").collect()
+            spark.sql(f"{system}rewrite_data_files({table_argument}, options => map('min-input-files', '2'))").collect()
+            spark.sql(f"{system}rewrite_manifests({table_argument})").collect()
     return 0.0
 
 

@@ -31,7 +31,7 @@ from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 
 MANY = int(os.environ.get("LAKEWRIGHT_BENCH_MANY_TABLES", "2000"))
 SAMPLE = timedelta(days=3)
@@ -71,7 +71,7 @@ def measure(ground: Ground) -> list[Row]:
                 unit="commits",
                 note=f"{MANY:,} tables, one flush a thousand of them; reference: three commits a table",
             ),
-            *_reading(catalog),
+            *_measure_reading(catalog),
         ]
 
 
@@ -82,7 +82,7 @@ def local_catalog(folder: Path) -> SqlCatalog:
 def _generate_runs(catalog: SqlCatalog) -> None:
     """Fill `ops.job_runs` with a row for each run that was queued, and one for each that succeeded."""
     table = create_if_missing(catalog, job_runs.NAME, job_runs.SCHEMA, job_runs.PROPERTIES, job_runs._PARTITIONS)
-    schema, each = table.schema().as_arrow(), MANY * len(JOBS)
+    schema, run_count = table.schema().as_arrow(), MANY * len(JOBS)
     now = datetime.now(UTC)
     for ago in range(HISTORY_WINDOW.days - 1, -1, -1):
         at = now - timedelta(days=ago)
@@ -96,14 +96,14 @@ def _generate_runs(catalog: SqlCatalog) -> None:
             "recorded_at": at,
         }
         columns = {
-            "run_id": [f"{ago:08x}{number:024x}" for number in range(each)],
-            "table_name": [f"many.sales.t{number // len(JOBS)}" for number in range(each)],
-            "table_uuid": [str(UUID(int=number // len(JOBS))) for number in range(each)],
+            "run_id": [f"{ago:08x}{number:024x}" for number in range(run_count)],
+            "table_name": [f"many.sales.t{number // len(JOBS)}" for number in range(run_count)],
+            "table_uuid": [str(UUID(int=number // len(JOBS))) for number in range(run_count)],
             "job": list(JOBS) * MANY,
         }
         for state, ended in (("QUEUED", None), ("SUCCEEDED", at)):
             times = {"state": state, "started_at": ended, "finished_at": ended, "seconds": ended and 0.0}
-            constant = {name: [value] * each for name, value in (same | times).items()}
+            constant = {name: [value] * run_count for name, value in (same | times).items()}
             table.append(pa.table({name: (columns | constant)[name] for name in schema.names}, schema=schema))
 
 
@@ -119,8 +119,8 @@ def _read_runs(folder: str, way: str) -> None:
     catalog.load_table(("ops", job_runs.NAME))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if way == "former":
-        kept = job_runs.list_runs(catalog, "many", now - SAMPLE + timedelta(days=1))
-        assert len(kept) == MANY * len(JOBS) * SAMPLE.days
+        runs = job_runs.list_runs(catalog, "many", now - SAMPLE + timedelta(days=1))
+        assert len(runs) == MANY * len(JOBS) * SAMPLE.days
     else:
         assert close_abandoned_runs(catalog, "many", "bench", now) == []
         assert len(load_histories(catalog, now)) == MANY
@@ -131,28 +131,28 @@ def _commits(catalog: SqlCatalog) -> int:
     """Return how many commits the statistics of all tables take."""
     buffer = OpsBuffer(CONFIG, {"many": catalog})
     at = datetime.now(UTC)
-    kept = (TABLES, PARTITIONS, COMMITS)
+    ops_tables = (TABLES, PARTITIONS, COMMITS)
     for number in range(MANY):
-        for one in kept:
+        for ops_table in ops_tables:
             values: dict[str, object] = {}
-            for column in one.columns.split(","):
+            for column in ops_table.columns.split(","):
                 name, kind = column.split()
                 values[name] = {"string": f"t{number}", "timestamp": at}.get(kind, number)
-            buffer.add("many", one, [values])
+            buffer.add("many", ops_table, [values])
         if number % 1000 == 999 or number == MANY - 1:
             assert buffer.flush("many") == []
-    return sum(len(catalog.load_table(("ops", one.name)).metadata.snapshots) for one in kept)
+    return sum(len(catalog.load_table(("ops", ops_table.name)).metadata.snapshots) for ops_table in ops_tables)
 
 
-def _reading(catalog: SqlCatalog) -> list[Row]:
+def _measure_reading(catalog: SqlCatalog) -> list[Row]:
     cache = CatalogCache(lambda *_: catalog)
     writer, reader = ResultWriter(CONFIG, "many", catalogs=cache), ResultReader(CONFIG, "many", catalogs=cache)
     numbers = pa.array(range(ROWS), pa.int64())
     uri = _address(0)
     writer.write(uri, pa.table({"number": numbers, "text": numbers.cast(pa.string())}))
     reader.range(uri, 0, PAGE)
-    first = min(timed(lambda: reader.range(uri, 0, PAGE)) for _ in range(5))
-    last = min(timed(lambda: reader.range(uri, ROWS - PAGE, PAGE)) for _ in range(5))
+    first = min(measure_seconds(lambda: reader.range(uri, 0, PAGE)) for _ in range(5))
+    last = min(measure_seconds(lambda: reader.range(uri, ROWS - PAGE, PAGE)) for _ in range(5))
     for number in range(1, COUNTED + 1):
         writer.tables.create_or_load(_address(number), pa.schema([("number", pa.int64())]))
         reader.count(_address(number))

@@ -11,8 +11,8 @@ import boto3
 import httpx
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, timed
-from benchmarks.stamped import Stamped, Times, running_plugins
+from benchmarks.measure import Row, measure_seconds
+from benchmarks.stamped import Stamped, Times, run_plugins
 
 TARGET = 2.0
 COUNT = 100
@@ -31,19 +31,19 @@ def measure(ground: Ground) -> list[Row]:
     plain = Plain(ground)
     plain.prepare(dict(admin))
     program = ground.program("many_warehouses", plain.settings)
-    where = ("--stack", "bench", "-C", str(program))
-    reference = {"create": timed(plain.create)}
-    reference["no-op preview with refresh"] = min(timed(plain.read) for _ in range(PREVIEWS))
-    reference["destroy"] = timed(plain.delete)
-    noop = ("preview", "--refresh", "--expect-no-changes", *where)
-    with running_plugins(ground, "pulumi-python") as stamped:
-        stamped.run("preview", *where)  # what the plugin imports at its first call is part of its start
-        ours = {"create": stamped.run("up", "--yes", *where)}
+    stack_options = ("--stack", "bench", "-C", str(program))
+    reference = {"create": measure_seconds(plain.create)}
+    reference["no-op preview with refresh"] = min(measure_seconds(plain.read) for _ in range(PREVIEWS))
+    reference["destroy"] = measure_seconds(plain.delete)
+    noop = ("preview", "--refresh", "--expect-no-changes", *stack_options)
+    with run_plugins(ground, "pulumi-python") as stamped:
+        stamped.run("preview", *stack_options)  # what the plugin imports at its first call is part of its start
+        ours = {"create": stamped.run("up", "--yes", *stack_options)}
         ours["no-op preview with refresh"] = min(
             (stamped.run(*noop) for _ in range(PREVIEWS)), key=lambda times: times.work
         )
-        ours["destroy"] = stamped.run("destroy", "--yes", *where)
-        alone = _without_calls(ground, stamped)
+        ours["destroy"] = stamped.run("destroy", "--yes", *stack_options)
+        alone = _measure_without_calls(ground, stamped)
     note = (
         f"running plugin; process start and imports are another {{:.2f}} s; reference: {AT_A_TIME} calls at a time; "
         "as many resources whose provider calls nobody: {:.2f} s"
@@ -60,16 +60,16 @@ def measure(ground: Ground) -> list[Row]:
     ]
 
 
-def _without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
+def _measure_without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
     """Measure the cost of SDK and engine alone, the lower limit for any provider."""
-    where = ("--stack", "bench", "-C", str(ground.program("nothing", {"count": str(COUNT * (1 + len(NAMES)))})))
-    stamped.run("preview", *where)
-    created = stamped.run("up", "--yes", *where)
-    previews = (stamped.run("preview", "--refresh", "--expect-no-changes", *where) for _ in range(PREVIEWS))
+    stack_options = ("--stack", "bench", "-C", str(ground.program("nothing", {"count": str(COUNT * (1 + len(NAMES)))})))
+    stamped.run("preview", *stack_options)
+    created = stamped.run("up", "--yes", *stack_options)
+    previews = (stamped.run("preview", "--refresh", "--expect-no-changes", *stack_options) for _ in range(PREVIEWS))
     return {
         "create": created,
         "no-op preview with refresh": min(previews, key=lambda times: times.work),
-        "destroy": stamped.run("destroy", "--yes", *where),
+        "destroy": stamped.run("destroy", "--yes", *stack_options),
     }
 
 
@@ -108,9 +108,9 @@ class Plain:
         list(self._pool.map(self._create_namespace, [(one, name) for one in self._warehouses for name in NAMES]))
 
     def read(self) -> None:
-        listed = self._call("GET", "/management/v1/warehouse?warehouseStatus=active&warehouseStatus=inactive")
-        found = [one["id"] for one in listed["warehouses"]]
-        list(self._pool.map(self._read_namespaces, found))
+        response = self._call("GET", "/management/v1/warehouse?warehouseStatus=active&warehouseStatus=inactive")
+        warehouse_ids = [warehouse["id"] for warehouse in response["warehouses"]]
+        list(self._pool.map(self._read_namespaces, warehouse_ids))
 
     def delete(self) -> None:
         list(self._pool.map(self._delete_namespace, [(one, name) for one in self._warehouses for name in NAMES]))

@@ -34,7 +34,7 @@ class Row:
 _KEYS = ("name", "ours", "reference", "ratio", "target", "unit", "note")
 
 
-def timed(action: Callable[[], object]) -> float:
+def measure_seconds(action: Callable[[], object]) -> float:
     """Return the seconds that a call takes."""
     began = time.perf_counter()
     action()

@@ -18,8 +18,8 @@ import boto3
 import httpx
 
 from benchmarks.ground import EMBEDDED, Ground
-from benchmarks.measure import Row, timed
-from benchmarks.stamped import PLUGINS, Times, running_plugins
+from benchmarks.measure import Row, measure_seconds
+from benchmarks.stamped import PLUGINS, Times, run_plugins
 from demo.stage import BIN, STACK
 
 TIMES = 7
@@ -36,15 +36,15 @@ def measure(ground: Ground) -> list[Row]:
 
 def _preview_rows(ground: Ground) -> list[Row]:
     resources = _resources(ground)
-    words = ("preview", "--refresh", "--expect-no-changes", "--stack", STACK)
-    as_typed = min(timed(lambda: ground.lakewright(*words)) for _ in range(3))
+    command = ("preview", "--refresh", "--expect-no-changes", "--stack", STACK)
+    as_typed = min(measure_seconds(lambda: ground.lakewright(*command)) for _ in range(3))
     ours: list[Times] = []
     plainly: list[float] = []
-    with running_plugins(ground, *PLUGINS) as stamped:
-        stamped.run(*words)  # what a plugin imports at its first call is part of its start
+    with run_plugins(ground, *PLUGINS) as stamped:
+        stamped.run(*command)  # what a plugin imports at its first call is part of its start
         for _ in range(TIMES):
-            ours.append(stamped.run(*words))
-            plainly.append(timed(lambda: Plain(ground).read(resources)))
+            ours.append(stamped.run(*command))
+            plainly.append(measure_seconds(lambda: PlainReader(ground).read(resources)))
     # The least of each: what else the machine does only ever adds.
     work, whole = min(one.work for one in ours), min(one.whole for one in ours)
     note = f"{len(resources)} resources, running plugins; starts and imports are in the rows below"
@@ -64,12 +64,12 @@ def _up_rows(ground: Ground) -> list[Row]:
     warm: list[float] = []
     cold: list[float] = []
     cli: list[float] = []
-    with running_plugins(ground, "aws", "kubernetes") as plugins:
+    with run_plugins(ground, "aws", "kubernetes") as plugins:
         for _ in range(TIMES):
-            warm.append(timed(lambda: _up(ground, warm_environment)))
-            cold.append(timed(lambda: _up(ground, {"LAKEWRIGHT_WARM": "0"})))
+            warm.append(measure_seconds(lambda: _up(ground, warm_environment)))
+            cold.append(measure_seconds(lambda: _up(ground, {"LAKEWRIGHT_WARM": "0"})))
             if has_cli:
-                cli.append(timed(lambda: _up_on_the_cli(ground, plugins.attached)))
+                cli.append(measure_seconds(lambda: _up_on_the_cli(ground, plugins.attached)))
     rows = [
         Row("no-op of the demo's stack, warm", min(warm), WARM_SECONDS, 1.0, note="reference: the limit"),
         Row("the same beside a cold run", min(warm), min(cold), None, note="reference: without a warm process"),
@@ -87,14 +87,14 @@ def _up(ground: Ground, environment: dict[str, str]) -> None:
 
 
 def _up_on_the_cli(ground: Ground, attached: str) -> None:
-    own = {
+    environment = {
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "PULUMI_DEBUG_PROVIDERS": attached,
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
     command = ["pulumi", *UP, "--skip-preview", "--non-interactive", "--expect-no-changes"]
-    ground.run(command, own)
+    ground.run(command, environment)
 
 
 def _resources(ground: Ground) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def _resources(ground: Ground) -> list[dict[str, Any]]:
     return json.loads(exported)["deployment"]["resources"]
 
 
-class Plain:
+class PlainReader:
     """Send every read of a refresh of the demo's stack with the client libraries, in sequence."""
 
     def __init__(self, ground: Ground) -> None:

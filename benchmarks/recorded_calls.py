@@ -31,7 +31,7 @@ class RecordedCalls:
         self._requests: list[_Request] = []
         lock, send, send_to_aws = threading.Lock(), httpx.Client.send, cast(Any, URLLib3Session).send
 
-        def recorded(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
+        def record_request(client: httpx.Client, request: httpx.Request, **options: object) -> httpx.Response:
             response = send(client, request, **options)  # pyright: ignore[reportArgumentType]
             sent = response.request
             is_token = sent.url.path.endswith(_TOKEN)
@@ -41,7 +41,7 @@ class RecordedCalls:
                 self._requests.append((sent.method, str(sent.url), headers, sent.content))
             return response
 
-        def recorded_aws(session: Any, request: Any) -> Any:
+        def record_aws_request(session: Any, request: Any) -> Any:
             headers = {name: _text(value) for name, value in request.headers.items() if name.lower() not in _HOP}
             body = request.body or b""
             with lock:
@@ -50,8 +50,8 @@ class RecordedCalls:
             return send_to_aws(session, request)
 
         with ExitStack() as stack:
-            stack.enter_context(patch.object(httpx.Client, "send", recorded))
-            stack.enter_context(patch.object(URLLib3Session, "send", recorded_aws))
+            stack.enter_context(patch.object(httpx.Client, "send", record_request))
+            stack.enter_context(patch.object(URLLib3Session, "send", record_aws_request))
             action()
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 
 TIMES = 9
 COMMITS, ROWS_A_COMMIT = 10, 100_000
@@ -34,7 +34,7 @@ TARGET, PAGE_TARGET, MEMORY_TARGET = 1.1, 1.5, 600.0
 
 def measure(ground: Ground) -> list[Row]:
     bench = Bench(ground.catalog)
-    return [*bench.writing(), *bench.reading(), *bench.paging(), _memory(ground.catalog)]
+    return [*bench.measure_writing(), *bench.measure_reading(), *bench.measure_paging(), _memory(ground.catalog)]
 
 
 def batch(rows: int, start: int = 0) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ class Bench:
         self.execution += 1
         return Execution(900, self.execution).result(Port("Bench-1"))
 
-    def writing(self) -> Iterator[Row]:
+    def measure_writing(self) -> Iterator[Row]:
         """Write the same rows in the same number of commits, to tables with the same properties."""
 
         def ours() -> None:
@@ -79,23 +79,23 @@ class Bench:
                 for part in self.parts:
                     stream.append_batch(part)
 
-        def by_hand() -> None:
+        def write_plainly() -> None:
             identifier = self.writer.tables.identifier(self.new())
             table = self.plain.create_table(identifier, self.parts[0].schema, properties=dict(PROPERTIES))
             for part in self.parts:
                 table.append(pa.Table.from_batches([part]))
 
         note = f"{COMMITS} commits of {ROWS_A_COMMIT:,} rows, by batches"
-        yield _against("result writer", ours, by_hand, TARGET, note)
+        yield _compare("result writer", ours, write_plainly, TARGET, note)
 
-    def reading(self) -> Iterator[Row]:
+    def measure_reading(self) -> Iterator[Row]:
         uri = self.new()
         with self.writer.stream(uri, self.parts[0].schema) as stream:
             for part in self.parts:
                 stream.append_batch(part)
         identifier = self.writer.tables.identifier(uri)
         note = f"{COMMITS} files, {COMMITS * ROWS_A_COMMIT:,} rows; each time from the catalog on"
-        yield _against(
+        yield _compare(
             "result reader, whole",
             lambda: ResultReader(self.config, self.warehouse).read_all(uri),
             lambda: self.plain.load_table(identifier).scan().to_arrow(),
@@ -103,7 +103,7 @@ class Bench:
             note,
         )
 
-    def paging(self) -> Iterator[Row]:
+    def measure_paging(self) -> Iterator[Row]:
         """Compare a page with reading only the files that contain it."""
         uri = self.new()
         one = batch(ROWS_A_FILE)
@@ -113,14 +113,14 @@ class Bench:
         for _ in range(FILES // FILES_A_COMMIT):
             table.append(pa.Table.from_batches([one] * FILES_A_COMMIT))
         files: list[object] = []
-        by_hand = timed(lambda: files.extend(table.scan().plan_files()))
-        first = timed(lambda: self.reader.count(uri))
+        by_hand = measure_seconds(lambda: files.extend(table.scan().plan_files()))
+        first = measure_seconds(lambda: self.reader.count(uri))
         yield Row("range(): first planning", first, by_hand, None, note=f"{len(files):,} files; afterwards it is kept")
         offset = FILES * ROWS_A_FILE // 2 + 100
         tasks, _ = plan(table).page(offset, PAGE)
         scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
         note = f"{PAGE:,} rows out of {FILES * ROWS_A_FILE:,}: {len(tasks)} of {len(files):,} files"
-        yield _against(
+        yield _compare(
             "range(): a page",
             lambda: self.reader.range(uri, offset, PAGE),
             lambda: scan.to_table(tasks),
@@ -129,16 +129,16 @@ class Bench:
         )
 
 
-def _against(name: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, note: str) -> Row:
+def _compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, note: str) -> Row:
     """Return the medians of both, measured alternately after a warm-up of each."""
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     actions = {"ours": ours, "theirs": theirs}
     for number in range(TIMES + 1):
-        for who in sorted(actions, reverse=bool(number % 2)):
-            taken = timed(actions[who])
+        for side in sorted(actions, reverse=bool(number % 2)):
+            taken = measure_seconds(actions[side])
             if number:
-                seconds[who].append(taken)
-    mine, reference = (statistics.median(seconds[who]) for who in ("ours", "theirs"))
+                seconds[side].append(taken)
+    mine, reference = (statistics.median(seconds[side]) for side in ("ours", "theirs"))
     return Row(name, mine, reference, target, note=f"{note}; reference: PyIceberg alone; median of {TIMES}")
 
 
@@ -156,7 +156,7 @@ def _stream(rows: int) -> None:
     config = CatalogConfig.from_json(sys.stdin.read())
     writer = ResultWriter(config, config.warehouses[0].name)
     uri = Execution(901, 1).result(Port("Stream-1"))
-    taken = timed(
+    taken = measure_seconds(
         lambda: writer.write_rows(
             uri, batch(1).schema, ((number, number % 97, f"row {number}", number * 0.5) for number in range(rows))
         )

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from benchmarks.ground import EMBEDDED, Ground
-from benchmarks.measure import Row, timed
+from benchmarks.measure import Row, measure_seconds
 from demo.stage import BIN
 
 ROUNDS = 3
@@ -45,14 +45,14 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _run_embedded(ground: Ground, program: Path, environment: dict[str, str]) -> Times:
-    def run(*words: str) -> float:
-        return timed(lambda: ground.run([str(BIN / "lakewright"), *words, *EMBEDDED], environment))
+    def run(*arguments: str) -> float:
+        return measure_seconds(lambda: ground.run([str(BIN / "lakewright"), *arguments, *EMBEDDED], environment))
 
-    where = ("--stack", "bench", "-C", str(program))
+    stack_options = ("--stack", "bench", "-C", str(program))
     return {
-        "up": run("up", "--yes", *where),
-        "preview with refresh": run("preview", "--refresh", "--expect-no-changes", *where),
-        "destroy": run("destroy", "--yes", *where),
+        "up": run("up", "--yes", *stack_options),
+        "preview with refresh": run("preview", "--refresh", "--expect-no-changes", *stack_options),
+        "destroy": run("destroy", "--yes", *stack_options),
     }
 
 
@@ -60,9 +60,9 @@ def _run_cli(ground: Ground, program: Path) -> Times:
     plain = ("--stack", "bench", "--non-interactive")
     now = ("--yes", "--skip-preview")
     return {
-        "up": timed(lambda: ground.pulumi(program, "up", *now, *plain)),
-        "preview with refresh": timed(lambda: ground.pulumi(program, "preview", "--refresh", *plain)),
-        "destroy": timed(lambda: ground.pulumi(program, "destroy", *now, *plain)),
+        "up": measure_seconds(lambda: ground.pulumi(program, "up", *now, *plain)),
+        "preview with refresh": measure_seconds(lambda: ground.pulumi(program, "preview", "--refresh", *plain)),
+        "destroy": measure_seconds(lambda: ground.pulumi(program, "destroy", *now, *plain)),
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.ground import EMBEDDED, Ground
-from benchmarks.measure import timed
+from benchmarks.measure import measure_seconds
 from demo.stage import REPOSITORY, DemoError
 
 HERE = Path(__file__).parent
@@ -37,13 +37,13 @@ class Stamped:
     ground: Ground
     attached: str
 
-    def run(self, *words: str) -> Times:
+    def run(self, *arguments: str) -> Times:
         file = self.ground.stage.folder / "stamps"
         settings = self.ground.stage.settings() | {"PULUMI_DEBUG_PROVIDERS": self.attached}
-        command = [sys.executable, str(HERE / "stamped_cli.py"), str(file), *words, *EMBEDDED]
+        command = [sys.executable, str(HERE / "stamped_cli.py"), str(file), *arguments, *EMBEDDED]
         done: list[subprocess.CompletedProcess[str]] = []
         environment = os.environ | settings
-        whole = timed(
+        whole = measure_seconds(
             lambda: done.append(
                 subprocess.run(
                     command, cwd=self.ground.stage.project, env=environment, check=False, capture_output=True, text=True
@@ -51,12 +51,12 @@ class Stamped:
             )
         )
         if done[0].returncode:
-            raise DemoError(f"{' '.join(words)} ended with {done[0].returncode}: {done[0].stdout[-2000:]}")
+            raise DemoError(f"{' '.join(arguments)} ended with {done[0].returncode}: {done[0].stdout[-2000:]}")
         return Times(whole, float(file.read_text()))
 
 
 @contextlib.contextmanager
-def running_plugins(ground: Ground, *names: str) -> Iterator[Stamped]:
+def run_plugins(ground: Ground, *names: str) -> Iterator[Stamped]:
     """The plugins, started and waiting as PULUMI_DEBUG_PROVIDERS has it."""
     with contextlib.ExitStack() as running:
         ports: list[str] = []

@@ -22,23 +22,23 @@ def _stamp(name: str) -> None:
     _times.setdefault(name, time.perf_counter())
 
 
-def _stamped(began: str, ended: str, call: Any) -> Any:
-    def stamped(*arguments: Any) -> Any:
+def _stamp_call(began: str, ended: str, call: Any) -> Any:
+    def call_stamped(*arguments: Any) -> Any:
         _stamp(began)
         try:
             return call(*arguments)
         finally:
             _stamp(ended)
 
-    return stamped
+    return call_stamped
 
 
 if __name__ == "__main__":
-    file, *words = sys.argv[1:]
-    engine.refresh = _stamped("refresh", "refreshed", engine.refresh)
-    Monitor.RegisterResource = _stamped("registered", "answered", Monitor.RegisterResource)
-    engine._Run._run_steps = _stamped("steps", "done", engine._Run._run_steps)
-    sys.argv = ["lakewright", *words]
+    file, *command = sys.argv[1:]
+    engine.refresh = _stamp_call("refresh", "refreshed", engine.refresh)
+    Monitor.RegisterResource = _stamp_call("registered", "answered", Monitor.RegisterResource)
+    engine._Run._run_steps = _stamp_call("steps", "done", engine._Run._run_steps)
+    sys.argv = ["lakewright", *command]
     try:
         main()
     finally:
