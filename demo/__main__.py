@@ -14,7 +14,7 @@ PROGRAMME = {
     "A sandbox: a catalog and AWS, on this machine": acts.sandbox,
     "A tenant, declared in one file": acts.declare,
     "A Spark job on real data, with vended credentials alone": acts.job,
-    "The same again: nothing to do": acts.unchanged,
+    "The same again: nothing to do": acts.apply_again,
     "Behind the stack's back": acts.tamper,
     "Drift, found": acts.find_drift,
     "Drift, healed": acts.heal,
@@ -42,12 +42,12 @@ def main() -> int:
     stage.console.print()
     stage.console.print(stage.programme())
     stage.console.print()
-    stage.console.print(closing(stage, keep=keep), markup=False)
+    stage.console.print(format_next_commands(stage, keep=keep), markup=False)
     return 0
 
 
-def closing(stage: Stage, *, keep: bool) -> str:
-    """Print the next commands to try."""
+def format_next_commands(stage: Stage, *, keep: bool) -> str:
+    """Return the next commands to try."""
     if not keep:
         return "The sandbox is stopped. `make demo ARGS=--keep` leaves it running, to look around."
     exports = "\n".join(f"  export {name}={shlex.quote(value)}" for name, value in stage.settings().items())

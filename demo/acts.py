@@ -26,9 +26,9 @@ OF_PLANNING = {"same", "refresh", "read"}
 
 def sandbox(stage: Stage) -> None:
     """Remove the files of an earlier run and start a sandbox."""
-    if stage.folder.exists() and (others := {path.name for path in stage.folder.iterdir()} - stage.leaves):
+    if stage.folder.exists() and (foreign_names := {path.name for path in stage.folder.iterdir()} - stage.leaves):
         raise DemoError(
-            f"{stage.folder} holds {', '.join(sorted(others))}, not made here: give an empty folder to --dir."
+            f"{stage.folder} holds {', '.join(sorted(foreign_names))}, not made here: give an empty folder to --dir."
         )
     if (stage.sandbox / "sandbox.json").exists():
         stage.output("lakewright", "sandbox", "down", "--purge", "--dir", str(stage.sandbox))
@@ -46,37 +46,37 @@ def declare(stage: Stage) -> None:
 def job(stage: Stage) -> None:
     """Run the job with the generated configuration and no key: the catalog vends credentials for each table."""
     stage.catalog.write_text(stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
-    where = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
-    stage.run("python", "-m", "demo.run_flights", *where, log=stage.spark_log)
+    catalog_options = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
+    stage.run("python", "-m", "demo.run_flights", *catalog_options, log=stage.spark_log)
 
 
-def unchanged(stage: Stage) -> None:
+def apply_again(stage: Stage) -> None:
     """Apply the stack again and expect no changes."""
     stage.run("lakewright", "up", *ON_STACK, "--yes", "--expect-no-changes")
 
 
 def tamper(stage: Stage) -> None:
     """Make two changes by hand, outside the stack."""
-    declared = warehouse(stage)
+    demo_warehouse = warehouse(stage)
     sandbox_state = json.loads((stage.sandbox / "sandbox.json").read_text())
     headers = {"x-project-id": str(catalog(stage).project_id)}
     with httpx.Client(base_url=sandbox_state["lakekeeper"]["endpoint"], headers=headers, timeout=30) as server:
         profile = {"type": "soft", "expiration-seconds": SOFT_DELETE_DAYS * 86400}
         server.post(
-            f"/management/v1/warehouse/{declared.id}/delete-profile", json={"delete-profile": profile}
+            f"/management/v1/warehouse/{demo_warehouse.id}/delete-profile", json={"delete-profile": profile}
         ).raise_for_status()
-        server.delete(f"/catalog/v1/{declared.id}/namespaces/{quote(DROPPED)}").raise_for_status()
-    stage.say(f"A user sets soft delete of warehouse {declared.name} to {SOFT_DELETE_DAYS} day,")
+        server.delete(f"/catalog/v1/{demo_warehouse.id}/namespaces/{quote(DROPPED)}").raise_for_status()
+    stage.say(f"A user sets soft delete of warehouse {demo_warehouse.name} to {SOFT_DELETE_DAYS} day,")
     stage.say(f"and drops namespace {DROPPED}.")
 
 
 def find_drift(stage: Stage) -> None:
     """Check that a preview with refresh names exactly the two changes."""
-    words = ("lakewright", "preview", *ON_STACK, "--refresh")
-    machine = stage.start(*words, "--json")
-    stage.run(*words)
+    command = ("lakewright", "preview", *ON_STACK, "--refresh")
+    machine = stage.start(*command, "--json")
+    stage.run(*command)
     printed, _ = machine.communicate()
-    changes = {(step["op"], step["type"], step["name"]) for step in changing_steps(json.loads(printed))}
+    changes = {(step["op"], step["type"], step["name"]) for step in select_changing_steps(json.loads(printed))}
     kinds = sorted((op, kind.rsplit(":", 1)[-1]) for op, kind, _ in changes)
     names = {name for op, _, name in changes if op == "create"}
     if kinds != [("create", "Namespace"), ("update", "Warehouse")] or not all(DROPPED in name for name in names):
@@ -91,7 +91,7 @@ def heal(stage: Stage) -> None:
     stage.say_done("The live objects are as declared.")
 
 
-def changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:
+def select_changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the changing steps in the output of `--json`, without the stack's own."""
     return [step for step in result["steps"] if step["op"] not in OF_PLANNING and step["type"] != "pulumi:pulumi:Stack"]
 

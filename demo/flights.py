@@ -64,13 +64,13 @@ def run(
         marks[name] = round(time.monotonic() - started - sum(marks.values()), 2)
 
     with tempfile.TemporaryDirectory(prefix="lakewright-flights-") as scratch:
-        files = nycflights.unpack(data or nycflights.installed_files(), Path(scratch))
+        files = nycflights.unpack(data or nycflights.find_installed_files(), Path(scratch))
         expected = nycflights.totals(files)
         spark = spark_session(config.select_warehouses([warehouse]), "lakewright-flights", event_log=event_log)
         mark("start")
         try:
             frames = ResultFrames(spark, config, warehouse, namespaces)
-            join = _operator(frames, execution, JOIN, lambda: joined(spark, files))
+            join = _operator(frames, execution, JOIN, lambda: join_flights(spark, files))
             mark("join")
             delays = _operator(frames, execution, DELAYS, lambda: route_delays(frames.read(join.uri)))
             mark("delays")
@@ -88,7 +88,7 @@ def run(
     return FlightsReport(tables=tables, totals=expected, worst=worst, seconds=marks)
 
 
-def joined(spark: SparkSession, files: Path) -> DataFrame:
+def join_flights(spark: SparkSession, files: Path) -> DataFrame:
     """Every flight with its airline, destination, plane and the weather at the hour it was to leave."""
     airlines = nycflights.read(spark, files, "airlines").withColumnRenamed("name", "airline")
     airports = nycflights.read(spark, files, "airports").select(f.col("faa").alias("dest"), f.col("name").alias("to"))
@@ -132,11 +132,11 @@ def route_delays(flights: DataFrame) -> DataFrame:
 def check(reader: ResultReader, join: Written, delays: Written, expected: nycflights.Totals) -> list[dict[str, object]]:
     """Read both results through PyIceberg and add them up; the routes that are worst off in rough weather."""
     routes = reader.read_all(delays.uri)
-    found = {
+    totals_by_uri = {
         join.uri: nycflights.totals_of_flights(reader.read_all(join.uri)),
         delays.uri: nycflights.Totals(*nycflights.sums(routes, "flights", "cancelled", "arrival_delay", "distance")),
     }
-    for uri, totals in found.items():
+    for uri, totals in totals_by_uri.items():
         if totals != expected:
             raise ResultMismatchError(f"{uri}: expected {expected} as in the source, read back {totals}")
     often = routes.filter((pc.field("weather") == "rough") & (pc.field("flights") >= 50))

@@ -39,7 +39,7 @@ class Totals:
     distance: int
 
 
-def installed_files() -> Path:
+def find_installed_files() -> Path:
     """Return the folder of the package's files. An import of the package needs pkg_resources, which was removed."""
     try:
         files = importlib.metadata.files(PACKAGE) or []

@@ -91,36 +91,40 @@ class Stage:
         yield
         self.times[title] = time.monotonic() - began
 
-    def run(self, *words: str, log: Path | None = None) -> None:
+    def run(self, *command: str, log: Path | None = None) -> None:
         """Run a command and print its output; its stderr is written to `log`, if given. Raise DemoError if it fails."""
         self.console.print(
-            f"[bold]$ {shlex.join(word.removeprefix(f'{REPOSITORY}/') for word in words)}", soft_wrap=True
+            f"[bold]$ {shlex.join(word.removeprefix(f'{REPOSITORY}/') for word in command)}", soft_wrap=True
         )
         with ExitStack() as open_files:
             side = open_files.enter_context(log.open("wb")) if log else None
             code = subprocess.run(
-                self._command(words), cwd=self._find_folder(words), env=self._environment(), stderr=side, check=False
+                self._command(command),
+                cwd=self._find_folder(command),
+                env=self._environment(),
+                stderr=side,
+                check=False,
             ).returncode
         if code:
             message = log.read_text(errors="replace")[-3000:] if log else "See its output above."
-            raise DemoError(f"`{shlex.join(words)}` ended with {code}. {message}")
+            raise DemoError(f"`{shlex.join(command)}` ended with {code}. {message}")
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *command: str) -> subprocess.Popen[str]:
         """Start a command whose output the demo reads."""
         return subprocess.Popen(
-            self._command(words),
-            cwd=self._find_folder(words),
+            self._command(command),
+            cwd=self._find_folder(command),
             env=self._environment(),
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def output(self, *words: str) -> str:
+    def output(self, *command: str) -> str:
         """Return the output of a command. Raise DemoError if it fails."""
-        process = self.start(*words)
+        process = self.start(*command)
         out, _ = process.communicate()
         if process.returncode:
-            raise DemoError(f"`{shlex.join(words)}` ended with {process.returncode}. {out[-2000:]}")
+            raise DemoError(f"`{shlex.join(command)}` ended with {process.returncode}. {out[-2000:]}")
         return out
 
     def say(self, text: str) -> None:
@@ -139,17 +143,17 @@ class Stage:
         table.add_row("[bold]together", f"[bold]{sum(self.times.values()):.1f}")
         return table
 
-    def _command(self, words: tuple[str, ...]) -> list[str]:
-        return [str(BIN / words[0]), *words[1:]]
+    def _command(self, command: tuple[str, ...]) -> list[str]:
+        return [str(BIN / command[0]), *command[1:]]
 
-    def _find_folder(self, words: tuple[str, ...]) -> Path:
+    def _find_folder(self, command: tuple[str, ...]) -> Path:
         """Return the folder in which a command runs: the project, if there is one and the command needs it."""
-        return self.project if words[0] == "lakewright" and self.project.is_dir() else REPOSITORY
+        return self.project if command[0] == "lakewright" and self.project.is_dir() else REPOSITORY
 
     def _environment(self) -> dict[str, str]:
         # Commands get no AWS_* variables: the stack's identity is in the environment file, and the job has none.
         mine = {
             key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PULUMI_", "LAKEWRIGHT_"))
         }
-        kept = {key: os.environ[key] for key in ("LAKEWRIGHT_IVY",) if key in os.environ}
-        return mine | kept | self.settings() | {"PYTHONUNBUFFERED": "1"}
+        inherited = {key: os.environ[key] for key in ("LAKEWRIGHT_IVY",) if key in os.environ}
+        return mine | inherited | self.settings() | {"PYTHONUNBUFFERED": "1"}

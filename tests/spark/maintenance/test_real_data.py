@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from demo import nycflights
-from demo.flights import joined
+from demo.flights import join_flights
 from tests.spark.maintenance.conftest import DAY, Maintained, s3
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
@@ -60,8 +60,8 @@ class DataSet:
 
 def flights(spark: SparkSession, folder: Path) -> DataSet:
     """Return 336,776 flights of 2013, each with its airline, plane and weather."""
-    files = nycflights.unpack(nycflights.installed_files(), folder)
-    frame = joined(spark, files).withColumnRenamed("time_hour", "ts").cache()
+    files = nycflights.unpack(nycflights.find_installed_files(), folder)
+    frame = join_flights(spark, files).withColumnRenamed("time_hour", "ts").cache()
     return DataSet(frame, ("distance", "arr_delay", "air_time"), datetime(2013, 7, 1, tzinfo=UTC))
 
 

@@ -139,7 +139,7 @@ FEW = 2_000
 @pytest.fixture
 def few_flights(tmp_path: Path) -> Path:
     """Return the data set with few flights."""
-    files = nycflights.unpack(nycflights.installed_files(), tmp_path)
+    files = nycflights.unpack(nycflights.find_installed_files(), tmp_path)
     with (files / "flights.csv").open() as flights:
         lines = list(itertools.islice(flights, FEW + 1))
     with zipfile.ZipFile(files / "flights.csv.zip", "w") as archive:
@@ -149,8 +149,8 @@ def few_flights(tmp_path: Path) -> Path:
 
 def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader, few_flights: Path) -> None:
     before = data_files(reader)
-    words = ["--workflow", "7", "--execution", "42", "--data", str(few_flights)]
-    finished = job(config_file, "demo.run_flights", *words)
+    arguments = ["--workflow", "7", "--execution", "42", "--data", str(few_flights)]
+    finished = job(config_file, "demo.run_flights", *arguments)
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert not before & data_files(reader)
     assert reader.count(RUN.runtime_statistics()) == 2
