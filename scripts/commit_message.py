@@ -22,34 +22,36 @@ def problems(message: str) -> list[str]:
     """Return one sentence for each rule that a message breaks; comments of git do not count."""
     lines = [line for line in _SCISSORS.sub("", message).splitlines() if not line.startswith("#")]
     text = "\n".join(lines).strip()
-    subject, _, rest = text.partition("\n")
+    subject, _, body = text.partition("\n")
     if subject.startswith(GENERATED):
         return []
     if not subject:
         return ["The message is empty: write a subject and a body."]
-    found: list[str] = []
+    sentences: list[str] = []
     if len(subject) > MAX_SUBJECT:
-        found.append(f"The subject has {len(subject)} characters, at most {MAX_SUBJECT}: move details into the body.")
+        sentences.append(
+            f"The subject has {len(subject)} characters, at most {MAX_SUBJECT}: move details into the body."
+        )
     if subject.endswith("."):
-        found.append("The subject ends with a full stop: remove it.")
+        sentences.append("The subject ends with a full stop: remove it.")
     word = subject.split()[0]
     if not word[0].isupper():
-        found.append(f"The subject starts with {word!r}: start it with a capital letter.")
+        sentences.append(f"The subject starts with {word!r}: start it with a capital letter.")
     if re.search(r"(ed|ing|[^s]s)$", word) and word.lower() not in VERBS:
-        found.append(f"The subject starts with {word!r}: use the imperative, such as 'Add' or 'Refuse'.")
-    if rest and not rest.startswith("\n"):
-        found.append("The second line is not empty: separate the subject from the body.")
-    if not rest.strip():
-        found.append("There is no body: say why the change is made.")
-    return found
+        sentences.append(f"The subject starts with {word!r}: use the imperative, such as 'Add' or 'Refuse'.")
+    if body and not body.startswith("\n"):
+        sentences.append("The second line is not empty: separate the subject from the body.")
+    if not body.strip():
+        sentences.append("There is no body: say why the change is made.")
+    return sentences
 
 
 def main() -> int:
     """Print the rules that the message in a file breaks."""
-    found = problems(Path(sys.argv[1]).read_text("utf-8"))
-    for problem in found:
-        print(problem, file=sys.stderr)
-    return 1 if found else 0
+    sentences = problems(Path(sys.argv[1]).read_text("utf-8"))
+    for sentence in sentences:
+        print(sentence, file=sys.stderr)
+    return 1 if sentences else 0
 
 
 if __name__ == "__main__":

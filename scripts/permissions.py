@@ -88,10 +88,10 @@ _ON_OBJECTS = (
 _ON_BUCKETS = ("GetBucketLocation", "GetBucketPolicy", "PutBucketPolicy", "PutLifecycleConfiguration", "DeleteBucket")
 
 
-def _key_use(action: str, what: str, object_arn: str, host: str | None = f"s3.{REGION}.amazonaws.com") -> Probe:
+def _key_use(action: str, condition: str, object_arn: str, host: str | None = f"s3.{REGION}.amazonaws.com") -> Probe:
     via = {"kms:viaservice": [host]} if host else {}
     return Probe(
-        f"`kms:{action}` {what}", f"kms:{action}", KEY, {**via, "kms:encryptioncontext:aws:s3:arn": [object_arn]}
+        f"`kms:{action}` {condition}", f"kms:{action}", KEY, {**via, "kms:encryptioncontext:aws:s3:arn": [object_arn]}
     )
 
 
@@ -107,9 +107,9 @@ def probes() -> list[Probe]:
         Probe("`s3:GetObject` of another tenant", "s3:GetObject", _object("other/executions/t/data/1.parquet")),
         Probe("`s3:GetObject` in another bucket", "s3:GetObject", _object(OWN, "other-lakehouse")),
         *(
-            Probe(f"`s3:{name}` {what}", f"s3:{name}", bucket, {"s3:prefix": [prefix]} if prefix is not None else {})
+            Probe(f"`s3:{name}` {scope}", f"s3:{name}", bucket, {"s3:prefix": [prefix]} if prefix is not None else {})
             for name in ("ListBucket", "ListBucketVersions")
-            for what, prefix in (
+            for scope, prefix in (
                 ("of the prefix", f"{PREFIX}/"),
                 ("of a prefix that begins alike", f"{PREFIX}2/"),
                 ("of the bucket's root", None),
@@ -128,15 +128,15 @@ def probes() -> list[Probe]:
     ]
 
 
-def rights_table(found: Documents) -> Table:
+def rights_table(documents: Documents) -> Table:
     """Return what the role of each purpose may do, on its bucket with the bucket's policy."""
     return {
         probe.label: {
             str(purpose): _cell(
                 _role(TENANT_ROLE),
-                found[str(purpose)],
+                documents[str(purpose)],
                 ActionRequest(probe.action, probe.resource, {**SECURE, **probe.context}),
-                found["bucket"] if probe.action.startswith("s3:") else None,
+                documents["bucket"] if probe.action.startswith("s3:") else None,
             )
             for purpose in RolePurpose
         }
@@ -183,7 +183,7 @@ def _pod(
     return _service("pods.eks.amazonaws.com", aws__sourceaccount=account), request
 
 
-def _token(namespace: str, audience: str) -> tuple[Caller, dict[str, list[str]]]:
+def _make_token(namespace: str, audience: str) -> tuple[Caller, dict[str, list[str]]]:
     claims = {"sub": f"system:serviceaccount:{namespace}:server", "aud": audience}
     keys = {f"{ISSUER}:{name}".lower(): [value] for name, value in claims.items()}
     return Caller("web-identity", ACCOUNT, PROVIDER, PROVIDER), keys
@@ -191,25 +191,29 @@ def _token(namespace: str, audience: str) -> tuple[Caller, dict[str, list[str]]]
 
 def assumptions() -> list[Assumption]:
     """Return the callers of the table of trust."""
-    own, share = {"sts:externalid": ["own-id"]}, {"sts:externalid": ["share-id"]}
+    own_context, share_context = {"sts:externalid": ["own-id"]}, {"sts:externalid": ["share-id"]}
     tags = {"aws:requesttag/tenant": ["acme"], "aws:tagkeys": ["tenant"]}
     web = "sts:AssumeRoleWithWebIdentity"
     foreign = f"arn:aws:iam::{FOREIGN}:role/administrators"
     pod, pod_tags = _pod()
-    token, claims = _token("lakekeeper", "sts.amazonaws.com")
-    other_token, other_claims = _token("texera", "sts.amazonaws.com")
-    wrong_token, wrong_claims = _token("lakekeeper", "kubernetes.default.svc")
+    token, claims = _make_token("lakekeeper", "sts.amazonaws.com")
+    other_token, other_claims = _make_token("texera", "sts.amazonaws.com")
+    wrong_token, wrong_claims = _make_token("lakekeeper", "kubernetes.default.svc")
     identity = "catalog's identity"
     return [
-        Assumption("catalog's identity with the external ID", _role(CATALOG), identity, context=own),
+        Assumption("catalog's identity with the external ID", _role(CATALOG), identity, context=own_context),
         Assumption("catalog's identity with session tags", _role(CATALOG), identity, "sts:TagSession", tags),
         Assumption("catalog's identity without external ID", _role(CATALOG), identity),
-        Assumption("catalog's identity with the external ID of another role", _role(CATALOG), identity, context=share),
-        Assumption("consumer with its external ID", _role(CONSUMER), None, context=share),
+        Assumption(
+            "catalog's identity with the external ID of another role", _role(CATALOG), identity, context=share_context
+        ),
+        Assumption("consumer with its external ID", _role(CONSUMER), None, context=share_context),
         Assumption("consumer without external ID", _role(CONSUMER), None),
-        Assumption("role of a warehouse with the external ID", _role(TENANT_ROLE), None, context=own),
-        Assumption("administrator of the account with the external ID", _role(OTHER_ROLE), None, context=own),
-        Assumption("administrator of another account with the external ID", _role(foreign, FOREIGN), None, context=own),
+        Assumption("role of a warehouse with the external ID", _role(TENANT_ROLE), None, context=own_context),
+        Assumption("administrator of the account with the external ID", _role(OTHER_ROLE), None, context=own_context),
+        Assumption(
+            "administrator of another account with the external ID", _role(foreign, FOREIGN), None, context=own_context
+        ),
         Assumption("machines that run Lakekeeper", _role(INSTANCE), None),
         Assumption("Lakekeeper's ServiceAccount (IRSA)", token, None, web, claims),
         Assumption("ServiceAccount of another namespace (IRSA)", other_token, None, web, other_claims),
@@ -217,8 +221,8 @@ def assumptions() -> list[Assumption]:
         Assumption("Lakekeeper's ServiceAccount (Pod Identity)", pod, None, context=pod_tags),
         Assumption("its session tags (Pod Identity)", pod, None, "sts:TagSession", pod_tags),
         *(
-            Assumption(f"{what} (Pod Identity)", other, None, context=tags)
-            for what, (other, tags) in {
+            Assumption(f"{label} (Pod Identity)", other, None, context=tags)
+            for label, (other, tags) in {
                 "ServiceAccount of another namespace": _pod(namespace="texera"),
                 "another ServiceAccount of the namespace": _pod(service_account="default"),
                 "ServiceAccount of another cluster": _pod(cluster=f"{CLUSTER}-2"),
@@ -237,15 +241,15 @@ _TRUSTS = {
 }
 
 
-def trust_table(found: Documents) -> Table:
+def trust_table(documents: Documents) -> Table:
     """Return who may assume or tag which role."""
     return {
         row.label: {
             column: _cell(
                 row.caller,
-                EVERYTHING if row.rights is None else found[row.rights],
+                EVERYTHING if row.rights is None else documents[row.rights],
                 ActionRequest(row.action, role, {**SECURE, **row.context}),
-                found[trust],
+                documents[trust],
                 kind="trust",
             )
             for column, (trust, role) in _TRUSTS.items()
@@ -254,7 +258,7 @@ def trust_table(found: Documents) -> Table:
     }
 
 
-def identity_table(found: Documents) -> Table:
+def identity_table(documents: Documents) -> Table:
     """Return what the catalog's identity may do itself. Every role here would trust it."""
     trusting = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": CATALOG}}]}
     rows = {
@@ -285,18 +289,18 @@ def identity_table(found: Documents) -> Table:
         is_sts = action.startswith("sts:")
         owner = resource.split(":")[4] or ACCOUNT
         request = ActionRequest(action, resource, {**SECURE, "aws:resourceaccount": [owner]})
-        cell = _cell(_role(CATALOG), found["catalog's identity"], request, trust if is_sts else None, kind="trust")
+        cell = _cell(_role(CATALOG), documents["catalog's identity"], request, trust if is_sts else None, kind="trust")
         table[label] = {"catalog's identity": cell}
     return table
 
 
-def bucket_table(found: Documents) -> Table:
+def bucket_table(documents: Documents) -> Table:
     """Return who is denied by the policies of buckets, whatever other policies allow."""
     plain = {**SECURE, "aws:securetransport": ["false"]}
     foreign = _role(f"arn:aws:iam::{FOREIGN}:role/administrators", FOREIGN)
     anonymous = Caller("anonymous", context={"aws:principalaccount": ["anonymous"]})
 
-    def logging(source: str, account: str = ACCOUNT) -> Caller:
+    def make_logging_caller(source: str, account: str = ACCOUNT) -> Caller:
         return _service(LOGGING_SERVICE, aws__sourcearn=f"arn:aws:s3:::{source}", aws__sourceaccount=account)
 
     rows: dict[str, tuple[Caller, Mapping[str, Sequence[str]]]] = {
@@ -304,9 +308,12 @@ def bucket_table(found: Documents) -> Table:
         "the same without TLS": (_role(OTHER_ROLE), plain),
         "role of another account that may do everything": (foreign, SECURE),
         "anonymous": (anonymous, SECURE),
-        "S3's logging service for this bucket": (logging(BUCKET), SECURE),
-        "S3's logging service for another bucket": (logging("other-lakehouse"), SECURE),
-        "S3's logging service for a bucket of that name in another account": (logging(BUCKET, FOREIGN), SECURE),
+        "S3's logging service for this bucket": (make_logging_caller(BUCKET), SECURE),
+        "S3's logging service for another bucket": (make_logging_caller("other-lakehouse"), SECURE),
+        "S3's logging service for a bucket of that name in another account": (
+            make_logging_caller(BUCKET, FOREIGN),
+            SECURE,
+        ),
         "another AWS service": (_service("cloudtrail.amazonaws.com", aws__sourceaccount=ACCOUNT), SECURE),
     }
     places = {"bucket": _object(OWN), "log bucket": _object(f"{BUCKET}/2026-11-01-00-00-00-ABC", LOGS)}
@@ -316,7 +323,7 @@ def bucket_table(found: Documents) -> Table:
                 caller,
                 EVERYTHING if caller.has_policies else None,
                 ActionRequest("s3:PutObject", resource, context),
-                found[column],
+                documents[column],
             )
             for column, resource in places.items()
         }
@@ -324,13 +331,13 @@ def bucket_table(found: Documents) -> Table:
     }
 
 
-def matrix(found: Documents) -> dict[str, Table]:
+def matrix(documents: Documents) -> dict[str, Table]:
     """Return the tables of the page, by heading."""
     return {
-        "What may a role do?": rights_table(found),
-        "Who may assume a role?": trust_table(found),
-        "What may the catalog's identity do?": identity_table(found),
-        "Whom do the buckets' policies let write?": bucket_table(found),
+        "What may a role do?": rights_table(documents),
+        "Who may assume a role?": trust_table(documents),
+        "What may the catalog's identity do?": identity_table(documents),
+        "Whom do the buckets' policies let write?": bucket_table(documents),
     }
 
 
@@ -342,15 +349,15 @@ def _cell(
     *,
     kind: str = "resource",
 ) -> str:
-    identity = IdentityPolicies((_parsed(rights, "identity"),) if rights else ())
-    policy = _parsed(resource, kind) if resource else None
+    identity = IdentityPolicies((_parse_policy(rights, "identity"),) if rights else ())
+    policy = _parse_policy(resource, kind) if resource else None
     decision = decide(caller, identity, request, policy, trust_needed=kind == "trust" and resource is not None)
     if decision.allowed:
         return YES
     return DENIED if "explicit deny" in decision.message else NO
 
 
-def _parsed(document: Document, kind: Any) -> Policy:
+def _parse_policy(document: Document, kind: Any) -> Policy:
     return parse(json.dumps(document), kind) if document["Statement"] else Policy(())
 
 

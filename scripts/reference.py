@@ -74,7 +74,7 @@ class Page:
 
 def pages() -> dict[str, str]:
     """Return the text of each page by file name."""
-    found = [_page(name) for name in RESOURCES if hasattr(lakekeeper, name)]
+    reference_pages = [_page(name) for name in RESOURCES if hasattr(lakekeeper, name)]
     templates = Environment(  # noqa: S701 - Markdown, out of our own sources
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -83,7 +83,9 @@ def pages() -> dict[str, str]:
         keep_trailing_newline=True,
     )
     page, index = templates.get_template("reference.md.j2"), templates.get_template("reference_index.md.j2")
-    return {f"{one.slug}.md": page.render(page=one) for one in found} | {"README.md": index.render(pages=found)}
+    return {f"{one.slug}.md": page.render(page=one) for one in reference_pages} | {
+        "README.md": index.render(pages=reference_pages)
+    }
 
 
 def _slug(name: str) -> str:
@@ -114,7 +116,7 @@ def _adoption(model: type[BaseModel] | None, key: tuple[str, ...]) -> str:
     return f"`adopt=True` takes over what exists with the same {', '.join(f'`{name}`' for name in key)}."
 
 
-def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Group]:
+def _groups(model: type[BaseModel], outer_models: tuple[type, ...] = ()) -> Iterator[Group]:
     """Return a model's own properties, then the properties of the models within it."""
     texts = read_texts(model)
     fields = {name: field for name, field in model.model_fields.items() if name not in _own(model)}
@@ -123,19 +125,19 @@ def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Gro
             name,
             _type(field.annotation),
             _default(field),
-            _change(field, nested=bool(seen)),
+            _change(field, nested=bool(outer_models)),
             _text(field, texts.get(name, "")),
         )
         for name, field in fields.items()
     ]
-    title = "Properties" if not seen else f"`{model.__name__}`"
-    yield Group(title, inspect.cleandoc(model.__doc__ or "") if seen else "", properties)
-    known = (*seen, model)
+    title = "Properties" if not outer_models else f"`{model.__name__}`"
+    yield Group(title, inspect.cleandoc(model.__doc__ or "") if outer_models else "", properties)
+    visited = (*outer_models, model)
     for field in fields.values():
         for nested in _models(field.annotation):
-            if nested not in known and nested.__name__ != "ServerRef":
-                yield from _groups(nested, known)
-                known = (*known, nested)
+            if nested not in visited and nested.__name__ != "ServerRef":
+                yield from _groups(nested, visited)
+                visited = (*visited, nested)
 
 
 def _own(model: type[BaseModel]) -> set[str]:
@@ -205,11 +207,11 @@ def _change(field: Any, *, nested: bool) -> str:
 
 def read_texts(model: type) -> dict[str, str]:
     """Return the text below each field, including fields of base classes."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base.__module__.startswith("lakewright"):
-            found |= _below(base)
-    return found
+            texts |= _below(base)
+    return texts
 
 
 def _below(of: type) -> dict[str, str]:

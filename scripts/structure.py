@@ -62,9 +62,9 @@ class Package:
         """Yield one sentence for each circle of imports."""
         name = self.path.name
         for circle in self.folder_circles:
-            yield f"{name}: folders import each other in a circle: {_listed(circle)}"
+            yield f"{name}: folders import each other in a circle: {_join_paths(circle)}"
         for circle in self.file_circles:
-            yield f"{name}: files import each other in a circle: {_listed(circle)}"
+            yield f"{name}: files import each other in a circle: {_join_paths(circle)}"
 
 
 def measure(package: Path) -> Package:
@@ -95,7 +95,7 @@ def measure(package: Path) -> Package:
 def file_imports(package: Path, sources: Mapping[Path, str]) -> dict[Path, set[Path]]:
     """Return for each file of a package the files of it that it imports."""
     modules = {_module(package, path): path for path in sources}
-    found: dict[Path, set[Path]] = {}
+    imports: dict[Path, set[Path]] = {}
     for path, text in sources.items():
         names: set[str] = set()
         for node in ast.walk(ast.parse(text)):
@@ -106,8 +106,8 @@ def file_imports(package: Path, sources: Mapping[Path, str]) -> dict[Path, set[P
                 for alias in node.names:
                     submodule = f"{base}.{alias.name}"
                     names.add(submodule if submodule in modules else base)
-        found[path] = {modules[name] for name in names if name in modules} - {path}
-    return found
+        imports[path] = {modules[name] for name in names if name in modules} - {path}
+    return imports
 
 
 def levels(graph: Graph[Node]) -> int:
@@ -166,7 +166,7 @@ def _base(module: str, path: Path, node: ast.ImportFrom) -> str:
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 
-def _listed(paths: Iterable[Path]) -> str:
+def _join_paths(paths: Iterable[Path]) -> str:
     return ", ".join(str(path.relative_to(ROOT)) for path in paths)
 
 

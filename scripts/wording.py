@@ -238,7 +238,7 @@ def lower_allowed(hits: Mapping[str, list[Hit]], allowed: Mapping[str, int]) -> 
 
 def list_files() -> list[Path]:
     """Return the files of the repository that git knows and that hold words of ours."""
-    listed = subprocess.run(
+    names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         check=True,
@@ -247,7 +247,7 @@ def list_files() -> list[Path]:
     ).stdout.splitlines()
     return [
         ROOT / name
-        for name in listed
+        for name in names
         if (Path(name).suffix in SUFFIXES or Path(name).name == "Makefile")
         and not name.startswith(SKIPPED)
         and (ROOT / name).is_file()
@@ -263,10 +263,10 @@ def _parse(source: str) -> PythonFile:
             names.setdefault(token.string, token.start[0])
         elif token.type == tokenize.COMMENT:
             comments.append((token.start[0], token.string.lstrip("#:! ")))
-    return PythonFile(names, list(_joined(comments)), list(ast.walk(ast.parse(source))))
+    return PythonFile(names, list(_join_comments(comments)), list(ast.walk(ast.parse(source))))
 
 
-def _joined(comments: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _join_comments(comments: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Join comments on consecutive lines, so that a sentence that continues on the next line is one text."""
     first, lines = 0, list[str]()
     for line, text in comments:
