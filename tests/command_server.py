@@ -52,7 +52,7 @@ OWN_PROCESSES = "TEST_OWN_PROCESSES"
 
 
 def run_command(
-    words: Sequence[str],
+    arguments: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
     script: Path | None = None,
@@ -61,19 +61,25 @@ def run_command(
     """Run `lakewright` and return what `subprocess.run` returns for it.
 
     Args:
-        words: The words after `lakewright`.
+        arguments: The arguments after `lakewright`.
         folder: The working directory.
         environment: All environment variables of the command.
         script: A script whose function `run` runs instead of `lakewright`.
         stdin: The standard input of the command.
     """
     if not os.environ.get(OWN_PROCESSES):
-        done = start_command_server(script, environment.get(_PATH, "")).run(words, folder, environment, stdin)
+        done = start_command_server(script, environment.get(_PATH, "")).run(arguments, folder, environment, stdin)
         if done is not None:
             return done
     program = [sys.executable, str(script)] if script else [str(LAKEWRIGHT)]
     return subprocess.run(
-        [*program, *words], cwd=folder, env=dict(environment), input=stdin, check=False, capture_output=True, text=True
+        [*program, *arguments],
+        cwd=folder,
+        env=dict(environment),
+        input=stdin,
+        check=False,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -107,7 +113,7 @@ class CommandServer:
         return self._process.poll() is None and Path(self._socket).exists()
 
     def run(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str
     ) -> subprocess.CompletedProcess[str] | None:
         """Run a command; return None if this process cannot run it, for example with another KUBECONFIG."""
         with (
@@ -123,7 +129,7 @@ class CommandServer:
             if ready is None or "pid" not in ready:
                 return None
             request = {
-                "arguments": [str(word) for word in words],
+                "arguments": [str(argument) for argument in arguments],
                 "name": str(self._program),
                 "path": [str(self._program.parent), *sys.path[1:]],
                 "folder": str(folder),
@@ -139,7 +145,7 @@ class CommandServer:
             for file in (output, errors):
                 file.seek(0)
             return subprocess.CompletedProcess(
-                [self._program, *words], code, output.read().decode(), errors.read().decode()
+                [self._program, *arguments], code, output.read().decode(), errors.read().decode()
             )
 
     def stop(self) -> None:

@@ -107,7 +107,7 @@ def sandbox(
 
 
 @pytest.fixture(autouse=True)
-def _isolated_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolate_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the user's keys and stack from the tests."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "LAKEWRIGHT_", "PYICEBERG_"))]:
         if name not in {"LAKEWRIGHT_IVY", "LAKEWRIGHT_REQUIRE_PULUMI"}:
@@ -176,16 +176,16 @@ def _matrix_skip_reason(item: pytest.Item) -> str | None:
 
 def _real_servers_skip_reason(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
-    found = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
-    if found is None and _starts_a_sandbox(item):
-        found = "brings up a sandbox of its own"
-    if found is None and "spark" in item.path.parts and _bypasses_the_project(item):
-        found = "makes buckets or servers of its own beside the suite's project"
-    if found == STAND_IN_ONLY["light_endpoint"] and item.get_closest_marker("any_server"):
-        found = None
+    reason = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
+    if reason is None and _starts_a_sandbox(item):
+        reason = "brings up a sandbox of its own"
+    if reason is None and "spark" in item.path.parts and _bypasses_the_project(item):
+        reason = "makes buckets or servers of its own beside the suite's project"
+    if reason == STAND_IN_ONLY["light_endpoint"] and item.get_closest_marker("any_server"):
+        reason = None
     marker = item.get_closest_marker("stand_in")
-    found = str(marker.args[0]) if marker else found
-    return f"not on real servers: {found}" if found else None
+    reason = str(marker.args[0]) if marker else reason
+    return f"not on real servers: {reason}" if reason else None
 
 
 def _starts_a_sandbox(item: pytest.Item) -> bool:
@@ -201,8 +201,10 @@ def _bypasses_the_project(item: pytest.Item) -> bool:
     info: Any = getattr(item, "_fixtureinfo", None)
     if info is None:
         return False
-    asking = {name for name, found in info.name2fixturedefs.items() if "sandbox" in found[-1].argnames}
-    return "sandbox" in info.argnames or bool(asking - PORTABLE)
+    sandbox_fixtures = {
+        name for name, definitions in info.name2fixturedefs.items() if "sandbox" in definitions[-1].argnames
+    }
+    return "sandbox" in info.argnames or bool(sandbox_fixtures - PORTABLE)
 
 
 def pytest_sessionstart() -> None:

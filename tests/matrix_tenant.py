@@ -28,7 +28,7 @@ Combination = tuple[str, str, str]
 ALL: Sequence[Combination] = [*product(BACKENDS, DELEGATIONS, DESIGNS)]
 
 
-def warehouse_of(combination: Combination) -> str:
+def name_warehouse(combination: Combination) -> str:
     return "-".join(combination[:2])
 
 
@@ -37,18 +37,18 @@ class MatrixTenant:
 
     def __init__(self, project: Path, sandbox: Sandbox, name: str, combinations: Sequence[Combination]) -> None:
         self.sandbox, self.combinations = sandbox, combinations
-        self.names = list(dict.fromkeys(warehouse_of(combination) for combination in combinations))
+        self.names = list(dict.fromkeys(name_warehouse(combination) for combination in combinations))
         admin = sandbox.admin
         secrets = {"STORE_ID": admin.access_key_id, "STORE_SECRET": admin.secret_access_key.get_secret_value()}
         warehouses = [
             {
-                "name": warehouse_of(combination),
-                "storage": warehouse_of(combination),
+                "name": name_warehouse(combination),
+                "storage": name_warehouse(combination),
                 "delegation": combination[1],
                 "deletion": "purge",
                 "namespaces": ["results"],
             }
-            for combination in {warehouse_of(combination): combination for combination in combinations}.values()
+            for combination in {name_warehouse(combination): combination for combination in combinations}.values()
         ]
         units = [
             {"name": f"unit-{number}", "runtime": "spark", **self._choice(combination)}
@@ -59,7 +59,7 @@ class MatrixTenant:
             "environment": "sandbox",
             "name": name,
             "owner": "tests",
-            "storage": {warehouse_of(combination): self._storage(name, combination) for combination in combinations},
+            "storage": {name_warehouse(combination): self._storage(name, combination) for combination in combinations},
             "warehouses": warehouses,
             "computing_units": units,
         }
@@ -67,38 +67,42 @@ class MatrixTenant:
         self.tenant.write()
         self.tenant.output("stack", "init")
 
-    def visible_to(self, combination: Combination) -> list[str]:
+    def list_visible_warehouses(self, combination: Combination) -> list[str]:
         """Return the warehouses of a combination's unit, the default first."""
-        own = warehouse_of(combination)
-        return [own] if combination[2] == BOUND else [own, *(name for name in self.names if name != own)]
+        bound_warehouse = name_warehouse(combination)
+        return (
+            [bound_warehouse]
+            if combination[2] == BOUND
+            else [bound_warehouse, *(name for name in self.names if name != bound_warehouse)]
+        )
 
     def _choice(self, combination: Combination) -> dict[str, Any]:
         return (
-            {"warehouse": warehouse_of(combination)}
+            {"warehouse": name_warehouse(combination)}
             if combination[2] == BOUND
-            else {"warehouses": self.visible_to(combination)}
+            else {"warehouses": self.list_visible_warehouses(combination)}
         )
 
     def _storage(self, name: str, combination: Combination) -> dict[str, Any]:
         backend, delegation, _ = combination
-        bucket, region = f"{name}-{warehouse_of(combination)}", self.sandbox.aws.region
+        bucket, region = f"{name}-{name_warehouse(combination)}", self.sandbox.aws.region
         if backend == "aws":
             return {"backend": "aws", "bucket": bucket}
         s3 = aws_client(self.sandbox, "s3")
         s3.create_bucket(Bucket=bucket)
         if backend == "s3":
             keys = {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"}
-            place = {"backend": "s3", "bucket": bucket, "endpoint": self.sandbox.aws.endpoint, "region": region}
-            return place | {"credential": keys, "sts": delegation == "vended"}
+            s3_storage = {"backend": "s3", "bucket": bucket, "endpoint": self.sandbox.aws.endpoint, "region": region}
+            return s3_storage | {"credential": keys, "sts": delegation == "vended"}
         iam, role = aws_client(self.sandbox, "iam"), f"{name}-{delegation}"
         trust = json.dumps(trust_policy(self.sandbox.aws.catalog_principal_arn, f"external-id-of-{name}"))
-        if role not in [found["RoleName"] for found in iam.list_roles()["Roles"]]:
+        if role not in [entry["RoleName"] for entry in iam.list_roles()["Roles"]]:
             iam.create_role(RoleName=role, Path=ROLE_PATH, AssumeRolePolicyDocument=trust)
-        rights = json.dumps(access_policy(bucket, f"{name}/{warehouse_of(combination)}", region=region))
+        rights = json.dumps(access_policy(bucket, f"{name}/{name_warehouse(combination)}", region=region))
         iam.put_role_policy(RoleName=role, PolicyName="lakewright", PolicyDocument=rights)
         arn = iam.get_role(RoleName=role)["Role"]["Arn"]
-        brought = {"backend": "existing", "bucket": bucket, "region": region, "role_arn": arn}
-        return brought | {"external_id": f"external-id-of-{name}"}
+        existing_storage = {"backend": "existing", "bucket": bucket, "region": region, "role_arn": arn}
+        return existing_storage | {"external_id": f"external-id-of-{name}"}
 
     def verify(self) -> dict[str, Any]:
         done = self.tenant.run("verify", "--json")
@@ -110,12 +114,12 @@ class MatrixTenant:
     def units(self) -> dict[Combination, CatalogConfig]:
         """Return the catalog configuration of each unit, as its rendered ConfigMap has it."""
         folder = self.tenant.folder / "rendered" / self.tenant.name
-        found: dict[Combination, CatalogConfig] = {}
+        configs: dict[Combination, CatalogConfig] = {}
         for number, combination in enumerate(self.combinations):
             (file,) = folder.rglob(f"*configmap*unit-{number}-catalog.yaml")
             data = yaml.safe_load(file.read_text())["data"]
-            found[combination] = CatalogConfig.from_json(data["catalog.json"])
-        return found
+            configs[combination] = CatalogConfig.from_json(data["catalog.json"])
+        return configs
 
 
 def aws_client(sandbox: Sandbox, service: str) -> Any:

@@ -45,12 +45,12 @@ def trial(**sections: Any) -> dict[str, Any]:
     return document | sections
 
 
-def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+def replace_value(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """Return a document with another value at a dotted path."""
-    made = deepcopy(document)
-    part = made
+    new_document = deepcopy(document)
+    part = new_document
     *steps, last = path.split(".")
     for step in steps:
         part = part.setdefault(step, {})
     part[last] = value
-    return made
+    return new_document

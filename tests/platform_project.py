@@ -43,25 +43,25 @@ class PlatformStack:
         config["lakewright-platform:spec"] = {**self.spec, **cluster}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 
-    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PULUMI_BACKEND_URL": self.state.as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-        return run_command([*words, "--stack", self.name], self.folder, {**env, **self.environ, **environ})
+        return run_command([*arguments, "--stack", self.name], self.folder, {**env, **self.environ, **environ})
 
-    def output(self, *words: str, **environ: str) -> str:
+    def output(self, *arguments: str, **environ: str) -> str:
         """Return the output of a command that must succeed."""
-        done = self.run(*words, **environ)
+        done = self.run(*arguments, **environ)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def error(self, *words: str) -> str:
+    def error(self, *arguments: str) -> str:
         """Return the output of a command that must fail without a traceback."""
-        done = self.run(*words)
+        done = self.run(*arguments)
         assert done.returncode != 0, done.stdout
         assert "Traceback" not in done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def up(self, *words: str, **environ: str) -> dict[str, Any]:
-        return json.loads(self.output("up", "--yes", "--engine", "embedded", "--json", *words, **environ))
+    def up(self, *arguments: str, **environ: str) -> dict[str, Any]:
+        return json.loads(self.output("up", "--yes", "--engine", "embedded", "--json", *arguments, **environ))
 
     def manifests(self) -> dict[tuple[str, str], dict[str, Any]]:
         """Return the rendered manifests by kind and name."""

@@ -89,8 +89,10 @@ class RealServers:
         """Return the authentication of stacks and jobs, by references."""
         if self.token_url is None:
             return {"kind": "none"}
-        found = {"kind": "client-credentials", "token_url": self.token_url, "client_id": self.client_id}
-        return found | {"client_secret": f"env:{CLIENT_SECRET}"} | ({"scope": self.scope} if self.scope else {})
+        authentication = {"kind": "client-credentials", "token_url": self.token_url, "client_id": self.client_id}
+        return (
+            authentication | {"client_secret": f"env:{CLIENT_SECRET}"} | ({"scope": self.scope} if self.scope else {})
+        )
 
     @property
     def server(self) -> dict[str, Any]:
@@ -112,8 +114,8 @@ class RealServers:
     def store(self) -> dict[str, Any]:
         """Return the storage of a tenant's spec."""
         keys = {"access_key_id": f"env:{KEY_ID}", "secret_access_key": f"env:{SECRET}"}
-        place = {"backend": "s3", "bucket": self.bucket, "endpoint": self.s3, "region": self.region}
-        return place | {"credential": keys}
+        storage = {"backend": "s3", "bucket": self.bucket, "endpoint": self.s3, "region": self.region}
+        return storage | {"credential": keys}
 
     def environment(self, render_to: Path) -> dict[str, Any]:
         """Return the environment of tenants. Without a cluster, manifests are written to a folder."""
@@ -148,8 +150,8 @@ class RealServers:
     def s3_client(self, key: Mapping[str, str] | None = None) -> Any:
         """Return an S3 client of the store, with the user's key or another one."""
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1} if key else {})
-        own = {"aws_access_key_id": os.environ[KEY_ID], "aws_secret_access_key": os.environ[SECRET]}
-        session = boto3.Session(**(key or own), region_name=self.region)
+        user_key = {"aws_access_key_id": os.environ[KEY_ID], "aws_secret_access_key": os.environ[SECRET]}
+        session = boto3.Session(**(key or user_key), region_name=self.region)
         return session.client("s3", endpoint_url=self.s3, config=config)
 
     def aws(self, service: str, key: Mapping[str, str] | None = None) -> Any:
@@ -189,28 +191,30 @@ class RealServers:
             CLEANERS
         ) as pool:  # A run leaves hundreds of projects, and the server works off purges meanwhile.
             reports = pool.map(lambda one: _try_remove(f"project {one}", lambda: self._remove_project(one)), mine)
-        left = [line for report in reports for line in report]
+        failures = [line for report in reports for line in report]
         for user in users.list_all(self.client):
             if self.run in str(user["id"]):
-                left += _try_remove(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
-        left += _try_remove(f"objects of {self.bucket}", self._empty_bucket)
-        left += [
+                failures += _try_remove(
+                    f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"]))
+                )
+        failures += _try_remove(f"objects of {self.bucket}", self._empty_bucket)
+        failures += [
             f"project {project} is still there" for project in projects.list_all(self.client) if self.run in project
         ]
         if self.kubeconfig:
-            left += self._remove_kubernetes_namespaces()
+            failures += self._remove_kubernetes_namespaces()
         self.client.close()
-        return left
+        return failures
 
     @cached_property
     def _unlisted(self) -> dict[str, str]:
         """Return the projects of the remaining warehouses that tests made directly, by warehouse id."""
-        found = ((item, warehouses.get(self.client, item)) for item in self.warehouse_ids)
-        return {warehouse_id: str(there["project-id"]) for warehouse_id, there in found if there}
+        candidates = ((item, warehouses.get(self.client, item)) for item in self.warehouse_ids)
+        return {warehouse_id: str(warehouse["project-id"]) for warehouse_id, warehouse in candidates if warehouse}
 
     def _remove_project(self, project_id: str) -> None:
-        found = {warehouses.read_id(warehouse) for warehouse in warehouses.list_all(self.client, project_id)}
-        for warehouse_id in found | {
+        warehouse_ids = {warehouses.read_id(warehouse) for warehouse in warehouses.list_all(self.client, project_id)}
+        for warehouse_id in warehouse_ids | {
             warehouse_id for warehouse_id, project in self._unlisted.items() if project == project_id
         }:
             self._remove_warehouse(warehouse_id)
@@ -220,8 +224,8 @@ class RealServers:
         projects.delete(self.client, project_id)
 
     def _remove_warehouse(self, warehouse_id: str) -> None:
-        found = warehouses.get(self.client, warehouse_id)
-        if found and found["status"] != "active":
+        warehouse = warehouses.get(self.client, warehouse_id)
+        if warehouse and warehouse["status"] != "active":
             warehouses.activate(self.client, warehouse_id)
         warehouses.change(self.client, warehouse_id, "protection", {"protected": False})
         _unprotect(self.client, warehouse_id)
@@ -244,12 +248,12 @@ class RealServers:
 
     def _remove_kubernetes_namespaces(self) -> list[str]:
         kubectl = [shutil.which("kubectl") or "kubectl", f"--kubeconfig={self.kubeconfig}"]
-        listed = subprocess.run(
+        result = subprocess.run(
             [*kubectl, "get", "namespaces", "-o", "name"], check=False, capture_output=True, text=True
         )
-        if listed.returncode:
-            return [f"namespaces of the cluster: {listed.stderr.strip()}"]
-        mine = [name for name in listed.stdout.split() if f"tenant-{self.run}" in name]
+        if result.returncode:
+            return [f"namespaces of the cluster: {result.stderr.strip()}"]
+        mine = [name for name in result.stdout.split() if f"tenant-{self.run}" in name]
         for name in mine:
             subprocess.run([*kubectl, "delete", name, "--wait=false"], check=False, capture_output=True)
         return []
@@ -258,23 +262,23 @@ class RealServers:
 def _unprotect(client: Client, warehouse_id: str) -> None:
     from lakewright.lakekeeper.api.catalog import namespaces, tables
 
-    found = contents.read_warehouse(client, warehouse_id)
-    for namespace in found.namespaces:
+    warehouse_contents = contents.read_warehouse(client, warehouse_id)
+    for namespace in warehouse_contents.namespaces:
         if namespace.protected:
             namespaces.protect(client, warehouse_id, namespace.namespace_id, protected=False)
-    for tabular in found.tabulars:
+    for tabular in warehouse_contents.tabulars:
         if tabular.protected and tabular.kind == "table":
             tables.protect(client, warehouse_id, tabular.tabular_id, protected=False)
 
 
-def _try_remove(what: str, remove: Any) -> list[str]:
+def _try_remove(label: str, remove: Any) -> list[str]:
     try:
         remove()
     except NotFoundError:
         return []
     except Exception as error:  # noqa: BLE001 - a failure must not keep the rest from being removed
         return [
-            f"{what}: {type(error).__name__}: {error}" if isinstance(error, LakekeeperError) else f"{what}: {error}"
+            f"{label}: {type(error).__name__}: {error}" if isinstance(error, LakekeeperError) else f"{label}: {error}"
         ]
     return []
 

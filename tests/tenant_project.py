@@ -59,7 +59,7 @@ class Tenant:
         document["config"] = {"lakewright:tenant": self.spec}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command on the stack and return its process, also after a failure."""
         env = {
             **os.environ,
@@ -67,35 +67,35 @@ class Tenant:
             "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
             **self.environ,
         }
-        done = run_command([*words, "--stack", self.name], self.folder, env)
+        done = run_command([*arguments, "--stack", self.name], self.folder, env)
         self.outputs += [done.stdout, done.stderr]
         return done
 
-    def output(self, *words: str) -> str:
+    def output(self, *arguments: str) -> str:
         """Return the output of a command that must succeed."""
-        done = self.run(*words)
+        done = self.run(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def error(self, *words: str) -> str:
+    def error(self, *arguments: str) -> str:
         """Return the output of a command that must fail without a traceback."""
-        done = self.run(*words)
+        done = self.run(*arguments)
         text = done.stdout + done.stderr
         assert done.returncode != 0, text
         assert "Traceback" not in text
         return text
 
-    def recorded_kinds(self) -> set[str]:
+    def list_resource_kinds(self) -> set[str]:
         """Return the kinds of resources in the stack's state."""
         state = json.loads(self.output("stack", "export"))
         return {resource["type"].rsplit(":", 1)[-1] for resource in state["deployment"].get("resources") or []}
 
-    def verb(self, *words: str) -> dict[str, Any]:
+    def verb(self, *arguments: str) -> dict[str, Any]:
         """Return the result of one of the four verbs on the embedded engine, which must succeed."""
-        return json.loads(self.output(*words, "--engine", "embedded", "--json"))
+        return json.loads(self.output(*arguments, "--engine", "embedded", "--json"))
 
-    def up(self, *words: str) -> dict[str, Any]:
-        return self.verb("up", "--yes", *words)
+    def up(self, *arguments: str) -> dict[str, Any]:
+        return self.verb("up", "--yes", *arguments)
 
     def catalog_config(self) -> CatalogConfig:
         return CatalogConfig.from_json(self.output("config", "--format", "json"))
@@ -108,7 +108,7 @@ class Tenant:
 MakeTenant = Callable[..., Tenant]
 
 
-def changes_of(result: dict[str, Any]) -> set[tuple[str, str, str]]:
+def list_changes(result: dict[str, Any]) -> set[tuple[str, str, str]]:
     """Return the changes in a run's result: operation, kind and name."""
     return {
         (step["op"], step["type"].rsplit(":", 1)[-1], step["name"])

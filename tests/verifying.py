@@ -19,7 +19,7 @@ from tests.tenant_project import PASSPHRASE, Tenant
 Verify = Callable[..., VerifyReport]
 
 
-def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
+def make_verify(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
     """Return a function that runs probes of a tenant, all or those with the given names."""
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
@@ -32,21 +32,21 @@ def verifying(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Verify:
         config: CatalogConfig | None = None,
         parallel: int = PARALLEL,
     ) -> VerifyReport:
-        session, found = open_session(tenant.name, tenant.folder)
+        session, default_subjects = open_session(tenant.name, tenant.folder)
         if config is not None:
             session = replace(session, config=config)
             visible = tuple(warehouse.name for warehouse in config.warehouses)
-            found = [replace(subject, warehouses=visible) for subject in found]
-        chosen = [probe for probe in probes if not names or probe.name in names]
-        return run_probes(session, found if subjects is None else subjects, chosen, parallel)
+            default_subjects = [replace(subject, warehouses=visible) for subject in default_subjects]
+        selected_probes = [probe for probe in probes if not names or probe.name in names]
+        return run_probes(session, default_subjects if subjects is None else subjects, selected_probes, parallel)
 
     return run
 
 
-def broken(report: VerifyReport) -> dict[str, list[VerifyCheck]]:
+def group_failed_checks(report: VerifyReport) -> dict[str, list[VerifyCheck]]:
     """Return the checks that do not hold, by probe."""
-    found: dict[str, list[VerifyCheck]] = {}
+    failed_checks: dict[str, list[VerifyCheck]] = {}
     for check in report.checks:
         if not check.holds:
-            found.setdefault(check.probe, []).append(check)
-    return found
+            failed_checks.setdefault(check.probe, []).append(check)
+    return failed_checks

@@ -69,8 +69,8 @@ class Forge:
         if path == "/user":
             return 200, self.user
         for pattern, handle in (*self._github(), *self._gitlab()):
-            if found := re.fullmatch(pattern, f"{method} {path}"):
-                return handle(found, query, body)
+            if match := re.fullmatch(pattern, f"{method} {path}"):
+                return handle(match, query, body)
         return 404, {"message": "Not Found"}
 
     def _github(self) -> Iterator[tuple[str, Any]]:
@@ -79,12 +79,12 @@ class Forge:
         yield rf"POST {repository}/issues/7/comments", lambda _, __, body: (201, self._add(self.comments, body))
         yield (
             rf"PATCH {repository}/issues/comments/(\d+)",
-            lambda found, _, body: self._change(self.comments, found, body),
+            lambda match, _, body: self._change(self.comments, match, body),
         )
-        yield rf"DELETE {repository}/issues/comments/(\d+)", lambda found, _, __: self._remove(found)
+        yield rf"DELETE {repository}/issues/comments/(\d+)", lambda match, _, __: self._remove(match)
         yield rf"GET {repository}/issues", lambda _, query, __: (200, page(self._open(query), query))
         yield rf"POST {repository}/issues", lambda _, __, body: (201, self._add_issue(body))
-        yield rf"PATCH {repository}/issues/(\d+)", lambda found, _, body: self._change(self.issues, found, body)
+        yield rf"PATCH {repository}/issues/(\d+)", lambda match, _, body: self._change(self.issues, match, body)
         yield rf"POST {repository}/issues/(\d+)/comments", lambda _, __, body: (201, self._add(self.comments, body))
         yield rf"GET {repository}/commits/(\w+)/pulls", lambda _, query, __: (200, page(self.pulls, query))
         runs = rf"GET {repository}/actions/workflows/preview.yml/runs"
@@ -94,42 +94,42 @@ class Forge:
         notes = "/projects/42/merge_requests/7/notes"
         yield f"GET {notes}", lambda _, query, __: (200, page(self.comments, query))
         yield f"POST {notes}", lambda _, __, body: (201, self._add(self.comments, body))
-        yield rf"PUT {notes}/(\d+)", lambda found, _, body: self._change(self.comments, found, body)
-        yield rf"DELETE {notes}/(\d+)", lambda found, _, __: self._remove(found)
+        yield rf"PUT {notes}/(\d+)", lambda match, _, body: self._change(self.comments, match, body)
+        yield rf"DELETE {notes}/(\d+)", lambda match, _, __: self._remove(match)
         yield "GET /projects/42/issues", lambda _, query, __: (200, page(self._open(query), query))
         yield "POST /projects/42/issues", lambda _, __, body: (201, self._add_issue(body))
-        yield r"PUT /projects/42/issues/(\d+)", lambda found, _, body: self._change(self.issues, found, body)
+        yield r"PUT /projects/42/issues/(\d+)", lambda match, _, body: self._change(self.issues, match, body)
         yield r"POST /projects/42/issues/(\d+)/notes", lambda _, __, body: (201, self._add(self.comments, body))
 
     def _add(self, entries: list[dict[str, Any]], body: dict[str, Any]) -> dict[str, Any]:
         number = next(self._numbers)
         author = self.user or BOT
-        made = {"id": number, "user": author, "author": author, "html_url": f"{self.url}/{number}", **body}
-        entries.append(made)
-        return made
+        entry = {"id": number, "user": author, "author": author, "html_url": f"{self.url}/{number}", **body}
+        entries.append(entry)
+        return entry
 
     def _add_issue(self, body: dict[str, Any]) -> dict[str, Any]:
-        made = self._add(self.issues, body)
+        issue = self._add(self.issues, body)
         labels = body["labels"].split(",") if isinstance(body["labels"], str) else body["labels"]
-        made |= {"number": made["id"], "iid": made["id"], "state": "open", "labels": labels}
-        return made
+        issue |= {"number": issue["id"], "iid": issue["id"], "state": "open", "labels": labels}
+        return issue
 
     def _open(self, query: dict[str, str]) -> list[dict[str, Any]]:
         assert query["state"] in ("open", "opened")
         return [issue for issue in self.issues if issue["state"] == "open" and query["labels"] in issue["labels"]]
 
-    def _change(self, entries: list[dict[str, Any]], found: re.Match[str], body: dict[str, Any]) -> tuple[int, Any]:
+    def _change(self, entries: list[dict[str, Any]], match: re.Match[str], body: dict[str, Any]) -> tuple[int, Any]:
         for entry in entries:
-            if entry["id"] == int(found[1]):
+            if entry["id"] == int(match[1]):
                 entry.update({"state": "closed"} if body.get("state_event") == "close" else body)
                 return 200, entry
         return 404, {"message": "Not Found"}
 
-    def _remove(self, found: re.Match[str]) -> tuple[int, Any]:
-        kept = [comment for comment in self.comments if comment["id"] != int(found[1])]
-        if len(kept) == len(self.comments):
+    def _remove(self, match: re.Match[str]) -> tuple[int, Any]:
+        remaining_comments = [comment for comment in self.comments if comment["id"] != int(match[1])]
+        if len(remaining_comments) == len(self.comments):
             return 404, {"message": "Not Found"}
-        self.comments[:] = kept
+        self.comments[:] = remaining_comments
         return 204, None
 
 

@@ -64,9 +64,9 @@ def samples(text: str, without: tuple[str, ...] = ()) -> Samples:
     }
 
 
-def value(found: Samples, name: str, labels: tuple[str, str, str] | None = None, **more: str) -> float | None:
-    named = dict(zip(("tenant", "stack", "environment"), labels, strict=True)) if labels else {}
-    return found.get((name, frozenset((named | more).items())))
+def value(gauges: Samples, name: str, labels: tuple[str, str, str] | None = None, **more: str) -> float | None:
+    stack_labels = dict(zip(("tenant", "stack", "environment"), labels, strict=True)) if labels else {}
+    return gauges.get((name, frozenset((stack_labels | more).items())))
 
 
 @pytest.fixture
@@ -77,15 +77,15 @@ def file(tmp_path: Path) -> Path:
 def test_gauges_count_resources_by_kind(file: Path) -> None:
     write_textfile(DRIFTED, file)
 
-    found = samples(file.read_text())
-    assert value(found, "resources", ACME, kind="changed") == 1, "two properties of one resource"
-    assert value(found, "resources", ACME, kind="gone") == 1
-    assert value(found, "resources", CALM, kind="changed") == 0, "an alert ends when the gauge is 0"
-    assert value(found, "ignored_resources", ACME) == 1
-    assert value(found, "problems", ACME) == 0
-    assert value(found, "last_success_timestamp_seconds", CALM) == 1000
-    assert value(found, "duration_seconds") == 2.5
-    assert value(found, "check_failed") == 0
+    gauges = samples(file.read_text())
+    assert value(gauges, "resources", ACME, kind="changed") == 1, "two properties of one resource"
+    assert value(gauges, "resources", ACME, kind="gone") == 1
+    assert value(gauges, "resources", CALM, kind="changed") == 0, "an alert ends when the gauge is 0"
+    assert value(gauges, "ignored_resources", ACME) == 1
+    assert value(gauges, "problems", ACME) == 0
+    assert value(gauges, "last_success_timestamp_seconds", CALM) == 1000
+    assert value(gauges, "duration_seconds") == 2.5
+    assert value(gauges, "check_failed") == 0
 
 
 def test_every_gauge_has_help_and_type(file: Path) -> None:
@@ -102,10 +102,10 @@ def test_unchecked_stack_keeps_its_last_success(file: Path) -> None:
 
     write_textfile(check(stack("acme", problems=("the state is locked",)), stack("calm"), ended=2000), file)
 
-    found = samples(file.read_text())
-    assert value(found, "last_success_timestamp_seconds", ACME) == 1000
-    assert value(found, "last_success_timestamp_seconds", CALM) == 2000
-    assert value(found, "problems", ACME) == 1
+    gauges = samples(file.read_text())
+    assert value(gauges, "last_success_timestamp_seconds", ACME) == 1000
+    assert value(gauges, "last_success_timestamp_seconds", CALM) == 2000
+    assert value(gauges, "problems", ACME) == 1
 
 
 def test_unreachable_stack_keeps_its_last_success(file: Path) -> None:
@@ -113,9 +113,9 @@ def test_unreachable_stack_keeps_its_last_success(file: Path) -> None:
 
     write_textfile(check(stack("acme", WAREHOUSE | {"kind": "unreachable"}), ended=2000), file)
 
-    found = samples(file.read_text())
-    assert value(found, "resources", ACME, kind="unreachable") == 1
-    assert value(found, "last_success_timestamp_seconds", ACME) == 1000
+    gauges = samples(file.read_text())
+    assert value(gauges, "resources", ACME, kind="unreachable") == 1
+    assert value(gauges, "last_success_timestamp_seconds", ACME) == 1000
 
 
 def test_failed_check_keeps_all_successes(file: Path) -> None:
@@ -124,10 +124,10 @@ def test_failed_check_keeps_all_successes(file: Path) -> None:
     write_textfile(DriftCheck(None, 2000, 3, "killed"), file)
     write_textfile(DriftCheck(None, 3000, 3, "killed"), file)
 
-    found = samples(file.read_text())
-    assert value(found, "check_failed") == 1
-    assert value(found, "last_success_timestamp_seconds", ACME) == 1000
-    assert value(found, "resources", ACME, kind="changed") is None, "nothing is known"
+    gauges = samples(file.read_text())
+    assert value(gauges, "check_failed") == 1
+    assert value(gauges, "last_success_timestamp_seconds", ACME) == 1000
+    assert value(gauges, "resources", ACME, kind="changed") is None, "nothing is known"
 
 
 def test_removed_stack_has_no_gauges(file: Path) -> None:
@@ -164,7 +164,7 @@ def test_textfile_is_replaced_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
         write_textfile(check(stack("other")), file)
 
     assert file.read_text() == before
-    assert [each.name for each in file.parent.iterdir()] == ["drift.prom"]
+    assert [path.name for path in file.parent.iterdir()] == ["drift.prom"]
 
 
 def test_textfile_has_the_name_that_is_collected(tmp_path: Path) -> None:
@@ -195,10 +195,12 @@ def wait_until_ready(url: str) -> None:
     httpx.get(f"{url}/-/ready").raise_for_status()
 
 
-def pushed(url: str, project: str) -> Samples:
+def read_gauges(url: str, project: str) -> Samples:
     groups = httpx.get(f"{url}/metrics").text
-    wanted = "\n".join(line for line in groups.splitlines() if line.startswith("#") or f'project="{project}"' in line)
-    return samples(wanted, without=("job", "project", "instance"))
+    project_text = "\n".join(
+        line for line in groups.splitlines() if line.startswith("#") or f'project="{project}"' in line
+    )
+    return samples(project_text, without=("job", "project", "instance"))
 
 
 def test_pushgateway_has_the_same_gauges(gateway: str, file: Path) -> None:
@@ -206,7 +208,7 @@ def test_pushgateway_has_the_same_gauges(gateway: str, file: Path) -> None:
 
     Pushgateway(gateway, {"project": "same"}).push(DRIFTED)
 
-    assert pushed(gateway, "same") == samples(file.read_text())
+    assert read_gauges(gateway, "same") == samples(file.read_text())
 
 
 def test_push_replaces_the_whole_group(gateway: str) -> None:
@@ -216,10 +218,10 @@ def test_push_replaces_the_whole_group(gateway: str) -> None:
 
     group.push(check(stack("calm", problems=("locked",)), ended=2000))
 
-    found = pushed(gateway, "a/b")
-    assert not [labels for _, labels in found if ("stack", "acme") in labels], "acme left the fleet"
-    assert value(found, "last_success_timestamp_seconds", CALM) == 1000
-    assert value(pushed(gateway, "other"), "last_success_timestamp_seconds", ACME) == 5
+    gauges = read_gauges(gateway, "a/b")
+    assert not [labels for _, labels in gauges if ("stack", "acme") in labels], "acme left the fleet"
+    assert value(gauges, "last_success_timestamp_seconds", CALM) == 1000
+    assert value(read_gauges(gateway, "other"), "last_success_timestamp_seconds", ACME) == 5
 
 
 def test_refused_push_names_the_reason(gateway: str) -> None:
@@ -274,13 +276,13 @@ def test_exit_code_is_about_the_check(document: dict[str, Any], code: int, file:
 
 
 def test_all_targets_get_the_check_though_one_fails(file: Path, gateway: str) -> None:
-    words = ["publish", "--textfile", str(file.parent / "no-folder" / "a.prom"), "--pushgateway", gateway]
+    arguments = ["publish", "--textfile", str(file.parent / "no-folder" / "a.prom"), "--pushgateway", gateway]
 
     document = json.dumps({"version": 1, "stacks": [stack("acme")]})
-    result = CliRunner().invoke(app, [*words, "--grouping", "project=targets"], input=document)
+    result = CliRunner().invoke(app, [*arguments, "--grouping", "project=targets"], input=document)
 
     assert isinstance(result.exception, PublishError)
-    assert value(pushed(gateway, "targets"), "check_failed") == 0
+    assert value(read_gauges(gateway, "targets"), "check_failed") == 0
 
 
 def test_publish_without_a_target_is_refused() -> None:
@@ -290,11 +292,11 @@ def test_publish_without_a_target_is_refused() -> None:
 
 
 def test_check_that_prints_no_report_is_a_failure() -> None:
-    found = run_check(["drift", "--no-such-option"])
+    drift_check = run_check(["drift", "--no-such-option"])
 
-    assert found.report is None
-    assert not found.is_complete
-    assert "`lakewright drift` ended with exit code 2" in found.failure
+    assert drift_check.report is None
+    assert not drift_check.is_complete
+    assert "`lakewright drift` ended with exit code 2" in drift_check.failure
 
 
 def test_killed_check_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +306,7 @@ def test_killed_check_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "lakewright" / "cli.py").write_text("import os; os.kill(os.getpid(), 9)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
-    found = run_check(["drift", "--all"])
+    drift_check = run_check(["drift", "--all"])
 
-    assert found.report is None
-    assert "ended with signal 9" in found.failure
+    assert drift_check.report is None
+    assert "ended with signal 9" in drift_check.failure

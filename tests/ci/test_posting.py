@@ -28,22 +28,22 @@ DRIFT = {
 CALM = {"version": 1, "stacks": [{"stack": "acme"}]}
 
 
-def run(environ: dict[str, str], *words: str, document: Any = PREVIEW) -> Result:
+def run(environ: dict[str, str], *arguments: str, document: Any = PREVIEW) -> Result:
     text = document if isinstance(document, str) else json.dumps(document)
-    result = CliRunner().invoke(app, list(words), input=text, env=environ)
+    result = CliRunner().invoke(app, list(arguments), input=text, env=environ)
     assert TOKEN not in result.output
     return result
 
 
 def test_comment_is_created_then_updated(forge: Forge, github_job: dict[str, str]) -> None:
-    forge.comments += [{"id": -each, "user": BOT, "body": f"comment {each}"} for each in range(1, 151)]
+    forge.comments += [{"id": -number, "user": BOT, "body": f"comment {number}"} for number in range(1, 151)]
 
     first = run(github_job, "comment", "--post")
     second = run(github_job, "comment", "--post", document={"version": 1, "stacks": []})
 
     assert first.exit_code == second.exit_code == 0, first.output + second.output
-    (own,) = [comment for comment in forge.comments if comment["body"].startswith(MARKER)]
-    assert "no changes" in own["body"]
+    (posted_comment,) = [comment for comment in forge.comments if comment["body"].startswith(MARKER)]
+    assert "no changes" in posted_comment["body"]
     assert "comment created" in first.stderr
     assert "comment updated" in second.stderr
     assert "https&#58;//github.example/acme/lakehouse/actions/runs/99" in second.stdout
@@ -129,9 +129,11 @@ def test_creation_is_not_repeated_after_a_fault(forge: Forge) -> None:
 def test_issue_is_opened_updated_and_closed(forge: Forge, job: str, request: pytest.FixtureRequest) -> None:
     environ = request.getfixturevalue(job)
 
-    said = [run(environ, "summary", "--issue", document=each).stderr for each in (DRIFT, DRIFT, CALM, CALM, DRIFT)]
+    messages = [
+        run(environ, "summary", "--issue", document=report).stderr for report in (DRIFT, DRIFT, CALM, CALM, DRIFT)
+    ]
 
-    assert [words.split("issue ")[1].split()[0] for words in said] == [
+    assert [message.split("issue ")[1].split()[0] for message in messages] == [
         *("created", "updated", "closed", "unchanged", "created")
     ]
     assert [issue["state"] for issue in forge.issues] == ["closed", "open"]

@@ -73,9 +73,9 @@ def runner(tenant: Tenant, forge: Forge, tmp_path_factory: pytest.TempPathFactor
     return WorkflowRunner(tenant.folder, environ, expressions)
 
 
-def git(folder: Path, *words: str) -> None:
+def git(folder: Path, *arguments: str) -> None:
     settings = ("-c", "user.name=tests", "-c", "user.email=tests@example.com")
-    subprocess.run(["git", *settings, "-C", str(folder), *words], check=True, capture_output=True)
+    subprocess.run(["git", *settings, "-C", str(folder), *arguments], check=True, capture_output=True)
 
 
 def commit(folder: Path, subject: str) -> None:
@@ -105,7 +105,7 @@ def comments(runner: WorkflowRunner, tenant: Tenant, forge: Forge) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def applied(runner: WorkflowRunner, comments: list[str]) -> JobRun:
+def apply_run(runner: WorkflowRunner, comments: list[str]) -> JobRun:
     """The plans of the second preview, applied."""
     done = runner.run(WORKFLOWS / "apply.yml", "apply")
     assert not done.failed, done.log
@@ -124,9 +124,9 @@ def test_one_comment_is_updated_in_place(comments: list[str], tenant: Tenant) ->
 
 
 def test_plans_are_kept_beside_the_preview(comments: list[str], tenant: Tenant) -> None:
-    kept = {file.name for file in (tenant.folder / "plans").iterdir()}
+    plan_files = {file.name for file in (tenant.folder / "plans").iterdir()}
 
-    assert kept == {"preview.json", f"{tenant.name}.plan.json"}
+    assert plan_files == {"preview.json", f"{tenant.name}.plan.json"}
 
 
 def test_titles_are_no_commands(comments: list[str]) -> None:
@@ -134,7 +134,7 @@ def test_titles_are_no_commands(comments: list[str]) -> None:
 
 
 def test_pull_request_without_changes_has_a_comment(
-    runner: WorkflowRunner, tenant: Tenant, forge: Forge, applied: JobRun
+    runner: WorkflowRunner, tenant: Tenant, forge: Forge, apply_run: JobRun
 ) -> None:
     (tenant.folder / "README.md").write_text("documentation\n")
     commit(tenant.folder, "documentation")
@@ -145,7 +145,7 @@ def test_pull_request_without_changes_has_a_comment(
     assert "no changes" in forge.comments[0]["body"]
 
 
-def test_exactly_the_plan_is_applied(runner: WorkflowRunner, applied: JobRun, tenant: Tenant) -> None:
+def test_exactly_the_plan_is_applied(runner: WorkflowRunner, apply_run: JobRun, tenant: Tenant) -> None:
     update = json.loads((tenant.folder / "update.json").read_text())
 
     assert update["command"] == "up"
@@ -155,7 +155,7 @@ def test_exactly_the_plan_is_applied(runner: WorkflowRunner, applied: JobRun, te
     assert f"<code>{tenant.name}</code>" in summary(runner)
 
 
-def test_stale_plan_is_refused_with_what_to_do(runner: WorkflowRunner, applied: JobRun) -> None:
+def test_stale_plan_is_refused_with_what_to_do(runner: WorkflowRunner, apply_run: JobRun) -> None:
     """The state moved: this plan has been applied already."""
     done = runner.run(WORKFLOWS / "apply.yml", "apply")
 
@@ -166,32 +166,34 @@ def test_stale_plan_is_refused_with_what_to_do(runner: WorkflowRunner, applied: 
 
 def test_run_of_the_plans_is_found(runner: WorkflowRunner, forge: Forge) -> None:
     forge.pulls = [{"merge_commit_sha": "merged1", "merged_at": "2026-11-22T10:00:00Z", "head": {"sha": "abc123"}}]
-    own = {"full_name": FORGE_REPOSITORY}
+    repository = {"full_name": FORGE_REPOSITORY}
     forge.runs = [
-        {"id": 41, "head_sha": "abc123", "event": "pull_request", "status": "success", "head_repository": own}
+        {"id": 41, "head_sha": "abc123", "event": "pull_request", "status": "success", "head_repository": repository}
     ]
 
-    found = runner.run(WORKFLOWS / "apply.yml", "find")
-    chosen = runner.run(WORKFLOWS / "apply.yml", "find", **{"inputs.preview-run": "17"})
-    injected = runner.run(WORKFLOWS / "apply.yml", "find", **{"inputs.preview-run": "1\nx=$(id)"})
+    automatic_run = runner.run(WORKFLOWS / "apply.yml", "find")
+    explicit_run = runner.run(WORKFLOWS / "apply.yml", "find", **{"inputs.preview-run": "17"})
+    injected_run = runner.run(WORKFLOWS / "apply.yml", "find", **{"inputs.preview-run": "1\nx=$(id)"})
 
-    assert found.outputs["find"] == {"preview-run": "41"}, found.log
-    assert chosen.outputs["find"] == {"preview-run": "17"}
-    assert injected.failed == "Find the run with the plans"
+    assert automatic_run.outputs["find"] == {"preview-run": "41"}, automatic_run.log
+    assert explicit_run.outputs["find"] == {"preview-run": "17"}
+    assert injected_run.failed == "Find the run with the plans"
 
 
 def set_protection(tenant: Tenant, *, protected: bool) -> None:
     """Change the warehouse outside the stack."""
     state = json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
-    found = next(each for each in state if each["urn"].endswith(f":Warehouse::{tenant.name}-executions"))
+    warehouse = next(
+        resource for resource in state if resource["urn"].endswith(f":Warehouse::{tenant.name}-executions")
+    )
     with httpx.Client(base_url=f"{tenant.sandbox.lakekeeper.endpoint}/management/v1", timeout=30) as http:
-        path = f"/warehouse/{found['id']}/protection"
-        headers = {"x-project-id": found["outputs"]["project_id"]}
+        path = f"/warehouse/{warehouse['id']}/protection"
+        headers = {"x-project-id": warehouse["outputs"]["project_id"]}
         http.post(path, json={"protected": protected}, headers=headers).raise_for_status()
 
 
 def test_drift_opens_an_issue_and_its_end_closes_it(
-    runner: WorkflowRunner, tenant: Tenant, forge: Forge, applied: JobRun
+    runner: WorkflowRunner, tenant: Tenant, forge: Forge, apply_run: JobRun
 ) -> None:
     set_protection(tenant, protected=True)
     drifted = runner.run(WORKFLOWS / "drift.yml", "drift")
@@ -210,7 +212,7 @@ def test_drift_opens_an_issue_and_its_end_closes_it(
     assert len(forge.messages) == 1, "the webhook gets drift only"
 
 
-def test_wrong_backend_is_not_reported_as_calm(runner: WorkflowRunner, forge: Forge, applied: JobRun) -> None:
+def test_wrong_backend_is_not_reported_as_calm(runner: WorkflowRunner, forge: Forge, apply_run: JobRun) -> None:
     """Nothing is checked there. An open issue must not be closed by that."""
     forge.issues.clear()
 

@@ -44,9 +44,9 @@ def test_actionlint_finds_nothing(actionlint: str) -> None:
     # Other linters that may be on the PATH are not part of the test.
     command = [actionlint, "-shellcheck=", "-pyflakes=", *map(str, WORKFLOWS)]
 
-    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
 
-    assert found.returncode == 0, found.stdout
+    assert result.returncode == 0, result.stdout
 
 
 def test_actionlint_would_find_an_injection(actionlint: str, tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_actionlint_would_find_an_injection(actionlint: str, tmp_path: Path) -> 
     (tmp_path / "preview.yml").write_text(worse)
 
     command = [actionlint, "-shellcheck=", "-pyflakes=", str(tmp_path / "preview.yml")]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert '"github.event.pull_request.title" is potentially untrusted' in found.stdout
+    assert '"github.event.pull_request.title" is potentially untrusted' in result.stdout
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
@@ -162,9 +162,9 @@ def test_files_have_the_form_of_the_schema(schema: str, files: list[Path]) -> No
     """The schemas are those of SchemaStore, which come with check-jsonschema."""
     program = Path(sys.executable).with_name("check-jsonschema")
 
-    found = subprocess.run([program, "--builtin-schema", schema, *files], capture_output=True, text=True, check=False)
+    result = subprocess.run([program, "--builtin-schema", schema, *files], capture_output=True, text=True, check=False)
 
-    assert found.returncode == 0, found.stdout
+    assert result.returncode == 0, result.stdout
 
 
 def jobs_of_gitlab() -> dict[str, dict[str, Any]]:

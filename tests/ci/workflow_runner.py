@@ -45,13 +45,13 @@ class WorkflowRunner:
         done = JobRun()
         for step in settings["steps"]:
             if "run" in step and step["name"] not in _LEFT_OUT and self._is_due(step, done):
-                known = {**self.expressions, **expressions}
-                known |= {
+                expression_values = {**self.expressions, **expressions}
+                expression_values |= {
                     f"steps.{id_}.outputs.{name}": value
-                    for id_, of in done.outputs.items()
-                    for name, value in of.items()
+                    for id_, outputs in done.outputs.items()
+                    for name, value in outputs.items()
                 }
-                self._run_step({**settings.get("env", {}), **step.get("env", {})}, step, known, done)
+                self._run_step({**settings.get("env", {}), **step.get("env", {})}, step, expression_values, done)
         return done
 
     def _is_due(self, step: dict[str, Any], done: JobRun) -> bool:
@@ -60,8 +60,13 @@ class WorkflowRunner:
             return bool(done.failed)
         return not done.failed or "!cancelled()" in condition
 
-    def _run_step(self, variables: dict[str, Any], step: dict[str, Any], known: dict[str, str], done: JobRun) -> None:
-        values = {name: _EXPRESSION.sub(lambda found: known[found[1]], str(text)) for name, text in variables.items()}
+    def _run_step(
+        self, variables: dict[str, Any], step: dict[str, Any], expression_values: dict[str, str], done: JobRun
+    ) -> None:
+        values = {
+            name: _EXPRESSION.sub(lambda match: expression_values[match[1]], str(text))
+            for name, text in variables.items()
+        }
         output = self.folder / ".output"
         output.write_text("")
         script = self.folder / ".script.sh"

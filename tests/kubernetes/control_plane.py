@@ -175,8 +175,8 @@ class _Starter:
     def __call__(self, program: str, options: dict[str, str]) -> None:
         name = Path(program).name
         log = self._stack.enter_context((self._folder / f"{name}.log").open("wb"))
-        words = [f"--{option}={value}" for option, value in options.items()]
-        process = subprocess.Popen([program, *words], stdout=log, stderr=log)
+        arguments = [f"--{option}={value}" for option, value in options.items()]
+        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
         self._stack.callback(_stop, process)
         self.processes[name] = process
 
@@ -259,9 +259,9 @@ class PodMarker(threading.Thread):
     def _report(self, pod: dict[str, Any]) -> None:
         if pod["status"].get("phase", "Pending") == "Pending":
             name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-            self._core.patch_namespaced_pod_status(name, namespace, {"status": self._running(pod)})
+            self._core.patch_namespaced_pod_status(name, namespace, {"status": self._build_status(pod)})
 
-    def _running(self, pod: dict[str, Any]) -> dict[str, Any]:
+    def _build_status(self, pod: dict[str, Any]) -> dict[str, Any]:
         is_job = any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
         now, address = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), next(self._addresses)
         conditions = [

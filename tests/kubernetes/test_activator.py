@@ -19,7 +19,7 @@ import yaml
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.kubernetes.control_plane import ControlPlane
-from tests.tenant_project import MakeTenant, Tenant, changes_of
+from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "warehouse": "executions", "idle_after": "30m"},
@@ -54,11 +54,11 @@ class Pod(threading.Thread):
     def run(self) -> None:
         server: socket.socket | None = None
         while not self._end.wait(0.05):
-            wanted = replicas(self._cluster, self._namespace, "notebook")
-            if wanted and server is None:
+            replica_count = replicas(self._cluster, self._namespace, "notebook")
+            if replica_count and server is None:
                 server = socket.create_server(("127.0.0.1", self._port))
                 threading.Thread(target=echo, args=(server,), daemon=True).start()
-            if not wanted and server:
+            if not replica_count and server:
                 stop(server)
                 server = None
         if server:
@@ -91,7 +91,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def token_of_activator(cluster: ControlPlane, namespace: str) -> str:
+def request_activator_token(cluster: ControlPlane, namespace: str) -> str:
     with cluster.http() as http:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         response = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/activator/token", json=request)
@@ -102,14 +102,14 @@ def token_of_activator(cluster: ControlPlane, namespace: str) -> str:
 def activator(cluster: ControlPlane, namespace: str, folder: Path, pod_port: int) -> Iterator[int]:
     """Run the activator with the configuration in the cluster, for a unit on loopback; yield the unit's port."""
     with cluster.http() as http:
-        made = http.get(f"/api/v1/namespaces/{namespace}/configmaps/activator").raise_for_status().json()
-    config = json.loads(made["data"]["activator.json"])
+        config_map = http.get(f"/api/v1/namespaces/{namespace}/configmaps/activator").raise_for_status().json()
+    config = json.loads(config_map["data"]["activator.json"])
     (unit,) = config["units"]
     listen = free_port()
     unit |= {"host": "127.0.0.1", "port": pod_port, "listen": listen, "idle_seconds": 1.5}
     (folder / "activator.json").write_text(json.dumps(config | {"address": "127.0.0.1", "health_port": free_port()}))
     document = yaml.safe_load(cluster.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token_of_activator(cluster, namespace)}
+    document["users"][0]["user"] = {"token": request_activator_token(cluster, namespace)}
     (folder / "kubeconfig").write_text(yaml.safe_dump(document))
     command = [sys.executable, "-m", "lakewright_spark.cli", "activate", "--config", str(folder / "activator.json")]
     log = (folder / "log").open("wb")
@@ -121,7 +121,7 @@ def activator(cluster: ControlPlane, namespace: str, folder: Path, pod_port: int
         assert process.wait(20) == 0, (folder / "log").read_text()
 
 
-def answer_to(port: int, text: bytes) -> bytes:
+def call_unit(port: int, text: bytes) -> bytes:
     """Return the answer of a unit, as soon as the activator listens."""
 
     @retry(retry=retry_if_result(lambda response: response is None), wait=wait_fixed(0.2), stop=stop_after_delay(30))
@@ -137,12 +137,16 @@ def answer_to(port: int, text: bytes) -> bytes:
     return ask() or b""
 
 
-def wait_for_replicas(cluster: ControlPlane, namespace: str, wanted: int) -> None:
-    @retry(retry=retry_if_result(lambda found: found != wanted), wait=wait_fixed(0.1), stop=stop_after_delay(30))
-    def found() -> int:
+def wait_for_replicas(cluster: ControlPlane, namespace: str, count: int) -> None:
+    @retry(
+        retry=retry_if_result(lambda replica_count: replica_count != count),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(30),
+    )
+    def read_replicas() -> int:
         return replicas(cluster, namespace, "notebook")
 
-    found()
+    read_replicas()
 
 
 def test_unit_stops_without_traffic_and_starts_on_use(
@@ -151,16 +155,16 @@ def test_unit_stops_without_traffic_and_starts_on_use(
     """An `up` in between neither starts the stopped unit nor reports its number of pods as drift."""
     port = free_port()
     with Pod(cluster, namespace, port), activator(cluster, namespace, tmp_path, port) as listen:
-        assert answer_to(listen, b"first") == b"first"
+        assert call_unit(listen, b"first") == b"first"
         wait_for_replicas(cluster, namespace, 0)
 
         tenant.spec["computing_units"] = CHANGED
         tenant.write()
-        assert ("update", "Deployment", f"{tenant.name}-notebook") in changes_of(tenant.up())
+        assert ("update", "Deployment", f"{tenant.name}-notebook") in list_changes(tenant.up())
         assert replicas(cluster, namespace, "notebook") == 0, "an update does not start it"
-        assert changes_of(tenant.verb("preview", "--refresh")) == set(), "its number of pods is no drift"
+        assert list_changes(tenant.verb("preview", "--refresh")) == set(), "its number of pods is no drift"
 
-        assert answer_to(listen, b"second") == b"second"
+        assert call_unit(listen, b"second") == b"second"
 
 
 def test_activator_may_scale_idle_units_only(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
@@ -168,7 +172,7 @@ def test_activator_may_scale_idle_units_only(namespace: str, cluster: ControlPla
     base = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     scale = {"spec": {"replicas": 0}}
     merge = {"content-type": "application/merge-patch+json"}
-    with cluster.http(token_of_activator(cluster, namespace)) as http:
+    with cluster.http(request_activator_token(cluster, namespace)) as http:
         allowed = http.patch(f"{base}/notebook/scale", json=scale, headers=merge, params={"dryRun": "All"})
         refused = [
             http.patch(f"{base}/always/scale", json=scale, headers=merge),

@@ -52,12 +52,12 @@ def drift(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def of_kubernetes(report: DriftReport) -> list[Difference]:
+def select_kubernetes_differences(report: DriftReport) -> list[Difference]:
     assert [problem for stack in report.stacks for problem in stack.problems] == []
     return [difference for difference in report.differences() if difference.type.startswith("kubernetes:")]
 
 
-def refreshed(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
+def preview_refresh(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
     """Return result and property keys of the objects that `preview --refresh` finds different, by URN."""
     return {
         step["urn"]: (step["result"], frozenset(step["keys"] if step["result"] == "update" else ()))
@@ -66,15 +66,15 @@ def refreshed(tenant: Tenant) -> dict[str, tuple[str, frozenset[str]]]:
     }
 
 
-def by_urn(differences: list[Difference]) -> dict[str, tuple[str, frozenset[str]]]:
+def group_by_urn(differences: list[Difference]) -> dict[str, tuple[str, frozenset[str]]]:
     """Return differences in the same form."""
-    found: dict[str, tuple[str, frozenset[str]]] = {}
+    results_by_urn: dict[str, tuple[str, frozenset[str]]] = {}
     for difference in differences:
-        keys = found.get(difference.urn, ("", frozenset[str]()))[1]
-        gone = difference.kind is DifferenceKind.GONE
+        keys = results_by_urn.get(difference.urn, ("", frozenset[str]()))[1]
+        is_gone = difference.kind is DifferenceKind.GONE
         key = difference.property.replace("[", ".").partition(".")[0]
-        found[difference.urn] = ("delete", frozenset()) if gone else ("update", keys | {key})
-    return found
+        results_by_urn[difference.urn] = ("delete", frozenset()) if is_gone else ("update", keys | {key})
+    return results_by_urn
 
 
 def test_deployed_tenant_is_the_same_by_lists(
@@ -92,15 +92,15 @@ def test_deployed_tenant_is_the_same_by_lists(
 
     @retry(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(60))
     def unavailable() -> set[str]:
-        found = apps.list_namespaced_deployment(f"tenant-{tenant.name}").items
-        return {item.metadata.name for item in found if not item.status.available_replicas}
+        deployments = apps.list_namespaced_deployment(f"tenant-{tenant.name}").items
+        return {item.metadata.name for item in deployments if not item.status.available_replicas}
 
     unavailable()
 
-    found = of_kubernetes(drift())
+    differences = select_kubernetes_differences(drift())
 
-    assert (found, read) == ([], [])
-    assert refreshed(tenant) == {}
+    assert (differences, read) == ([], [])
+    assert preview_refresh(tenant) == {}
 
 
 def test_finds_what_a_refresh_finds(tenant: Tenant, cluster: ControlPlane, drift: Any) -> None:
@@ -115,14 +115,14 @@ def test_finds_what_a_refresh_finds(tenant: Tenant, cluster: ControlPlane, drift
     apps.patch_namespaced_deployment_scale("workflows", namespace, {"spec": {"replicas": 3}}, field_manager=MANAGER)
     core.patch_namespace(namespace, {"metadata": {"labels": {"added-by-another-user": "yes"}}})
     service_accounts = core.list_namespaced_service_account(namespace, label_selector="app.kubernetes.io/managed-by")
-    gone = service_accounts.items[0].metadata.name
-    core.delete_namespaced_service_account(gone, namespace)
-    expected = refreshed(tenant)
+    deleted_account = service_accounts.items[0].metadata.name
+    core.delete_namespaced_service_account(deleted_account, namespace)
+    expected = preview_refresh(tenant)
 
     report = drift()
 
-    found = of_kubernetes(report)
-    assert by_urn(found) == expected
+    differences = select_kubernetes_differences(report)
+    assert group_by_urn(differences) == expected
     assert {urn.rpartition("::")[0].rpartition(":")[2] for urn in expected} == {
         "ConfigMap",
         "NetworkPolicy",
@@ -130,12 +130,12 @@ def test_finds_what_a_refresh_finds(tenant: Tenant, cluster: ControlPlane, drift
         "ServiceAccount",
     }
     # Kubernetes records no time for changes by the subresource `scale`, so nothing proves when that was.
-    actors = {(item.type.rpartition(":")[2], item.actor.name) for item in found if item.actor}
+    actors = {(item.type.rpartition(":")[2], item.actor.name) for item in differences if item.actor}
     assert ("ConfigMap", MANAGER) in actors
     assert "Deployment" not in {kind for kind, _ in actors}
-    assert all(difference.actor is None for difference in found if difference.kind is DifferenceKind.GONE)
+    assert all(difference.actor is None for difference in differences if difference.kind is DifferenceKind.GONE)
     tenant.up("--refresh")
-    assert of_kubernetes(drift()) == []
+    assert select_kubernetes_differences(drift()) == []
 
 
 def test_cluster_that_is_down_is_reported_alone(
@@ -173,10 +173,10 @@ def test_lists_of_one_namespace_are_enough(
         core.create_namespaced_service_account("default", account)
     binding = {"metadata": {"name": "drift-reader"}, "subjects": [subject], "roleRef": role_ref}
     # The sandbox's provider looks for the mark of a sandbox in `kube-public`.
-    for place in (namespace, "kube-public"):
+    for readable_namespace in (namespace, "kube-public"):
         with contextlib.suppress(ApiException):
-            rbac.create_namespaced_role(place, {"metadata": {"name": "drift-reader"}, "rules": rules})
-            rbac.create_namespaced_role_binding(place, binding)
+            rbac.create_namespaced_role(readable_namespace, {"metadata": {"name": "drift-reader"}, "rules": rules})
+            rbac.create_namespaced_role_binding(readable_namespace, binding)
     token = core.create_namespaced_service_account_token(
         "drift-reader", "default", {"spec": {"expirationSeconds": 3600}}
     ).status.token
@@ -191,10 +191,10 @@ def test_lists_of_one_namespace_are_enough(
     report = drift()
 
     state.write_text(text)
-    changed = [found for found in report.differences() if found.kind is DifferenceKind.CHANGED]
-    assert {(found.type.rpartition(":")[2], found.property.partition("[")[0]) for found in changed} == {
+    changed = [difference for difference in report.differences() if difference.kind is DifferenceKind.CHANGED]
+    assert {(difference.type.rpartition(":")[2], difference.property.partition("[")[0]) for difference in changed} == {
         ("ConfigMap", "data")
     }
-    assert {found.type for found in report.differences() if found.kind is DifferenceKind.UNREACHABLE} <= {
-        "kubernetes:core/v1:Namespace"
-    }
+    assert {
+        difference.type for difference in report.differences() if difference.kind is DifferenceKind.UNREACHABLE
+    } <= {"kubernetes:core/v1:Namespace"}

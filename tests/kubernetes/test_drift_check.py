@@ -50,15 +50,15 @@ def platform(
 
 
 @pytest.fixture
-def place(platform: PlatformStack) -> EventSource:
+def event_source(platform: PlatformStack) -> EventSource:
     namespace = platform.spec["namespace"]
     return EventSource(namespace, "lakekeeper-drift", "lakekeeper-drift-memory", "a-pod")
 
 
 @pytest.fixture
-def token(cluster: ControlPlane, place: EventSource) -> str:
+def token(cluster: ControlPlane, event_source: EventSource) -> str:
     """A token of the check's ServiceAccount, as its pod has it."""
-    path = f"/api/v1/namespaces/{place.namespace}/serviceaccounts/{place.cron_job}/token"
+    path = f"/api/v1/namespaces/{event_source.namespace}/serviceaccounts/{event_source.cron_job}/token"
     with cluster.http() as http:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         return http.post(path, json=request).raise_for_status().json()["status"]["token"]
@@ -71,26 +71,26 @@ def api_client(cluster: ControlPlane, token: str) -> Any:
     return kubernetes_client.ApiClient(settings)
 
 
-def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, place: EventSource) -> None:
+def test_job_of_the_cron_job_is_admitted(cluster: ControlPlane, event_source: EventSource) -> None:
     """The namespace enforces Pod Security `restricted`; a pod of the template is created on trial."""
-    base = f"/apis/batch/v1/namespaces/{place.namespace}"
-    template = cluster.get(f"{base}/cronjobs/{place.cron_job}")["spec"]["jobTemplate"]["spec"]["template"]
+    base = f"/apis/batch/v1/namespaces/{event_source.namespace}"
+    template = cluster.get(f"{base}/cronjobs/{event_source.cron_job}")["spec"]["jobTemplate"]["spec"]["template"]
     pod = {"metadata": {"name": "trial", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
 
     with cluster.http() as http:
-        response = http.post(f"/api/v1/namespaces/{place.namespace}/pods", params={"dryRun": "All"}, json=pod)
+        response = http.post(f"/api/v1/namespaces/{event_source.namespace}/pods", params={"dryRun": "All"}, json=pod)
 
     assert response.status_code == 201, response.text
 
 
 def test_check_leaves_no_drift_in_the_platform(
-    cluster: ControlPlane, platform: PlatformStack, place: EventSource, token: str
+    cluster: ControlPlane, platform: PlatformStack, event_source: EventSource, token: str
 ) -> None:
-    DriftEvents(place, api_client(cluster, token)).publish(DriftCheck(None, 1_700_000_000, failure="killed"))
+    DriftEvents(event_source, api_client(cluster, token)).publish(DriftCheck(None, 1_700_000_000, failure="killed"))
 
-    found = json.loads(platform.output("preview", "--refresh", "--engine", "embedded", "--json"))
+    preview = json.loads(platform.output("preview", "--refresh", "--engine", "embedded", "--json"))
 
-    assert not [step["urn"] for step in found["steps"] if "drift" in step["name"] and step["keys"]]
+    assert not [step["urn"] for step in preview["steps"] if "drift" in step["name"] and step["keys"]]
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_service_account_may_only_read(
     assert is_allowed or response.status_code == 403
 
 
-def test_check_publishes_with_its_own_rights(cluster: ControlPlane, place: EventSource, token: str) -> None:
+def test_check_publishes_with_its_own_rights(cluster: ControlPlane, event_source: EventSource, token: str) -> None:
     name = f"t{uuid4().hex[:8]}"
     with cluster.http() as http:
         http.post("/api/v1/namespaces", json={"metadata": {"name": f"tenant-{name}"}}).raise_for_status()
-    events = DriftEvents(place, api_client(cluster, token))
+    events = DriftEvents(event_source, api_client(cluster, token))
     changed = {"type": "x:Warehouse", "resource": "w", "property": "p"}
 
     for differences in ([changed], [changed], []):
         stacks = [{"stack": name, "tenant": name, "differences": differences}]
         events.publish(DriftCheck(read_drift(json.dumps({"version": 1, "stacks": stacks})), 1_700_000_000))
 
-    found = cluster.get(f"/apis/events.k8s.io/v1/namespaces/tenant-{name}/events")["items"]
-    assert sorted((event["reason"], (event.get("series") or {}).get("count")) for event in found) == [
+    published_events = cluster.get(f"/apis/events.k8s.io/v1/namespaces/tenant-{name}/events")["items"]
+    assert sorted((event["reason"], (event.get("series") or {}).get("count")) for event in published_events) == [
         ("DriftFound", 2),
         ("DriftGone", None),
     ]

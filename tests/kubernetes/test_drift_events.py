@@ -38,7 +38,7 @@ def tenant(cluster: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture
-def place(cluster: ControlPlane) -> Iterator[EventSource]:
+def event_source(cluster: ControlPlane) -> Iterator[EventSource]:
     """The namespace of the check."""
     namespace = f"drift-{uuid4().hex[:8]}"
     with cluster.http() as http:
@@ -48,18 +48,18 @@ def place(cluster: ControlPlane) -> Iterator[EventSource]:
 
 
 @pytest.fixture
-def events(cluster: ControlPlane, place: EventSource) -> DriftEvents:
-    return DriftEvents(place, cluster.api_client())
+def events(cluster: ControlPlane, event_source: EventSource) -> DriftEvents:
+    return DriftEvents(event_source, cluster.api_client())
 
 
-def listed(cluster: ControlPlane, namespace: str) -> list[dict[str, Any]]:
+def list_events(cluster: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     return cluster.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
 
 
 def test_drift_is_an_event_of_the_namespace(cluster: ControlPlane, events: DriftEvents, tenant: str) -> None:
     events.publish(check(stack(tenant, CHANGED)))
 
-    (event,) = listed(cluster, f"tenant-{tenant}")
+    (event,) = list_events(cluster, f"tenant-{tenant}")
     assert (event["reason"], event["type"], event["action"]) == ("DriftFound", "Warning", "CheckDrift")
     assert event["regarding"]["kind"] == "Namespace"
     assert event["regarding"]["uid"] == cluster.get(f"/api/v1/namespaces/tenant-{tenant}")["metadata"]["uid"]
@@ -71,7 +71,7 @@ def test_same_drift_again_extends_the_series(cluster: ControlPlane, events: Drif
     for number in range(3):
         events.publish(check(stack(tenant, CHANGED), ended=1_700_000_000 + number))
 
-    (event,) = listed(cluster, f"tenant-{tenant}")
+    (event,) = list_events(cluster, f"tenant-{tenant}")
     assert event["series"] == {"count": 3, "lastObservedTime": "2023-11-14T22:13:22.000001Z"}
 
 
@@ -79,38 +79,40 @@ def test_drift_that_is_gone_is_an_event(cluster: ControlPlane, events: DriftEven
     for differences in ([CHANGED], [], []):
         events.publish(check(stack(tenant, *differences)))
 
-    found = listed(cluster, f"tenant-{tenant}")
-    assert sorted((event["reason"], event["type"]) for event in found) == [
+    tenant_events = list_events(cluster, f"tenant-{tenant}")
+    assert sorted((event["reason"], event["type"]) for event in tenant_events) == [
         ("DriftFound", "Warning"),
         ("DriftGone", "Normal"),
     ]
-    assert not any(event.get("series") for event in found)
+    assert not any(event.get("series") for event in tenant_events)
 
 
 def test_tenant_without_namespace_is_on_the_cron_job(
-    cluster: ControlPlane, events: DriftEvents, place: EventSource
+    cluster: ControlPlane, events: DriftEvents, event_source: EventSource
 ) -> None:
     events.publish(check(stack("nowhere", CHANGED)))
     events.publish(DriftCheck(None, 1_700_000_000, failure="killed"))
 
-    found = listed(cluster, place.namespace)
-    assert {event["regarding"]["kind"] for event in found} == {"CronJob"}
-    assert sorted(event["reason"] for event in found) == ["CheckFailed", "DriftFound"]
+    cron_job_events = list_events(cluster, event_source.namespace)
+    assert {event["regarding"]["kind"] for event in cron_job_events} == {"CronJob"}
+    assert sorted(event["reason"] for event in cron_job_events) == ["CheckFailed", "DriftFound"]
 
 
-def test_server_that_is_down_makes_no_storm(cluster: ControlPlane, events: DriftEvents, place: EventSource) -> None:
+def test_server_that_is_down_makes_no_storm(
+    cluster: ControlPlane, events: DriftEvents, event_source: EventSource
+) -> None:
     down = [stack(f"t{number:03}", problems=("the server does not respond",)) for number in range(200)]
 
     assert events.publish(check(*down)) == 1
 
-    (event,) = listed(cluster, place.namespace)
+    (event,) = list_events(cluster, event_source.namespace)
     assert event["note"].startswith("200 tenants: t000")
 
 
-def test_missing_right_is_an_error(cluster: ControlPlane, place: EventSource, tenant: str) -> None:
+def test_missing_right_is_an_error(cluster: ControlPlane, event_source: EventSource, tenant: str) -> None:
     settings: Any = kubernetes_client.Configuration()
     settings.host, settings.ssl_ca_cert = cluster.endpoint, str(cluster.ca)
-    anonymous = DriftEvents(place, kubernetes_client.ApiClient(settings))
+    anonymous = DriftEvents(event_source, kubernetes_client.ApiClient(settings))
 
     with pytest.raises(PublishError, match=r"the cluster responded with 40[13]"):
         anonymous.publish(check(stack(tenant, CHANGED)))

@@ -44,19 +44,23 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
     return tenant
 
 
-def executors_in(cluster: ControlPlane, namespace: str) -> list[dict[str, Any]]:
+def list_executors(cluster: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     return cluster.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector=spark-role=executor")["items"]
 
 
 def wait_for_executors(cluster: ControlPlane, namespace: str, count: int) -> list[dict[str, Any]]:
-    @retry(retry=retry_if_result(lambda found: len(found) != count), wait=wait_fixed(0.2), stop=stop_after_delay(60))
-    def found() -> list[dict[str, Any]]:
-        return executors_in(cluster, namespace)
+    @retry(
+        retry=retry_if_result(lambda executors: len(executors) != count),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(60),
+    )
+    def read_executors() -> list[dict[str, Any]]:
+        return list_executors(cluster, namespace)
 
-    return found()
+    return read_executors()
 
 
-def token_of_run(cluster: ControlPlane, namespace: str) -> str:
+def request_run_token(cluster: ControlPlane, namespace: str) -> str:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     with cluster.http() as http:
         response = http.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/maintenance/token", json=request)
@@ -68,23 +72,23 @@ def start_run(cluster: ControlPlane, namespace: str) -> tuple[str, dict[str, Any
     job = cluster.get(f"/apis/batch/v1/namespaces/{namespace}/cronjobs/maintenance")["spec"]["jobTemplate"]["spec"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "run"}, "spec": job["template"]["spec"]}
     with cluster.http() as http:
-        made = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
-    assert made.is_success, made.text
+        response = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
+    assert response.is_success, response.text
     return "run", pod["spec"]["containers"][0]
 
 
 def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: Path, namespace: str) -> dict[str, str]:
     """Return the properties of the CronJob's arguments, with the addresses and files of this machine."""
-    words: list[str] = container["args"]
-    given = dict(word.split("=", 1) for word in words if word.startswith("spark."))
+    arguments: list[str] = container["args"]
+    properties = dict(argument.split("=", 1) for argument in arguments if argument.startswith("spark."))
     template = folder / "pod.yaml"
     template.write_text(
         cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/maintenance-executors")["data"]["pod.yaml"]
     )
-    return given | {
+    return properties | {
         "spark.master": f"k8s://{cluster.endpoint}",
         "spark.kubernetes.authenticate.caCertFile": str(cluster.ca),
-        "spark.kubernetes.authenticate.oauthToken": token_of_run(cluster, namespace),
+        "spark.kubernetes.authenticate.oauthToken": request_run_token(cluster, namespace),
         "spark.kubernetes.executor.podTemplateFile": str(template),
         "spark.kubernetes.driver.pod.name": "run",
         "spark.driver.host": "127.0.0.1",
@@ -130,7 +134,7 @@ def test_driver_makes_and_deletes_restricted_executors(
 
 def test_run_may_make_pods_and_nothing_else(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:
     del tenant
-    with cluster.http(token_of_run(cluster, namespace)) as http:
+    with cluster.http(request_run_token(cluster, namespace)) as http:
         refused = [
             http.get(f"/api/v1/namespaces/{namespace}/secrets"),
             http.get(f"/api/v1/namespaces/{namespace}/pods/run/log"),

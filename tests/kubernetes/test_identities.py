@@ -82,7 +82,7 @@ class ServiceAccountOfUnit:
     def delete(self) -> None:
         self._core.delete_namespaced_service_account(*self._place)
 
-    def token(self, audience: str = AUDIENCE) -> str:
+    def request_token(self, audience: str = AUDIENCE) -> str:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         spec = {"audiences": [audience], "expirationSeconds": 600}
         response = self._core.create_namespaced_service_account_token(*self._place, body | {"spec": spec})
@@ -99,17 +99,17 @@ def account(cluster: ControlPlane, tenant: Tenant, catalog: dict[str, Any]) -> S
     return ServiceAccountOfUnit(cluster, tenant, catalog)
 
 
-def users_of(tenant: Tenant) -> set[str]:
+def list_users(tenant: Tenant) -> set[str]:
     state = json.loads(tenant.output("stack", "export"))
     resources = state["deployment"]["resources"]
-    return {found["id"] for found in resources if found["type"].endswith("lakekeeper:User")}
+    return {resource["id"] for resource in resources if resource["type"].endswith("lakekeeper:User")}
 
 
 def test_unit_is_known_by_the_uid_of_its_account(tenant: Tenant, account: ServiceAccountOfUnit) -> None:
-    assert users_of(tenant) == {f"kubernetes~{account.uid()}"}
-    token = account.token()
+    assert list_users(tenant) == {f"kubernetes~{account.uid()}"}
+    token = account.request_token()
     assert [account.config(warehouse, token) for warehouse in ("one", "two")] == [200, 404]
-    assert account.config("one", account.token("other")) == 401
+    assert account.config("one", account.request_token("other")) == 401
     assert {step["op"] for step in tenant.verb("preview", "--refresh", "--expect-no-changes")["steps"]} <= {
         "same",
         "refresh",
@@ -117,12 +117,12 @@ def test_unit_is_known_by_the_uid_of_its_account(tenant: Tenant, account: Servic
 
 
 def test_recreated_account_gets_a_new_user(tenant: Tenant, account: ServiceAccountOfUnit) -> None:
-    before, token = account.uid(), account.token()
+    before, token = account.uid(), account.request_token()
 
     account.delete()
     assert account.config("one", token) == 401
     tenant.up("--refresh")
 
     assert account.uid() != before
-    assert users_of(tenant) == {f"kubernetes~{account.uid()}"}
-    assert account.config("one", account.token()) == 200
+    assert list_users(tenant) == {f"kubernetes~{account.uid()}"}
+    assert account.config("one", account.request_token()) == 200

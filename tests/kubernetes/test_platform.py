@@ -76,18 +76,18 @@ def every_part(namespace: str) -> dict[str, Any]:
 def objects(stack: PlatformStack) -> list[dict[str, Any]]:
     """Return the manifests in the stack's state, without those with secrets."""
     state = json.loads(stack.output("stack", "export"))
-    found = [
+    manifests = [
         resource["outputs"]["__inputs"]
         for resource in state["deployment"]["resources"]
         if resource["type"].startswith("kubernetes:") and resource.get("custom")
     ]
-    return [manifest for manifest in found if manifest["kind"] != "Secret"]
+    return [manifest for manifest in manifests if manifest["kind"] != "Secret"]
 
 
 PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
 
 
-def path_of(manifest: dict[str, Any]) -> str:
+def build_path(manifest: dict[str, Any]) -> str:
     """Return the path of a manifest's object."""
     version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
     within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
@@ -106,12 +106,12 @@ def test_every_manifest_is_accepted_without_warning(platform: PlatformStack, clu
     responses = {}
     for manifest in objects(platform):
         response = cluster.http().patch(
-            path_of(manifest),
+            build_path(manifest),
             params={"dryRun": "All", "fieldManager": "tests", "force": "true", "fieldValidation": "Strict"},
             headers={"Content-Type": "application/apply-patch+yaml"},
             content=json.dumps(manifest),
         )
-        responses[path_of(manifest)] = (response.status_code, response.headers.get("warning"))
+        responses[build_path(manifest)] = (response.status_code, response.headers.get("warning"))
 
     assert len(responses) > 30
     assert responses == dict.fromkeys(responses, (200, None))
@@ -176,10 +176,10 @@ def test_a_change_in_the_cluster_is_found_and_fixed(
     core = kubernetes_client.CoreV1Api(cluster.api_client())
     core.patch_namespaced_config_map("lakekeeper-gateway", namespace, {"data": {"nginx.conf": "events {}"}})
 
-    found = json.loads(platform.output("preview", "--refresh", "--engine", "embedded", "--json"))
+    preview = json.loads(platform.output("preview", "--refresh", "--engine", "embedded", "--json"))
     platform.up("--refresh")
 
-    assert {step["name"] for step in found["steps"] if step["op"] == "update"} == {"lakekeeper-gateway-config"}
+    assert {step["name"] for step in preview["steps"] if step["op"] == "update"} == {"lakekeeper-gateway-config"}
     assert "proxy_pass" in core.read_namespaced_config_map("lakekeeper-gateway", namespace).data["nginx.conf"]
 
 

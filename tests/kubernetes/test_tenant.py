@@ -11,7 +11,7 @@ from kubernetes import client as kubernetes_client  # pyright: ignore[reportMiss
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.kubernetes.control_plane import ControlPlane
-from tests.tenant_project import MakeTenant, Tenant, changes_of
+from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "2Gi"}, "warehouse": "executions"},
@@ -54,7 +54,7 @@ def collection(manifest: dict[str, Any]) -> str:
 
 
 def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: ControlPlane) -> None:
-    found = manifests(tenant)
+    tenant_manifests = manifests(tenant)
 
     with cluster.http() as http:
         responses = {
@@ -64,11 +64,11 @@ def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: Con
                 content=json.dumps(manifest),
                 headers={"content-type": "application/apply-patch+yaml"},
             )
-            for manifest in found
+            for manifest in tenant_manifests
         }
 
     assert {"Namespace", "NetworkPolicy", "ServiceAccount", "ConfigMap", "Service", "Deployment", "CronJob"} <= {
-        manifest["kind"] for manifest in found
+        manifest["kind"] for manifest in tenant_manifests
     }
     refused = {name: response.text for name, response in responses.items() if response.is_error}
     assert not refused
@@ -78,8 +78,8 @@ def test_every_manifest_is_accepted_without_warning(tenant: Tenant, cluster: Con
 def test_units_become_available(namespace: str, apps: Any) -> None:
     @retry(retry=retry_if_result(bool), wait=wait_fixed(0.2), stop=stop_after_delay(60))
     def unavailable() -> set[str]:
-        found = apps.list_namespaced_deployment(namespace).items
-        available = {deployment.metadata.name for deployment in found if deployment.status.available_replicas}
+        deployments = apps.list_namespaced_deployment(namespace).items
+        available = {deployment.metadata.name for deployment in deployments if deployment.status.available_replicas}
         return {unit["name"] for unit in UNITS} - available
 
     assert not unavailable()
@@ -109,12 +109,12 @@ def test_drift_is_found_and_healed(tenant: Tenant, namespace: str, cluster: Cont
     networking.patch_namespaced_network_policy("notebook", namespace, {"spec": {"egress": [{}]}})
     apps.patch_namespaced_deployment_scale("workflows", namespace, {"spec": {"replicas": 3}})
 
-    found = changes_of(tenant.verb("preview", "--refresh"))
+    changes = list_changes(tenant.verb("preview", "--refresh"))
     tenant.up("--refresh")
 
-    drifted = {(operation, kind) for operation, kind, _name in found}
+    drifted = {(operation, kind) for operation, kind, _name in changes}
     assert drifted == {("update", "ConfigMap"), ("update", "NetworkPolicy"), ("update", "Deployment")}
-    assert changes_of(tenant.verb("preview", "--refresh")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh")) == set()
     assert core.read_namespaced_config_map("notebook-catalog", namespace).data["catalog.json"] != "{}"
     assert apps.read_namespaced_deployment_scale("workflows", namespace).spec.replicas == 1
 

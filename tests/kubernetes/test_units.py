@@ -11,7 +11,7 @@ import yaml
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.kubernetes.control_plane import ControlPlane
-from tests.tenant_project import MakeTenant, Tenant, changes_of
+from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [
     {"name": "notebook", "runtime": "spark", "warehouse": "executions", "size": {"cpu": 0.5, "memory": "1.5Gi"}},
@@ -46,7 +46,7 @@ def tenant(make_tenant: MakeTenant, cluster: ControlPlane) -> Tenant:
     return tenant
 
 
-def running_units(cluster: ControlPlane, namespace: str) -> set[str]:
+def list_running_units(cluster: ControlPlane, namespace: str) -> set[str]:
     pods = cluster.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector=type=computing-unit")["items"]
     return {pod["spec"]["hostname"] for pod in pods if pod["status"].get("phase") == "Running"}
 
@@ -54,11 +54,11 @@ def running_units(cluster: ControlPlane, namespace: str) -> set[str]:
 def test_all_units_fit_the_quota(namespace: str, cluster: ControlPlane) -> None:
     names = {unit["name"] for unit in UNITS}
 
-    @retry(retry=retry_if_result(lambda found: found != names), wait=wait_fixed(0.2), stop=stop_after_delay(60))
-    def running() -> set[str]:
-        return running_units(cluster, namespace)
+    @retry(retry=retry_if_result(lambda running: running != names), wait=wait_fixed(0.2), stop=stop_after_delay(60))
+    def list_names() -> set[str]:
+        return list_running_units(cluster, namespace)
 
-    assert running() == names
+    assert list_names() == names
     quota = cluster.get(f"/api/v1/namespaces/{namespace}/resourcequotas/{namespace}")["status"]
     assert quota["used"].items() <= quota["hard"].items()
 
@@ -105,7 +105,7 @@ def test_units_have_no_rights_on_the_cluster(namespace: str, cluster: ControlPla
 
 def test_quantities_and_policies_are_no_drift(tenant: Tenant) -> None:
     """The API server rewrites amounts such as 1.5Gi and 0.5 if a manifest has them so."""
-    assert changes_of(tenant.verb("preview", "--refresh")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh")) == set()
 
 
 def test_registration_of_texera_is_an_output(tenant: Tenant, namespace: str) -> None:
@@ -129,12 +129,16 @@ def test_changed_quota_and_policy_are_found_and_healed(tenant: Tenant, namespace
         for path, patch in changes.items():
             http.patch(path, json=patch, headers=merge).raise_for_status()
 
-    drift = {(kind, name) for _, kind, name in changes_of(tenant.verb("preview", "--refresh"))}
+    drift = {(kind, name) for _, kind, name in list_changes(tenant.verb("preview", "--refresh"))}
     tenant.up("--refresh")
 
-    wanted = {("ResourceQuota", tenant.name), ("NetworkPolicy", f"{tenant.name}-notebook"), ("Namespace", tenant.name)}
-    assert drift == wanted
-    quota, policy, made = (cluster.get(path) for path in changes)
+    expected = {
+        ("ResourceQuota", tenant.name),
+        ("NetworkPolicy", f"{tenant.name}-notebook"),
+        ("Namespace", tenant.name),
+    }
+    assert drift == expected
+    quota, policy, namespace_object = (cluster.get(path) for path in changes)
     assert quota["spec"]["hard"]["limits.cpu"] == "2500m"
     assert {} not in policy["spec"]["egress"]
-    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert namespace_object["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

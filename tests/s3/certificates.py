@@ -29,7 +29,7 @@ def make_authority(name: str) -> Authority:
     """Make an authority of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
-    made = (
+    certificate = (
         _builder(subject, subject, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
@@ -49,13 +49,13 @@ def make_authority(name: str) -> Authority:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return Authority(made, key)
+    return Authority(certificate, key)
 
 
 def write_certificate(authority: Authority, folder: Path) -> Path:
     """Write `public.crt` and `private.key` of a server on 127.0.0.1, as MinIO takes them. Return the folder."""
     key = ec.generate_private_key(ec.SECP256R1())
-    made = (
+    certificate = (
         _builder(_name("127.0.0.1"), authority.certificate.subject, key.public_key())
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -63,7 +63,7 @@ def write_certificate(authority: Authority, folder: Path) -> Path:
         .sign(authority.key, hashes.SHA256())
     )
     folder.mkdir(parents=True)
-    (folder / "public.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "public.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -20,7 +20,7 @@ from lakewright_sandbox.store.access import load_keys
 from lakewright_sandbox.store.service import minio_program, start_minio
 
 from tests.s3.certificates import Authority, make_authority, write_certificate
-from tests.tenant_project import Tenant, changes_of, create_project, new_name, tenant_spec
+from tests.tenant_project import Tenant, create_project, list_changes, new_name, tenant_spec
 
 STORE = os.environ.get("TEST_S3", "minio")
 """`minio`, or the address of a running store, as for `lakewright sandbox up --s3`."""
@@ -107,15 +107,15 @@ def read_secret(reference: str) -> str:
 def s3(store: StoreState) -> Callable[..., Any]:
     """A function that returns S3 clients: `s3()` with the administrator's key, `s3(tls_store)`, or with other keys."""
 
-    def client(place: TlsStore | None = None, **keys: str) -> Any:
+    def client(tls_store: TlsStore | None = None, **keys: str) -> Any:
         admin = {
             "aws_access_key_id": read_secret(store.access_key_id),
             "aws_secret_access_key": read_secret(store.secret_access_key),
         }
         return boto3.client(
             "s3",
-            endpoint_url=place.endpoint if place else store.endpoint,
-            verify=str(place.bundle) if place else None,
+            endpoint_url=tls_store.endpoint if tls_store else store.endpoint,
+            verify=str(tls_store.bundle) if tls_store else None,
             region_name=store.region,
             config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
             **(keys or admin),
@@ -156,8 +156,8 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox, store: StoreState, bundle: Pat
         }
         create_project(folder, environment)
         credential = {"access_key_id": store.access_key_id, "secret_access_key": store.secret_access_key}
-        place = {"backend": "s3", "store": "minio", "endpoint": store.endpoint, "region": store.region}
-        main = place | {"bucket": f"{name}-lake", "credential": credential, "create": True} | (storage or {})
+        default_storage = {"backend": "s3", "store": "minio", "endpoint": store.endpoint, "region": store.region}
+        main = default_storage | {"bucket": f"{name}-lake", "credential": credential, "create": True} | (storage or {})
         tenant = StoreTenant(folder, sandbox, tenant_spec(name, main) | changes)
         tenant.write()
         tenant.output("stack", "init")
@@ -166,6 +166,6 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox, store: StoreState, bundle: Pat
     return make
 
 
-def changed_kinds(result: dict[str, Any]) -> set[tuple[str, str]]:
+def list_changed_kinds(result: dict[str, Any]) -> set[tuple[str, str]]:
     """Return the changes in a run's result: operation and kind."""
-    return {(operation, kind) for operation, kind, _ in changes_of(result)}
+    return {(operation, kind) for operation, kind, _ in list_changes(result)}

@@ -62,7 +62,7 @@ def shared_bucket(s3: Callable[..., Any], request: pytest.FixtureRequest) -> str
     return name
 
 
-def denied(call: Callable[[], Any]) -> bool:
+def is_denied(call: Callable[[], Any]) -> bool:
     with pytest.raises(ClientError) as refused:
         call()
     return refused.value.response["Error"]["Code"] in {"AccessDenied", "403", "Forbidden"}
@@ -74,18 +74,20 @@ def test_vended_credentials_reach_their_table_alone(
     tenants = [make_tenant({"create": False, "bucket": shared_bucket}) for _ in range(2)]
     for tenant in tenants:
         tenant.up()
-    own, other = (load(tenant, "vended-credentials") for tenant in tenants)
-    client, bucket = s3(**own.keys), shared_bucket
+    own_table, other_table = (load(tenant, "vended-credentials") for tenant in tenants)
+    client, bucket = s3(**own_table.keys), shared_bucket
 
-    assert client.get_object(Bucket=bucket, Key=own.key)["Body"].read()
-    assert denied(lambda: client.get_object(Bucket=bucket, Key=other.key))
-    assert denied(lambda: client.put_object(Bucket=bucket, Key=other.key, Body=b""))
-    assert denied(lambda: client.delete_object(Bucket=bucket, Key=other.key))
-    assert denied(lambda: client.put_object(Bucket=bucket, Key=f"{own.tenant.name}/executions/canary", Body=b""))
-    assert denied(lambda: client.list_objects_v2(Bucket=bucket))
-    assert denied(lambda: client.list_objects_v2(Bucket=bucket, Prefix=f"{other.tenant.name}/"))
-    assert denied(lambda: client.put_bucket_policy(Bucket=bucket, Policy="{}"))
-    assert denied(lambda: client.delete_bucket(Bucket=bucket))
+    assert client.get_object(Bucket=bucket, Key=own_table.key)["Body"].read()
+    assert is_denied(lambda: client.get_object(Bucket=bucket, Key=other_table.key))
+    assert is_denied(lambda: client.put_object(Bucket=bucket, Key=other_table.key, Body=b""))
+    assert is_denied(lambda: client.delete_object(Bucket=bucket, Key=other_table.key))
+    assert is_denied(
+        lambda: client.put_object(Bucket=bucket, Key=f"{own_table.tenant.name}/executions/canary", Body=b"")
+    )
+    assert is_denied(lambda: client.list_objects_v2(Bucket=bucket))
+    assert is_denied(lambda: client.list_objects_v2(Bucket=bucket, Prefix=f"{other_table.tenant.name}/"))
+    assert is_denied(lambda: client.put_bucket_policy(Bucket=bucket, Policy="{}"))
+    assert is_denied(lambda: client.delete_bucket(Bucket=bucket))
 
 
 def test_signer_signs_requests_of_its_table_alone(
@@ -99,19 +101,24 @@ def test_signer_signs_requests_of_its_table_alone(
     ]
     for tenant in tenants:
         tenant.up()
-    own, other = (load(tenant, "remote-signing") for tenant in tenants)
+    own_table, other_table = (load(tenant, "remote-signing") for tenant in tenants)
 
-    assert "s3.secret-access-key" not in own.config
-    signer = f"{own.config['s3.signer.uri'].rstrip('/')}/{own.config['s3.signer.endpoint'].lstrip('/')}"
+    assert "s3.secret-access-key" not in own_table.config
+    signer = f"{own_table.config['s3.signer.uri'].rstrip('/')}/{own_table.config['s3.signer.endpoint'].lstrip('/')}"
 
     def sign(key: str, method: str = "GET") -> httpx.Response:
         uri = f"{store.endpoint}/{shared_bucket}/{key}"
         body = {"region": store.region, "uri": uri, "method": method, "headers": {"host": [uri.split("/")[2]]}}
         return httpx.post(signer, json=body)
 
-    signed = sign(own.key).raise_for_status().json()
+    signed = sign(own_table.key).raise_for_status().json()
     headers = {name: values[0] for name, values in signed["headers"].items()}
     assert httpx.get(signed["uri"], headers=headers).status_code == 200
-    for key, method in ((other.key, "GET"), (other.key, "DELETE"), ("canary", "PUT"), (f"{own.key}/../../../x", "PUT")):
+    for key, method in (
+        (other_table.key, "GET"),
+        (other_table.key, "DELETE"),
+        ("canary", "PUT"),
+        (f"{own_table.key}/../../../x", "PUT"),
+    ):
         assert sign(key, method).status_code >= 400
-    assert other.tenant.catalog("executions").load_table("results.numbers").scan().to_arrow().num_rows == 3
+    assert other_table.tenant.catalog("executions").load_table("results.numbers").scan().to_arrow().num_rows == 3

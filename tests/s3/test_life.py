@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lakewright_sandbox.runtime.state import StoreState
 
-from tests.s3.conftest import MakeStoreTenant, StoreTenant, TlsStore, changed_kinds
+from tests.s3.conftest import MakeStoreTenant, StoreTenant, TlsStore, list_changed_kinds
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 PUBLIC = {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject"]}
@@ -24,12 +24,12 @@ def write_table(tenant: StoreTenant, name: str = "results.numbers") -> None:
 
 
 def versions(s3: Any, bucket: str) -> list[str]:
-    listed = s3.list_object_versions(Bucket=bucket)
-    return [entry["Key"] for part in ("Versions", "DeleteMarkers") for entry in listed.get(part, [])]
+    response = s3.list_object_versions(Bucket=bucket)
+    return [entry["Key"] for part in ("Versions", "DeleteMarkers") for entry in response.get(part, [])]
 
 
 def buckets(s3: Any) -> set[str]:
-    return {found["Name"] for found in s3.list_buckets()["Buckets"]}
+    return {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
 
 
 def make_public(s3: Any, bucket: str) -> None:
@@ -40,29 +40,29 @@ def make_public(s3: Any, bucket: str) -> None:
 def test_tenant_from_up_to_destroy(make_tenant: MakeStoreTenant, s3: Callable[..., Any]) -> None:
     """A versioned bucket: its drift is found and fixed, and `purge` removes tables, old versions and bucket."""
     tenant = make_tenant({"versioning": True, "noncurrent_version_days": 7})
-    store, place = s3(), {"Bucket": tenant.bucket}
+    store, bucket_argument = s3(), {"Bucket": tenant.bucket}
 
     tenant.up()
 
-    assert store.get_bucket_versioning(**place)["Status"] == "Enabled"
-    tags = {tag["Key"]: tag["Value"] for tag in store.get_bucket_tagging(**place)["TagSet"]}
+    assert store.get_bucket_versioning(**bucket_argument)["Status"] == "Enabled"
+    tags = {tag["Key"]: tag["Value"] for tag in store.get_bucket_tagging(**bucket_argument)["TagSet"]}
     assert tags["lakewright:tenant"] == tenant.name
     write_table(tenant)
     tenant.catalog("executions").drop_table("results.numbers")
     write_table(tenant)
-    assert not changed_kinds(tenant.verb("preview", "--refresh"))
+    assert not list_changed_kinds(tenant.verb("preview", "--refresh"))
 
-    store.put_bucket_versioning(**place, VersioningConfiguration={"Status": "Suspended"})
-    store.delete_bucket_lifecycle(**place)
-    store.delete_bucket_tagging(**place)
+    store.put_bucket_versioning(**bucket_argument, VersioningConfiguration={"Status": "Suspended"})
+    store.delete_bucket_lifecycle(**bucket_argument)
+    store.delete_bucket_tagging(**bucket_argument)
     make_public(store, tenant.bucket)
-    assert changed_kinds(tenant.verb("preview", "--refresh")) == {("update", "StoreBucket")}
+    assert list_changed_kinds(tenant.verb("preview", "--refresh")) == {("update", "StoreBucket")}
     tenant.up("--refresh")
-    assert store.get_bucket_versioning(**place)["Status"] == "Enabled"
-    assert store.get_bucket_lifecycle_configuration(**place)["Rules"]
+    assert store.get_bucket_versioning(**bucket_argument)["Status"] == "Enabled"
+    assert store.get_bucket_lifecycle_configuration(**bucket_argument)["Rules"]
     with pytest.raises(store.exceptions.ClientError, match="NoSuchBucketPolicy"):
-        store.get_bucket_policy(**place)
-    assert not changed_kinds(tenant.verb("preview", "--refresh"))
+        store.get_bucket_policy(**bucket_argument)
+    assert not list_changed_kinds(tenant.verb("preview", "--refresh"))
 
     assert len(versions(store, tenant.bucket)) > 4
     tenant.destroy()
@@ -78,7 +78,7 @@ def test_objects_of_others_stop_destroy(make_tenant: MakeStoreTenant, s3: Callab
 
     assert "nothing was destroyed" in refused
     assert "reports/2026.csv" in refused
-    assert "Warehouse" in tenant.recorded_kinds()
+    assert "Warehouse" in tenant.list_resource_kinds()
 
     s3().delete_object(Bucket=tenant.bucket, Key="reports/2026.csv")
     tenant.destroy()
@@ -100,7 +100,7 @@ def test_deleted_bucket_is_made_again(make_tenant: MakeStoreTenant, s3: Callable
     tenant.up()
     s3().delete_bucket(Bucket=tenant.bucket)
 
-    assert ("create", "StoreBucket") in changed_kinds(tenant.verb("preview", "--refresh"))
+    assert ("create", "StoreBucket") in list_changed_kinds(tenant.verb("preview", "--refresh"))
     tenant.up("--refresh")
 
     write_table(tenant)
@@ -129,13 +129,15 @@ def test_bucket_of_an_interrupted_run_is_its_own(make_tenant: MakeStoreTenant, s
     s3().create_bucket(Bucket=tenant.bucket)
     tenant.error("up", "--yes", "--engine", "embedded")
     state = json.loads(tenant.output("stack", "export"))
-    (record,) = (found for found in state["deployment"]["resources"] if found["type"].endswith(":TenantRecord"))
+    (record,) = (
+        resource for resource in state["deployment"]["resources"] if resource["type"].endswith(":TenantRecord")
+    )
     mark = {"Key": "lakewright:record", "Value": record["outputs"]["bucket_tag"]}
     s3().put_bucket_tagging(Bucket=tenant.bucket, Tagging={"TagSet": [mark]})
 
     tenant.up()
 
-    assert "StoreBucket" in tenant.recorded_kinds()
+    assert "StoreBucket" in tenant.list_resource_kinds()
 
 
 def test_existing_bucket_is_left_as_it_is(
@@ -146,7 +148,7 @@ def test_existing_bucket_is_left_as_it_is(
 
     tenant.up()
     write_table(tenant)
-    assert "StoreBucket" not in tenant.recorded_kinds()
+    assert "StoreBucket" not in tenant.list_resource_kinds()
     tenant.destroy()
 
     assert tenant.bucket in buckets(s3())
@@ -167,9 +169,9 @@ def test_store_with_an_authority_of_its_own(
     assert (statement["Sid"], statement["Effect"]) == ("TlsOnly", "Deny")
     write_table(tenant)
     make_public(store, tenant.bucket)
-    assert changed_kinds(tenant.verb("preview", "--refresh")) == {("update", "StoreBucket")}
+    assert list_changed_kinds(tenant.verb("preview", "--refresh")) == {("update", "StoreBucket")}
     tenant.up("--refresh")
-    assert not changed_kinds(tenant.verb("preview", "--refresh"))
+    assert not list_changed_kinds(tenant.verb("preview", "--refresh"))
     tenant.destroy()
     assert tenant.bucket not in buckets(store)
 
@@ -186,9 +188,9 @@ def test_spark_writes_and_reads(make_tenant: MakeStoreTenant) -> None:
     try:
         spark.sql("CREATE TABLE executions.results.words (word STRING) USING iceberg")
         spark.sql("INSERT INTO executions.results.words VALUES ('lake'), ('keeper')")
-        found = {row.word for row in spark.table("executions.results.words").collect()}
+        stored_words = {row.word for row in spark.table("executions.results.words").collect()}
     finally:
         spark.stop()
 
-    assert found == {"lake", "keeper"}
+    assert stored_words == {"lake", "keeper"}
     tenant.destroy()

@@ -16,7 +16,7 @@ def refusal(tenant: StoreTenant) -> str:
     assert result.returncode != 0
     text = result.stdout + result.stderr
     assert "Traceback" not in text
-    assert tenant.recorded_kinds() <= {"Stack", "pulumi-python", "Tenant", "Bootstrap"}
+    assert tenant.list_resource_kinds() <= {"Stack", "pulumi-python", "Tenant", "Bootstrap"}
     errors = [line for line in text.splitlines() if "storage.main" in line]
     assert len(set(errors)) == 1, text
     return errors[0]
@@ -25,10 +25,10 @@ def refusal(tenant: StoreTenant) -> str:
 def test_bucket_that_does_not_exist(make_tenant: MakeStoreTenant) -> None:
     tenant = make_tenant({"create": False})
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert f"storage.main.bucket: expected the bucket `{tenant.bucket}`" in found
-    assert "create: true" in found
+    assert f"storage.main.bucket: expected the bucket `{tenant.bucket}`" in message
+    assert "create: true" in message
 
 
 def test_access_key_that_the_store_does_not_know(make_tenant: MakeStoreTenant, tmp_path: Path) -> None:
@@ -37,11 +37,11 @@ def test_access_key_that_the_store_does_not_know(make_tenant: MakeStoreTenant, t
     tenant.storage["credential"] = tenant.storage["credential"] | {"access_key_id": "env:WRONG_KEY"}
     tenant.write()
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert "storage.main.credential" in found
-    assert "env:WRONG_KEY" in found
-    assert "nobody-knows" not in found
+    assert "storage.main.credential" in message
+    assert "env:WRONG_KEY" in message
+    assert "nobody-knows" not in message
 
 
 def test_key_of_lakekeeper_beside_that_of_the_stack(make_tenant: MakeStoreTenant) -> None:
@@ -51,10 +51,10 @@ def test_key_of_lakekeeper_beside_that_of_the_stack(make_tenant: MakeStoreTenant
     tenant.storage["credential"] = tenant.storage["credential"] | {"access_key_id": "env:WRONG_KEY"}
     tenant.write()
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert "storage.main.credential: " in found
-    assert "does not know the access key in `env:WRONG_KEY`" in found
+    assert "storage.main.credential: " in message
+    assert "does not know the access key in `env:WRONG_KEY`" in message
 
 
 def test_secret_key_that_is_wrong(make_tenant: MakeStoreTenant) -> None:
@@ -63,18 +63,18 @@ def test_secret_key_that_is_wrong(make_tenant: MakeStoreTenant) -> None:
     tenant.storage["credential"] = tenant.storage["credential"] | {"secret_access_key": "env:WRONG_SECRET"}
     tenant.write()
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert "does not accept the secret key in `env:WRONG_SECRET` (SignatureDoesNotMatch)" in found
-    assert "not-the-secret" not in found
+    assert "does not accept the secret key in `env:WRONG_SECRET` (SignatureDoesNotMatch)" in message
+    assert "not-the-secret" not in message
 
 
 def test_endpoint_that_does_not_answer(make_tenant: MakeStoreTenant) -> None:
     tenant = make_tenant({"endpoint": "http://127.0.0.1:9"})
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert "storage.main.endpoint: expected a store at http://127.0.0.1:9; it does not respond" in found
+    assert "storage.main.endpoint: expected a store at http://127.0.0.1:9; it does not respond" in message
 
 
 def test_endpoint_of_another_service(make_tenant: MakeStoreTenant, sandbox: Any) -> None:
@@ -92,10 +92,10 @@ def test_certificate_that_is_not_trusted(
         changes["ca_certificates"] = other_authority
     tenant = make_tenant(changes)
 
-    found = refusal(tenant)
+    message = refusal(tenant)
 
-    assert f"storage.main.endpoint: the certificate of {tls_store.endpoint} is not trusted" in found
-    assert "`storage.main.ca_certificates`" in found
+    assert f"storage.main.endpoint: the certificate of {tls_store.endpoint} is not trusted" in message
+    assert "`storage.main.ca_certificates`" in message
 
 
 def test_policy_that_the_preview_refuses_too(make_tenant: MakeStoreTenant) -> None:

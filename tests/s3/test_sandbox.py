@@ -21,14 +21,14 @@ from tests.s3.conftest import read_secret
 LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 
 
-def sandbox_command(directory: Path, *words: str) -> str:
-    command = [LAKEWRIGHT, "sandbox", *words, "--dir", directory]
+def sandbox_command(directory: Path, *arguments: str) -> str:
+    command = [LAKEWRIGHT, "sandbox", *arguments, "--dir", directory]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def client_of(sandbox: Sandbox) -> Any:
+def open_client(sandbox: Sandbox) -> Any:
     store = sandbox.store
     assert store is not None
     return boto3.client(
@@ -40,37 +40,37 @@ def client_of(sandbox: Sandbox) -> Any:
     )
 
 
-def known(directory: Path) -> Sandbox:
-    found = state.read(Layout(directory))
-    assert found is not None
-    return found
+def read_sandbox(directory: Path) -> Sandbox:
+    sandbox = state.read(Layout(directory))
+    assert sandbox is not None
+    return sandbox
 
 
 def test_minio_of_a_sandbox(tmp_path: Path) -> None:
     directory = tmp_path / "sandbox"
     printed = sandbox_command(directory, "up", "--s3", "minio")
-    first = known(directory)
+    first = read_sandbox(directory)
     assert first.store is not None
     assert first.store.pid is not None
     secret = read_secret(first.store.secret_access_key)
     assert "backend: s3" in printed
     assert secret not in printed + (directory / "sandbox.json").read_text()
     assert secret not in " ".join(command_line(first.store.pid))
-    client_of(first).create_bucket(Bucket="lasting")
+    open_client(first).create_bucket(Bucket="lasting")
 
     sandbox_command(directory, "down")
     with pytest.raises(httpx.ConnectError):
         httpx.get(first.store.endpoint)
     sandbox_command(directory, "up")
 
-    second = known(directory)
+    second = read_sandbox(directory)
     assert second.store is not None
-    assert [found["Name"] for found in client_of(second).list_buckets()["Buckets"]] == ["lasting"]
+    assert [bucket["Name"] for bucket in open_client(second).list_buckets()["Buckets"]] == ["lasting"]
     status = json.loads(sandbox_command(directory, "status", "--json"))
     assert status["running"]["store"] is True
 
     sandbox_command(directory, "up", "--s3", "moto")
-    assert known(directory).store is None
+    assert read_sandbox(directory).store is None
     with pytest.raises(httpx.ConnectError):
         httpx.get(second.store.endpoint)
     lifecycle.down(directory, purge=True)

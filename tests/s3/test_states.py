@@ -71,12 +71,12 @@ def project(tmp_path: Path, backend_url: str, monkeypatch: pytest.MonkeyPatch) -
     return tmp_path
 
 
-def lakewright(folder: Path, *words: str, code: int = 0) -> str:
-    return call(folder, [sys.executable, "-m", "lakewright.cli", *words], code)
+def lakewright(folder: Path, *arguments: str, code: int = 0) -> str:
+    return call(folder, [sys.executable, "-m", "lakewright.cli", *arguments], code)
 
 
-def pulumi(folder: Path, *words: str, code: int = 0) -> str:
-    return call(folder, ["pulumi", "--non-interactive", *words], code)
+def pulumi(folder: Path, *arguments: str, code: int = 0) -> str:
+    return call(folder, ["pulumi", "--non-interactive", *arguments], code)
 
 
 def call(folder: Path, command: list[str], code: int) -> str:

@@ -14,7 +14,7 @@ from lakewright_sandbox.store.access import KEY_VARIABLES
 
 from tests.s3.conftest import read_secret
 from tests.tenant_project import Tenant, create_project, tenant_spec
-from tests.verifying import broken, verifying
+from tests.verifying import group_failed_checks, make_verify
 from tests.wide_catalog import wide_catalog
 
 AT_S3 = ("other-tables", "other-prefixes", "bucket-root", "bucket-policy")
@@ -81,9 +81,11 @@ def test_isolation_and_its_loss(
     acme, keys = tenants[-1], (read_secret(guarded.store.access_key_id), read_secret(guarded.store.secret_access_key))
     with wide_catalog(guarded, *keys) as wide:
         config = acme.catalog_config().model_copy(update={"uri": f"{wide}/catalog"})
-        found = broken(verifying(acme, monkeypatch)(*AT_S3, config=config.select_warehouses(["executions"])))
+        failed_checks = group_failed_checks(
+            make_verify(acme, monkeypatch)(*AT_S3, config=config.select_warehouses(["executions"]))
+        )
 
-    assert set(found) == set(AT_S3)
-    assert "PUT 400 MalformedPolicy" in [check.evidence for check in found["bucket-policy"]]
-    left = [entry["Key"] for entry in s3().list_objects_v2(Bucket=bucket).get("Contents", [])]
-    assert [key for key in left if "canary" in key] == []
+    assert set(failed_checks) == set(AT_S3)
+    assert "PUT 400 MalformedPolicy" in [check.evidence for check in failed_checks["bucket-policy"]]
+    remaining_keys = [entry["Key"] for entry in s3().list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert [key for key in remaining_keys if "canary" in key] == []

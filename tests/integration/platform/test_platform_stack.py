@@ -12,7 +12,7 @@ import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.certificates import write_server_certificate
-from tests.platform_documents import changed
+from tests.platform_documents import replace_value
 from tests.platform_project import PlatformStack
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
@@ -44,10 +44,10 @@ def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
     """A setting that no migration reads changes the server alone."""
     platform.up()
     jobs = {name for kind, name in platform.manifests() if kind == "Job"}
-    platform.spec = changed(platform.spec, "server.logs", {"level": "debug"})
+    platform.spec = replace_value(platform.spec, "server.logs", {"level": "debug"})
     platform.write()
     changes = list_changed_names(platform.up())
-    platform.spec = changed(platform.spec, "server.image", "quay.io/lakekeeper/catalog:v0.13.3-1")
+    platform.spec = replace_value(platform.spec, "server.image", "quay.io/lakekeeper/catalog:v0.13.3-1")
     platform.write()
 
     result = platform.up()
@@ -65,7 +65,9 @@ def test_a_new_image_migrates_before_it_serves(platform: PlatformStack) -> None:
 def test_changed_files_of_the_server_restart_it(platform: PlatformStack) -> None:
     write_server_certificate(platform.folder / "authorities.pem")
     nats = {"address": "tls://nats.example", "topic": "t", "credentials_file": "env:NATS_CREDENTIALS"}
-    platform.spec = changed(changed(platform.spec, "server.ca_bundle", "authorities.pem"), "server.events.nats", nats)
+    platform.spec = replace_value(
+        replace_value(platform.spec, "server.ca_bundle", "authorities.pem"), "server.events.nats", nats
+    )
     platform.write()
     platform.up(NATS_CREDENTIALS="first")
 
@@ -91,7 +93,7 @@ def test_bootstrap_comes_after_server_and_gateway(platform: PlatformStack, sandb
 
 
 def test_mistakes_are_reported_before_any_creation(platform: PlatformStack) -> None:
-    platform.spec = changed(platform.spec, "server.extra_env", {"ICEBERG_REST__BASE_URI": "x"})
+    platform.spec = replace_value(platform.spec, "server.extra_env", {"ICEBERG_REST__BASE_URI": "x"})
     platform.write()
 
     error = platform.error("up", "--yes", "--engine", "embedded")
@@ -101,7 +103,7 @@ def test_mistakes_are_reported_before_any_creation(platform: PlatformStack) -> N
 
 
 def test_a_missing_or_weak_secret_is_reported_by_its_setting(platform: PlatformStack) -> None:
-    platform.spec = changed(platform.spec, "database.secrets", {"encryption_key": "env:PLATFORM_KEY"})
+    platform.spec = replace_value(platform.spec, "database.secrets", {"encryption_key": "env:PLATFORM_KEY"})
     platform.write()
 
     missing = platform.error("up", "--yes", "--engine", "embedded")

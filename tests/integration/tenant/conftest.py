@@ -24,13 +24,13 @@ from tests.tenant_project import (
     PASSPHRASE,
     MakeTenant,
     Tenant,
-    changes_of,
     create_project,
+    list_changes,
     new_name,
     tenant_spec,
 )
 
-__all__ = ["LAKEWRIGHT", "PASSPHRASE", "MakeTenant", "Tenant", "changes_of"]
+__all__ = ["LAKEWRIGHT", "PASSPHRASE", "MakeTenant", "Tenant", "list_changes"]
 
 
 def make_bucket_and_role(tenant: Tenant, aws: Callable[..., Any], external_id: str) -> str:

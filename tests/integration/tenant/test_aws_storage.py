@@ -13,7 +13,7 @@ import pytest
 from lakewright.aws.bucket_policy import log_bucket_policy
 from lakewright.ownership.mark import MARK_TAGS
 
-from tests.integration.tenant.conftest import changes_of
+from tests.integration.tenant.conftest import list_changes
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("makes buckets, keys and roles on AWS")]
 
@@ -181,7 +181,7 @@ def test_missing_objects_are_refused_before_any_creation(
     for path in ("maintenance_role", "shares.bi"):
         assert f"warehouses.0.{path}.principal_arn: expected a user or role that exists" in text
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
-    assert not tenant.recorded_kinds() - {"Stack"}
+    assert not tenant.list_resource_kinds() - {"Stack"}
 
 
 def test_missing_catalog_principal_is_refused_in_the_preview(
@@ -290,4 +290,4 @@ def test_adopt_takes_over_log_buckets_of_the_tenant_only(
     assert "BucketAlreadyOwnedByYou" in refused
     assert s3.list_objects_v2(Bucket=logs)["Contents"][0]["Key"] == "of-someone-else"
     s3.put_bucket_tagging(Bucket=logs, Tagging={"TagSet": [{"Key": "lakewright:tenant", "Value": tenant.name}]})
-    assert ("adopt", "Bucket", f"{tenant.name}-main-logs") in changes_of(tenant.up())
+    assert ("adopt", "Bucket", f"{tenant.name}-main-logs") in list_changes(tenant.up())

@@ -56,7 +56,7 @@ def test_reserved_external_id_opens_the_role(own_bucket: Tenant, aws: Callable[.
     files = "".join(file.read_text() for file in own_bucket.folder.rglob("*.yaml"))
     state = own_bucket.output("stack", "export")
     assert external_id not in ran + files + state
-    assert "ExternalId" not in own_bucket.recorded_kinds()
+    assert "ExternalId" not in own_bucket.list_resource_kinds()
     assert "is used with its external ID only" in ran
     (validated,) = own_bucket.verb("preview", "--refresh", "--expect-no-changes", "--validate")["validation"]
     proven = {check["name"]: check["status"] for check in validated["checks"]}
@@ -74,7 +74,7 @@ def test_role_without_external_id_stops_the_update(own_bucket: Tenant, aws: Call
     own_bucket.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
 
     text = own_bucket.error("up", "--yes", "--engine", "embedded")
-    kinds = own_bucket.recorded_kinds()
+    kinds = own_bucket.list_resource_kinds()
     aws("iam").update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps(reservation["trust_policy"]))
     own_bucket.up()
 
@@ -99,7 +99,7 @@ def test_role_that_cannot_be_assumed_is_one_error(own_bucket: Tenant, aws: Calla
         "The server may be unable to assume `assume_role_arn`. Check the role's trust policy, the external id" in text
     )
     assert reservation["external_id"] not in text
-    assert not own_bucket.recorded_kinds() & {"Warehouse", "RoleProof", "Namespace"}
+    assert not own_bucket.list_resource_kinds() & {"Warehouse", "RoleProof", "Namespace"}
 
 
 def test_missing_bucket_is_refused_before_any_creation(own_bucket: Tenant, aws: Callable[..., Any]) -> None:
@@ -111,8 +111,8 @@ def test_missing_bucket_is_refused_before_any_creation(own_bucket: Tenant, aws: 
 
     assert f"storage.main: bucket `{reservation['bucket']}` does not exist" in text
     assert text.count("does not exist") == 1
-    recorded_kinds = own_bucket.recorded_kinds() - {"Bootstrap"}  # belongs to the server, not to the tenant
-    assert not recorded_kinds & {"TenantRecord", "Project", "Warehouse", "ExternalId"}
+    list_resource_kinds = own_bucket.list_resource_kinds() - {"Bootstrap"}  # belongs to the server, not to the tenant
+    assert not list_resource_kinds & {"TenantRecord", "Project", "Warehouse", "ExternalId"}
 
 
 def test_missing_role_names_the_command(own_bucket: Tenant) -> None:

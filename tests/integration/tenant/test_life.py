@@ -10,7 +10,7 @@ import pytest
 import yaml
 from lakewright.names.object_names import names_of_tenant
 
-from tests.integration.tenant.conftest import changes_of
+from tests.integration.tenant.conftest import list_changes
 from tests.real_servers import leave_out
 
 pytestmark = pytest.mark.timeout(300)
@@ -36,8 +36,8 @@ def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], 
     contents = aws("s3").list_objects_v2(Bucket=tenant.bucket, Prefix=tenant.name)["Contents"]
     assert {entry["Key"].split("/")[0] for entry in contents} == {tenant.name}
 
-    assert changes_of(tenant.up()) == set()
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.up()) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
 def test_bucket_is_private_versioned_encrypted_and_tidied(
@@ -73,7 +73,7 @@ def test_drift_is_reported_exactly_and_restored(make_tenant: Callable[..., Any],
 
     preview = tenant.verb("preview", "--refresh")
 
-    assert changes_of(preview) == {
+    assert list_changes(preview) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
         ("create", "Namespace", f"{tenant.name}-executions-logs"),
     }
@@ -81,7 +81,7 @@ def test_drift_is_reported_exactly_and_restored(make_tenant: Callable[..., Any],
     assert drifted["keys"] == ["delete_profile"]
     assert tenant.run("preview", "--refresh", "--expect-no-changes", "--engine", "embedded").returncode == 7
     tenant.up("--refresh")
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
 def test_each_unit_is_rendered_with_separate_access(make_tenant: Callable[..., Any]) -> None:
@@ -131,7 +131,7 @@ def test_changed_spec_changes_only_what_it_declares(make_tenant: Callable[..., A
 
     result = tenant.up()
 
-    assert changes_of(result) == {
+    assert list_changes(result) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
         ("update", "TenantRecord", tenant.name),
         ("create", "Namespace", f"{tenant.name}-executions-sales"),

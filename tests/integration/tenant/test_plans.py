@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.command_server import run_command
-from tests.integration.tenant.conftest import MakeTenant, changes_of
+from tests.integration.tenant.conftest import MakeTenant, list_changes
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -24,7 +24,7 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
     planned = tenant.verb("preview", "--save-plan", str(plan))
     created = tenant.verb("up", "--plan", str(plan))
 
-    assert changes_of(created) == changes_of(planned)
+    assert list_changes(created) == list_changes(planned)
     assert (
         created["plan"] == planned["plan"] == {"file": str(plan), "sha256": created["plan"]["sha256"], "signed": True}
     )
@@ -50,8 +50,8 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
 
     planned = tenant.verb("preview", "--refresh", "--save-plan", str(plan))
     applied = tenant.verb("up", "--plan", str(plan))
-    assert changes_of(applied) == changes_of(planned)
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(applied) == list_changes(planned)
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])

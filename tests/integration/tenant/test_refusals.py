@@ -99,7 +99,7 @@ def test_invalid_spec_is_reported_in_full_before_any_call(
         assert path in message
     assert "Traceback" not in message
     assert refusing.requests == []
-    assert tenant.recorded_kinds() <= {"Stack"}
+    assert tenant.list_resource_kinds() <= {"Stack"}
 
 
 def test_missing_environment_lists_the_existing_ones(make_tenant: Callable[..., Any]) -> None:
@@ -128,11 +128,11 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
     assert done.returncode == 1
     assert closed_port in message
     assert "Traceback" not in message
-    assert not tenant.recorded_kinds() & {"Bucket", "Role", "Project"}
+    assert not tenant.list_resource_kinds() & {"Bucket", "Role", "Project"}
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert {"Bucket", "Warehouse", "DeletionGuard"} <= tenant.recorded_kinds()
+    assert {"Bucket", "Warehouse", "DeletionGuard"} <= tenant.list_resource_kinds()
 
 
 @CHANGED_ENVIRONMENT
@@ -163,4 +163,4 @@ def test_missing_s3_is_named_and_the_next_up_continues(make_tenant: Callable[...
     assert "Traceback" not in message
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert "DeletionGuard" in tenant.recorded_kinds()
+    assert "DeletionGuard" in tenant.list_resource_kinds()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.integration.tenant.conftest import changes_of
+from tests.integration.tenant.conftest import list_changes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -43,10 +43,10 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
     evolved = ORDERS | {"name": "executions.results.purchases", "renamed_from": ORDERS["name"], "columns": columns}
     tenant.spec["tables"] = [evolved]
     tenant.write()
-    assert changes_of(tenant.up()) == {
+    assert list_changes(tenant.up()) == {
         ("update", "TenantRecord", tenant.name),
         ("update", "Table", f"{tenant.name}-executions.results.purchases"),
     }
     rows_after_rename = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
     assert rows_after_rename == [{"id": 1, "note": "first", "price": None}]
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

@@ -21,22 +21,22 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
 
 def test_units_are_registered_at_texera(tenant: Tenant) -> None:
     with serve_texera() as texera:
-        words = ("texera", "register", "--url", texera.url)
-        assert "run `lakewright up --stack" in tenant.error(*words)
+        command = ("texera", "register", "--url", texera.url)
+        assert "run `lakewright up --stack" in tenant.error(*command)
         tenant.up()
 
-        first = tenant.run(*words)
-        again = json.loads(tenant.output(*words, "--json"))
+        first = tenant.run(*command)
+        second = json.loads(tenant.output(*command, "--json"))
         texera.local_units, texera.created = False, []
-        refused = tenant.error(*words)
+        refused = tenant.error(*command)
 
     uri = f"workflows.computing-units.tenant-{tenant.name}.svc.cluster.local:8085"
     assert first.returncode == 0
     assert f"workflows  {uri}  registered as 1" in first.stdout
     assert "Texera cannot offer this stack's warehouses in its dashboard" in first.stderr
-    assert again == [{"name": "workflows", "uri": uri, "cuid": 1, "is_new": False}]
+    assert second == [{"name": "workflows", "uri": uri, "cuid": 1, "is_new": False}]
     assert "COMPUTING_UNIT_LOCAL_ENABLED=true" in refused
-    assert "env:NAME" in tenant.error(*words, "--token", "the-token-itself")
+    assert "env:NAME" in tenant.error(*command, "--token", "the-token-itself")
 
 
 def test_single_node_texera_gets_its_variables(tenant: Tenant) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_spark.catalog import CatalogConfig
 
-from tests.matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, warehouse_of
+from tests.matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, name_warehouse
 from tests.tenant_project import create_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.stand_in("makes roles and buckets on AWS")]
@@ -66,7 +66,7 @@ def test_unit_writes_and_reads_with_spark(
     """The job has its own process: a JVM keeps the first session's settings, and this sandbox ends."""
     (tmp_path / "catalog.json").write_text(units[pick].to_json())
     (tmp_path / "job.py").write_text(JOB)
-    table = "results.picks" if pick[2] == BOUND else f"`{warehouse_of(pick)}`.results.picks_of_chosen"
+    table = "results.picks" if pick[2] == BOUND else f"`{name_warehouse(pick)}`.results.picks_of_chosen"
 
     done = subprocess.run(
         [sys.executable, str(tmp_path / "job.py"), str(tmp_path / "catalog.json"), table],

@@ -20,10 +20,10 @@ def texera() -> Iterator[TexeraServer]:
 
 def test_unit_is_registered_once(texera: TexeraServer) -> None:
     first = TexeraUnits(texera.url, "token").register(UNIT)
-    again = TexeraUnits(texera.url, "token").register(UNIT)
+    second = TexeraUnits(texera.url, "token").register(UNIT)
 
     assert first == RegisteredUnit("workflows", UNIT["uri"], 1, is_new=True)
-    assert again == RegisteredUnit("workflows", UNIT["uri"], 1, is_new=False)
+    assert second == RegisteredUnit("workflows", UNIT["uri"], 1, is_new=False)
     assert texera.created == [UNIT]
 
 

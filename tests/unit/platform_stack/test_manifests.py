@@ -15,7 +15,7 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 
 from tests.certificates import write_server_certificate
-from tests.platform_documents import changed, production
+from tests.platform_documents import production, replace_value
 
 
 @pytest.fixture
@@ -104,14 +104,14 @@ def test_a_pod_serves_only_after_the_migration_of_its_release(spec: PlatformSpec
     ],
 )
 def test_a_job_is_new_if_the_migration_differs(spec: PlatformSpec, path: str, value: Any, is_new: bool) -> None:  # noqa: FBT001
-    other = migration(parse_platform_spec(changed(production(), path, value), "stack test"))
+    other = migration(parse_platform_spec(replace_value(production(), path, value), "stack test"))
 
     assert (other["metadata"]["name"] != migration(spec)["metadata"]["name"]) is is_new
     assert is_new or other == migration(spec)
 
 
 def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> None:
-    scaled = parse_platform_spec(changed(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
+    scaled = parse_platform_spec(replace_value(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
 
     assert deployment(spec)["spec"]["replicas"] == 2
     assert "replicas" not in deployment(scaled)["spec"]
@@ -119,7 +119,7 @@ def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> No
 
 
 def test_autoscaler_scales_the_deployment() -> None:
-    scaled = parse_platform_spec(changed(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
+    scaled = parse_platform_spec(replace_value(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
 
     autoscaler = lakekeeper.autoscaler(scaled)
 
@@ -147,7 +147,7 @@ def test_replicas_are_probed_and_spread_over_nodes(spec: PlatformSpec) -> None:
 def test_irsa_annotates_the_servers_account(kind: str, is_annotated: bool) -> None:  # noqa: FBT001
     role = "arn:aws:iam::111122223333:role/lakekeeper"
     identity = {"role_arn": role, "kind": kind}
-    spec = parse_platform_spec(changed(production(), "aws", identity), "stack test")
+    spec = parse_platform_spec(replace_value(production(), "aws", identity), "stack test")
 
     annotations = lakekeeper.server_account(spec)["metadata"].get("annotations", {})
 
@@ -157,7 +157,7 @@ def test_irsa_annotates_the_servers_account(kind: str, is_annotated: bool) -> No
 def test_http_route_leads_from_its_gateway_to_the_service() -> None:
     parent = {"name": "public", "namespace": "gateways"}
     route = {"kind": "http-route", "host": "catalog.example", "parent": parent, "controller_namespace": "gateways"}
-    spec = parse_platform_spec(changed(production(), "gateway.route", route), "stack test")
+    spec = parse_platform_spec(replace_value(production(), "gateway.route", route), "stack test")
     assert spec.gateway.route is not None
 
     route_manifest = gateway.route_manifest(

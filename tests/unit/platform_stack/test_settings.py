@@ -18,7 +18,7 @@ from lakewright.platform_stack.settings.server_environment import (
 )
 from lakewright.validation.problems import SpecError
 
-from tests.platform_documents import DIGEST, changed, production, trial
+from tests.platform_documents import DIGEST, production, replace_value, trial
 
 
 def problems(document: dict[str, Any]) -> str:
@@ -123,13 +123,13 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_path(path: str, value: Any, expected: str) -> None:
-    assert expected in problems(changed(production(), path, value))
+    assert expected in problems(replace_value(production(), path, value))
 
 
 def test_bootstrap_of_a_secured_server_needs_credentials() -> None:
-    document = changed(production(), "bootstrap", {"accept_terms_of_use": True})
+    document = replace_value(production(), "bootstrap", {"accept_terms_of_use": True})
 
-    reported = problems(changed(document, "management.url", "https://lakekeeper.example"))
+    reported = problems(replace_value(document, "management.url", "https://lakekeeper.example"))
 
     assert "bootstrap.auth: required" in reported
 
@@ -137,18 +137,18 @@ def test_bootstrap_of_a_secured_server_needs_credentials() -> None:
 def test_openfga_needs_authentication_even_in_a_trial() -> None:
     openfga = {"openfga": {"endpoint": "http://openfga.trial.svc:8081"}}
 
-    assert "permissions need users" in problems(changed(trial(), "server.authorization", openfga))
+    assert "permissions need users" in problems(replace_value(trial(), "server.authorization", openfga))
 
 
 def test_a_route_of_the_catalog_must_not_serve_management() -> None:
     route = {"kind": "ingress", "host": "a.example", "tls_secret": "t", "controller_namespace": "n"}
-    document = changed(changed(production(), "gateway.route", route), "management.route", route)
+    document = replace_value(replace_value(production(), "gateway.route", route), "management.route", route)
 
     assert "must not serve the management API" in problems(document)
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    document = changed(changed(production(), "gateway.image", "nginx"), "server.image", "lakekeeper")
+    document = replace_value(replace_value(production(), "gateway.image", "nginx"), "server.image", "lakekeeper")
 
     assert "2 mistakes" in problems(document)
 
@@ -176,12 +176,12 @@ def test_all_mistakes_are_reported_at_once() -> None:
 )
 def test_the_escape_hatch_refuses_names_with_a_setting(name: str, expected: str) -> None:
     assert expected in str(find_rejection_reason(name))
-    assert f"server.extra_env.{name}" in problems(changed(production(), "server.extra_env", {name: "1"}))
+    assert f"server.extra_env.{name}" in problems(replace_value(production(), "server.extra_env", {name: "1"}))
 
 
 @pytest.mark.parametrize("name", ["LAKEKEEPER__PREFIX_TEMPLATE", "LAKEKEEPER__CEDAR__REFRESH_DISABLED", "TZ"])
 def test_the_escape_hatch_passes_other_names(name: str) -> None:
-    document = changed(production(), "server.extra_env", {name: "1"})
+    document = replace_value(production(), "server.extra_env", {name: "1"})
 
     assert plain(document)[name] == "1"
 
@@ -205,7 +205,7 @@ def test_values_that_read_as_other_types_are_quoted(text: str, expected: str) ->
 
 def test_kafka_settings_are_one_table() -> None:
     kafka = {"topic": "t", "config": {"bootstrap.servers": "a:1,b:2"}, "secrets": {"sasl.password": "env:K"}}
-    spec = parse_platform_spec(changed(production(), "server.events.kafka", kafka), "stack test")
+    spec = parse_platform_spec(replace_value(production(), "server.events.kafka", kafka), "stack test")
 
     assert format_kafka_config(spec, {"sasl.password": 'p"w'}) == (
         r'{"bootstrap.servers"="a:1,b:2","sasl.password"="p\"w"}'

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.real_servers import RealServers
-from tests.tenant_project import changes_of
+from tests.tenant_project import list_changes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -175,5 +175,5 @@ def test_protected_objects_survive_a_purge(make_tenant: Callable[..., Any], lake
     assert lakekeeper.head(table).status_code == 204
     tenant.spec["tables"] = [orders | {"protected": False}]
     tenant.write()
-    assert changes_of(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.orders")}
+    assert list_changes(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.orders")}
     tenant.verb("destroy", "--yes")

@@ -15,7 +15,7 @@ from lakewright.ownership.mark import MARK_TAGS
 
 from tests.command_server import run_command
 from tests.real_servers import RealServers
-from tests.tenant_project import changes_of
+from tests.tenant_project import list_changes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -66,10 +66,10 @@ def test_retained_data_outlives_its_storage_in_the_spec(
     destroyed = tenant.verb("destroy", "--yes")
 
     for document in (reviewed, removed):
-        assert ("retain", "Warehouse", f"{tenant.name}-kept") in changes_of(document)
+        assert ("retain", "Warehouse", f"{tenant.name}-kept") in list_changes(document)
         assert document["changes"]["retain"] == reviewed["changes"]["retain"]
-    assert ("delete", "Warehouse", f"{tenant.name}-purged") in changes_of(destroyed)
-    assert ("retain", "Project", tenant.name) in changes_of(destroyed)
+    assert ("delete", "Warehouse", f"{tenant.name}-purged") in list_changes(destroyed)
+    assert ("retain", "Project", tenant.name) in list_changes(destroyed)
     assert read(catalog) == [1, 2, 3]
     assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
     if not real:  # Settings of AWS buckets, which other stores lack.

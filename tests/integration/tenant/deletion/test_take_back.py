@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant
-from tests.tenant_project import changes_of
+from tests.tenant_project import list_changes
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -36,9 +36,9 @@ def deploy_and_retain(make_tenant: MakeTenant) -> Tenant:
 
 def assert_reported_as_retained(result: dict[str, Any]) -> None:
     """Check that a destroy, or its preview, names the remaining objects. The record and the guard have no object."""
-    retained = {kind for op, kind, _ in changes_of(result) if op == "retain"}
+    retained = {kind for op, kind, _ in list_changes(result) if op == "retain"}
     assert retained >= {"Project", "Warehouse", "Namespace", "Table", "Bucket", "Key", "Role", "TenantWarehouse"}
-    deleted = {kind for op, kind, _ in changes_of(result) if op == "delete"}
+    deleted = {kind for op, kind, _ in list_changes(result) if op == "delete"}
     assert not retained & deleted
     assert {"TenantRecord", "DeletionGuard"} <= deleted
     assert result["changes"]["retain"] == sum(step["op"] == "retain" for step in result["steps"])
@@ -65,7 +65,7 @@ def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., 
     assert f"IAM role `lakewright.{tenant.name}.executions`" in refusal
     command = f"lakewright up --stack {tenant.name}"
     assert f"set `adopt: true` in Pulumi.{tenant.name}.yaml and run `{command}`." in refusal
-    assert tenant.recorded_kinds() == set(), "nothing is created"
+    assert tenant.list_resource_kinds() == set(), "nothing is created"
     assert len(aws("kms").list_keys()["Keys"]) == keys
 
     tenant.spec["adopt"] = True

@@ -132,11 +132,11 @@ def test_failed_up_is_reported_and_the_next_up_continues(
     tenant.environ = {}
     assert case.expected.format(**names) in message
     assert fault.hits
-    recorded_kinds = tenant.recorded_kinds()
-    assert case.state_kinds <= recorded_kinds
-    assert "DeletionGuard" not in recorded_kinds
+    list_resource_kinds = tenant.list_resource_kinds()
+    assert case.state_kinds <= list_resource_kinds
+    assert "DeletionGuard" not in list_resource_kinds
     assert tenant.up()["changes"].get("same"), "no object is created a second time"
-    assert tenant.recorded_kinds() >= COMPLETE
+    assert tenant.list_resource_kinds() >= COMPLETE
 
 
 def test_keys_without_rights_are_reported_until_they_have_them(
@@ -156,11 +156,11 @@ def test_keys_without_rights_are_reported_until_they_have_them(
     message = fail_up(tenant)
 
     assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} responded with AccessDenied" in message
-    assert "Project" in tenant.recorded_kinds()
+    assert "Project" in tenant.list_resource_kinds()
     everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
     assert tenant.up()["changes"].get("same")
-    assert tenant.recorded_kinds() >= COMPLETE
+    assert tenant.list_resource_kinds() >= COMPLETE
 
 
 def test_destroy_after_half_an_up_loses_no_data(
@@ -173,7 +173,7 @@ def test_destroy_after_half_an_up_loses_no_data(
     with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
         message = fail_up(tenant)
     assert f"/namespaces at {proxy.endpoint} responded with 403 NamespaceActionForbidden: not you" in message
-    assert "Warehouse" in tenant.recorded_kinds()
+    assert "Warehouse" in tenant.list_resource_kinds()
     aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 
     completed = tenant.run("destroy", "--yes", "--engine", "embedded")
@@ -185,5 +185,5 @@ def test_destroy_after_half_an_up_loses_no_data(
     assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
     assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
     tenant.up()
-    assert tenant.recorded_kinds() >= COMPLETE
+    assert tenant.list_resource_kinds() >= COMPLETE
     assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"

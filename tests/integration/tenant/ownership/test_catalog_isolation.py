@@ -13,7 +13,7 @@ from lakewright.environment.unit_identity import find_identity
 from lakewright.spec import TenantSpec
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+from tests.integration.tenant.conftest import MakeTenant, Tenant, list_changes
 from tests.integration.tenant.ownership.conftest import administrator, find_role_id
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its identity provider has a client per tenant")]
@@ -156,7 +156,7 @@ def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
     for role in ("one-writer", "signed-writer"):
         take_from_role(a, role)
     assert list_accepted_calls(unit.outcomes(ours, "one")) == {}, "without its grants, a unit reaches nothing"
-    drift = changes_of(a.verb("preview", "--refresh"))
+    drift = list_changes(a.verb("preview", "--refresh"))
     assert drift == {("update", "RoleMembers", f"{a.name}-{name}-writer") for name in ("one", "signed")}
     a.up("--refresh")
     assert unit.outcomes(ours, "one") == ALLOWED

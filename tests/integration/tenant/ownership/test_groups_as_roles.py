@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+from tests.integration.tenant.conftest import MakeTenant, Tenant, list_changes
 from tests.integration.tenant.ownership.conftest import administrator, find_role_id
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("its server enforces grants")]
@@ -86,7 +86,7 @@ def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Re
 
     tenant.up()
     assert list_members(tenant, "executions-reader") == {"oidc~ann", "oidc~ben", "oidc~zoe"}
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
     realm.people = {"ben", "cid"}
     output = tenant.output("preview", "--refresh", "--diff", "--engine", "embedded")

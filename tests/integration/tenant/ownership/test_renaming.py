@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.integration.tenant.conftest import changes_of
+from tests.integration.tenant.conftest import list_changes
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -75,8 +75,8 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
     after = tenant.up()["outputs"]
 
     # The Kubernetes provider replaces a ConfigMap whose data changes.
-    assert {operation for operation, kind, _ in changes_of(previewed) if kind != "ConfigMap"} == {"update"}
-    assert ("update", "Warehouse", f"{tenant.name}-curated") in changes_of(previewed)
+    assert {operation for operation, kind, _ in list_changes(previewed) if kind != "ConfigMap"} == {"update"}
+    assert ("update", "Warehouse", f"{tenant.name}-curated") in list_changes(previewed)
     assert after["warehouse_ids"]["curated"] == before["warehouse_ids"]["executions"]
     makes_roles = tenant.spec["storage"]["main"]["backend"] == "aws"
     assert ("curated" in after["role_arns"]) == makes_roles
@@ -86,12 +86,12 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
     assert live_warehouse["storage-profile"]["key-prefix"] == f"{tenant.name}/executions"
     del tenant.spec["warehouses"][0]["renamed_from"]
     tenant.write()
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
     rename(tenant, "curated", "published")
     published = tenant.up()["outputs"]["role_arns"]
     assert ("published" in published) == makes_roles
     assert published.get("published") == before["role_arns"].get("executions")
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
 def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
@@ -110,7 +110,7 @@ def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., An
     assert resources(tenant) == before
     tenant.spec |= {"warehouses": spec, "computing_units": [unit | {"warehouse": "executions"}]}
     tenant.write()
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
 def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> None:
@@ -158,4 +158,4 @@ def test_half_finished_rename_is_continued(make_tenant: Callable[..., Any], lake
     assert tenant.up()["outputs"]["warehouse_ids"] == {"curated": warehouse}
 
     assert read(tenant, "curated") == [1, 2, 3]
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 
-from tests.integration.tenant.conftest import MakeTenant, Tenant, changes_of
+from tests.integration.tenant.conftest import MakeTenant, Tenant, list_changes
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,14 +34,14 @@ def find_warehouse_name(tenant: Tenant) -> str:
 
 def list_warehouses(lakekeeper: httpx.Client) -> dict[str, str]:
     """Return the ids of the warehouses in the default project by name."""
-    listed = lakekeeper.get("/management/v1/warehouse").raise_for_status().json()["warehouses"]
-    return {str(entry["name"]): str(entry["warehouse-id"]) for entry in listed}
+    warehouses = lakekeeper.get("/management/v1/warehouse").raise_for_status().json()["warehouses"]
+    return {str(entry["name"]): str(entry["warehouse-id"]) for entry in warehouses}
 
 
 def list_roles(lakekeeper: httpx.Client) -> dict[str, str]:
     """Return the descriptions of the roles in the default project by name."""
-    listed = lakekeeper.get("/management/v1/role").raise_for_status().json()["roles"]
-    return {str(role["name"]): str(role.get("description")) for role in listed}
+    roles = lakekeeper.get("/management/v1/role").raise_for_status().json()["roles"]
+    return {str(role["name"]): str(role.get("description")) for role in roles}
 
 
 def append_rows(tenant: Tenant) -> None:
@@ -73,11 +73,11 @@ def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Itera
             "aws-secret-access-key": owner.sandbox.admin.secret_access_key.get_secret_value(),
         },
     }
-    made = lakekeeper.post("/management/v1/warehouse", json=body)
-    assert made.is_success, made.text
-    lakekeeper.post(f"/catalog/v1/{made.json()['warehouse-id']}/namespaces", json={"namespace": ["by_hand"]})
+    response = lakekeeper.post("/management/v1/warehouse", json=body)
+    assert response.is_success, response.text
+    lakekeeper.post(f"/catalog/v1/{response.json()['warehouse-id']}/namespaces", json={"namespace": ["by_hand"]})
     yield name
-    lakekeeper.delete(f"/management/v1/warehouse/{made.json()['warehouse-id']}", params={"force": True})
+    lakekeeper.delete(f"/management/v1/warehouse/{response.json()['warehouse-id']}", params={"force": True})
 
 
 def live_together(make_tenant: MakeTenant, lakekeeper: httpx.Client, manual: str, *engine: str, **environ: str) -> None:
@@ -224,7 +224,7 @@ def test_drift_reports_only_the_tenants_own_objects(
         role["id"] for role in lakekeeper.get("/management/v1/role").json()["roles"] if role["name"] == record
     ]
     lakekeeper.delete(f"/management/v1/role/{role_id}").raise_for_status()
-    changes = changes_of(tenant.verb("preview", "--refresh"))
+    changes = list_changes(tenant.verb("preview", "--refresh"))
     assert [change[:2] for change in changes] == [("update", "Warehouse")], "the mark is written again"
     tenant.up("--refresh")
     assert tenant.name in list_roles(lakekeeper)[record]

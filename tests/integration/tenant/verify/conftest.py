@@ -15,7 +15,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.tenant_project import Tenant, create_project, tenant_spec
-from tests.verifying import verifying
+from tests.verifying import make_verify
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def acme(project: Path, sandbox: Sandbox) -> Tenant:
 @pytest.fixture
 def verify(monkeypatch: pytest.MonkeyPatch, acme: Tenant) -> Callable[..., VerifyReport]:
     """Return a function that runs probes of the tenant `acme` in this process, all probes or probes by name."""
-    return verifying(acme, monkeypatch)
+    return make_verify(acme, monkeypatch)
 
 
 @pytest.fixture

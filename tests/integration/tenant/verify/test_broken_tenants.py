@@ -18,7 +18,7 @@ from lakewright.verify.session.subjects import ProbeIdentity
 
 from tests.integration.tenant.conftest import aws_client
 from tests.tenant_project import Tenant
-from tests.verifying import Verify, broken
+from tests.verifying import Verify, group_failed_checks
 from tests.wide_catalog import wide_catalog
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
@@ -50,7 +50,7 @@ def wide_role(acme: Tenant) -> Iterator[str]:
 
 
 def test_over_wide_role_fails(verify: Verify, wide_role: str) -> None:
-    failed_checks = broken(verify("warehouse-roles", "other-prefixes"))
+    failed_checks = group_failed_checks(verify("warehouse-roles", "other-prefixes"))
 
     assert set(failed_checks) == {"warehouse-roles"}, "the session policies of vended credentials limit the role"
     attempts = [check.attempt for check in failed_checks["warehouse-roles"]]
@@ -74,7 +74,7 @@ def role_with_open_trust(acme: Tenant) -> Iterator[str]:
 
 
 def test_trust_with_any_external_id_fails(verify: Verify, role_with_open_trust: str) -> None:
-    (check,) = broken(verify("warehouse-roles"))["warehouse-roles"]
+    (check,) = group_failed_checks(verify("warehouse-roles"))["warehouse-roles"]
 
     assert check.attempt == f"assume role {role_with_open_trust} as another principal, or without its external ID"
     assert "expected `StringEquals` with its literal value" in check.evidence
@@ -88,7 +88,7 @@ def test_over_wide_credentials_fail_at_s3(verify: Verify, acme: Tenant) -> None:
     admin = acme.sandbox.admin
     with wide_catalog(acme.sandbox, admin.access_key_id, admin.secret_access_key.get_secret_value()) as endpoint:
         config = acme.catalog_config().model_copy(update={"uri": f"{endpoint}/catalog"})
-        failed_checks = broken(verify(*AT_S3, config=config.select_warehouses(["executions"])))
+        failed_checks = group_failed_checks(verify(*AT_S3, config=config.select_warehouses(["executions"])))
 
     assert set(failed_checks) == set(AT_S3)
     assert len(failed_checks["other-tables"]) == 4
@@ -101,7 +101,7 @@ def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack
     tokens = acme.sandbox.tokens
     assert tokens is not None
     source = ClientToken(tokens.token_url, tokens.client_id, f"file:{tokens.client_secret_file}")
-    failed_checks = broken(
+    failed_checks = group_failed_checks(
         verify("identity", "management", "foreign-catalog", subjects=[ProbeIdentity("unit", (), source)])
     )
 
@@ -114,7 +114,7 @@ def test_unit_with_the_stacks_identity_fails(verify: Verify, acme: Tenant, stack
 
 
 def test_unit_without_an_identity_fails(verify: Verify) -> None:
-    failed_checks = broken(verify("identity", subjects=[ProbeIdentity("unit", (), None)]))
+    failed_checks = group_failed_checks(verify("identity", subjects=[ProbeIdentity("unit", (), None)]))
 
     assert [check.evidence for check in failed_checks["identity"]] == ["requests are anonymous"]
 

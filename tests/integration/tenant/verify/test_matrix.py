@@ -13,8 +13,8 @@ import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.matrix_tenant import ALL, Combination, MatrixTenant, aws_client, warehouse_of
-from tests.tenant_project import changes_of
+from tests.matrix_tenant import ALL, Combination, MatrixTenant, aws_client, name_warehouse
+from tests.tenant_project import list_changes
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(600)]
 
@@ -43,20 +43,22 @@ def test_life_of_each_combination(
         combination: [warehouse.name for warehouse in config.warehouses]
         for combination, config in matrix.units().items()
     }
-    assert visible_warehouses == {combination: matrix.visible_to(combination) for combination in combinations}
+    assert visible_warehouses == {
+        combination: matrix.list_visible_warehouses(combination) for combination in combinations
+    }
 
     for warehouse in ids.values():
         stack_http.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=SOFT).raise_for_status()
     drifted = {("update", "Warehouse", f"{tenant.name}-{warehouse}") for warehouse in matrix.names}
-    assert changes_of(tenant.verb("preview", "--refresh")) == drifted
+    assert list_changes(tenant.verb("preview", "--refresh")) == drifted
     tenant.up("--refresh")
-    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
     matrix.verify()
 
     tenant.verb("destroy", "--yes")
-    assert tenant.recorded_kinds() <= {"Stack"}
+    assert tenant.list_resource_kinds() <= {"Stack"}
     remaining_buckets = {bucket["Name"] for bucket in aws_client(sandbox, "s3").list_buckets()["Buckets"]}
     foreign_buckets = {
-        f"{tenant.name}-{warehouse_of(combination)}" for combination in combinations if combination[0] != "aws"
+        f"{tenant.name}-{name_warehouse(combination)}" for combination in combinations if combination[0] != "aws"
     }
     assert {bucket for bucket in remaining_buckets if bucket.startswith(f"{tenant.name}-")} == foreign_buckets

@@ -18,7 +18,7 @@ from lakewright.verify.session.stack_warehouses import OtherTenants
 
 from tests.integration.tenant.verify.conftest import find_manifest
 from tests.tenant_project import Tenant
-from tests.verifying import Verify, broken
+from tests.verifying import Verify, group_failed_checks
 
 pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(300)]
 
@@ -79,7 +79,7 @@ def foreign_grant(acme: Tenant, stack_http: httpx.Client) -> Iterator[str]:
 
 
 def test_grant_on_another_tenant_fails(verify: Verify, foreign_grant: str) -> None:
-    failed_checks = broken(verify("foreign-catalog", "management"))
+    failed_checks = group_failed_checks(verify("foreign-catalog", "management"))
 
     attempts = [check.attempt for check in failed_checks["foreign-catalog"]]
     assert "read the catalog configuration of tenant globex's executions" in attempts
@@ -114,7 +114,7 @@ def test_secret_in_a_units_environment_fails(verify: Verify, edit_manifest: Any)
         lambda manifest: _container(manifest)["env"].append({"name": "AWS_SECRET_ACCESS_KEY", "value": "x1"}),
     )
 
-    (check,) = broken(verify("unit-secrets"))["unit-secrets"]
+    (check,) = group_failed_checks(verify("unit-secrets"))["unit-secrets"]
 
     assert check.evidence == "variable AWS_SECRET_ACCESS_KEY has a value"
 
@@ -122,7 +122,7 @@ def test_secret_in_a_units_environment_fails(verify: Verify, edit_manifest: Any)
 def test_open_metadata_address_fails(verify: Verify, edit_manifest: Any) -> None:
     edit_manifest("NetworkPolicy", lambda manifest: manifest["spec"].update(egress=[{}]))
 
-    (check,) = broken(verify("metadata-address"))["metadata-address"]
+    (check,) = group_failed_checks(verify("metadata-address"))["metadata-address"]
 
     assert "allows it" in check.evidence
 
