@@ -1,9 +1,9 @@
-"""Check the names of the packages: `python scripts/clear_names.py`, a part of `make check`.
+"""Check the names in the repository's Python files: `python scripts/clear_names.py`, a part of `make check`.
 
 It prints one line for each function that no verb names, for each variable that points instead of naming, and for each
-class whose name another class has. The names in scripts/allowed_names.txt are allowed, such as keys of JSON documents;
-an entry whose name no longer exists is printed as well, so the list only becomes shorter. Exit status 1 if it prints a
-line.
+class outside the tests whose name another class has. The names in scripts/allowed_names.txt are allowed, such as keys
+of JSON documents; an entry whose name no longer exists is printed as well, so the list only becomes shorter. Exit
+status 1 if it prints a line.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("components/lakewright", "engine/lakewright_engine", "sandbox/lakewright_sandbox", "spark/lakewright_spark")
+PROGRAMS = (
+    "benchmarks",
+    "components/lakewright",
+    "demo",
+    "engine/lakewright_engine",
+    "infra",
+    "sandbox/lakewright_sandbox",
+    "scripts",
+    "spark/lakewright_spark",
+)
+TESTS = ("tests",)
 ALLOWED_NAMES = Path(__file__).with_name("allowed_names.txt")
 
 _PREPOSITIONS = frozenset(
@@ -79,6 +89,7 @@ _VERBS = frozenset(
         "flatten",
         "widen",
         "harden",
+        "loosen",
         "ping",
         "bring",
     ]
@@ -134,18 +145,23 @@ class UnclearName:
 
 def is_unclear_function(name: str) -> bool:
     """Return whether the name of a function begins with no verb, or ends with a preposition."""
-    words = name.strip("_").split("_")
-    if words[0] in _CONVERSIONS and len(words) > 1:
-        return words[-1] in _LAST_PREPOSITIONS
-    is_participle = bool(_PARTICIPLE.fullmatch(words[0])) and words[0] not in _VERBS
-    return words[0] in _PREPOSITIONS or is_participle or (len(words) > 1 and words[-1] in _LAST_PREPOSITIONS)
+    parts = name.strip("_").split("_")
+    if parts[0] in _CONVERSIONS and len(parts) > 1:
+        return parts[-1] in _LAST_PREPOSITIONS
+    is_participle = bool(_PARTICIPLE.fullmatch(parts[0])) and parts[0] not in _VERBS
+    return parts[0] in _PREPOSITIONS or is_participle or (len(parts) > 1 and parts[-1] in _LAST_PREPOSITIONS)
+
+
+def _read_decorator_name(decorator: ast.expr) -> str:
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return getattr(function, "id", getattr(function, "attr", ""))
 
 
 def find_unclear_names(source: str) -> Iterator[UnclearName]:
     """Yield the unclear names that a Python file defines."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            decorators = {getattr(item, "id", getattr(item, "attr", "")) for item in node.decorator_list}
+            decorators = {_read_decorator_name(item) for item in node.decorator_list}
             is_exempt = node.name.startswith("__") or decorators & _EXEMPT_DECORATORS
             if not is_exempt and is_unclear_function(node.name):
                 yield UnclearName(node.lineno, node.name, "name the function by its verb and object")
@@ -188,12 +204,21 @@ def find_repeated_classes(sources: Mapping[str, str]) -> Iterator[str]:
                     yield f"{position}: class {node.name!r}: {first} has a class of this name; rename one of them"
 
 
+def read_sources(root: Path, folders: Iterable[str]) -> dict[str, str]:
+    """Return the Python sources below folders of `root` by path, without hidden folders such as `.venv`."""
+    files = {file.relative_to(root): file for folder in folders for file in (root / folder).rglob("*.py")}
+    return {
+        path.as_posix(): file.read_text(encoding="utf-8")
+        for path, file in sorted(files.items())
+        if not any(part.startswith(".") for part in path.parts)
+    }
+
+
 def main() -> int:
-    """Print the unclear and the repeated names of the packages."""
-    files = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
-    sources = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in files}
+    """Print the unclear names of programs and tests, and the repeated classes of programs."""
+    programs = read_sources(ROOT, PROGRAMS)
     allowed = Counter(ALLOWED_NAMES.read_text(encoding="utf-8").splitlines())
-    messages = [*check_sources(sources, allowed), *find_repeated_classes(sources)]
+    messages = [*check_sources(programs | read_sources(ROOT, TESTS), allowed), *find_repeated_classes(programs)]
     for message in messages:
         print(message)
     return 1 if messages else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -26,9 +27,24 @@ def test_functions_with_a_verb(clear_names: Any, name: str) -> None:
     assert [*clear_names.find_unclear_names(f"def {name}():\n    pass\n")] == []
 
 
-@pytest.mark.parametrize("decorator", ["property", "override", "functools.cached_property", "name.setter"])
-def test_properties_and_overrides_are_exempt(clear_names: Any, decorator: str) -> None:
+@pytest.mark.parametrize(
+    "decorator",
+    ["property", "override", "functools.cached_property", "name.setter", "pytest.fixture", "pytest.fixture(scope='x')"],
+)
+def test_properties_overrides_and_fixtures_are_exempt(clear_names: Any, decorator: str) -> None:
     assert [*clear_names.find_unclear_names(f"@{decorator}\ndef recorded(self):\n    pass\n")] == []
+
+
+def test_other_decorators_with_arguments_exempt_nothing(clear_names: Any) -> None:
+    (hit,) = clear_names.find_unclear_names("@retry(times=2)\ndef found():\n    pass\n")
+    assert hit.name == "found"
+
+
+def test_hidden_folders_have_no_sources(clear_names: Any, tmp_path: Path) -> None:
+    for path in ("infra/policy/rule.py", "infra/policy/.venv/package.py", "other/module.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("NAME = 1\n")
+    assert clear_names.read_sources(tmp_path, ["infra"]) == {"infra/policy/rule.py": "NAME = 1\n"}
 
 
 def test_pointing_variables_and_parameters(clear_names: Any) -> None:
