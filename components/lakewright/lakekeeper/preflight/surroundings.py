@@ -2,27 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import RefusedError
 from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight.places import Neighbour, read_place
 from lakewright.names.types import prefixes_overlap
-
-
-class Bucket(Protocol):
-    """An S3 bucket and the address of its store."""
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        ...
-
-    @property
-    def endpoint(self) -> str | None:
-        """Address of the store; None for AWS."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +22,7 @@ class Surroundings:
     neighbours: list[Neighbour]
     unseen: str
 
-    def find_overlapping(self, bucket: Bucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
+    def find_overlapping(self, bucket: OwnBucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
         """Return the warehouses whose location overlaps with a key prefix of a bucket.
 
         Args:

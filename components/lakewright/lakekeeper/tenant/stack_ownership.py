@@ -4,7 +4,6 @@ A run compares first, in previews too. Providers compare again before each chang
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
@@ -22,7 +21,8 @@ from lakewright.lakekeeper.buckets import bucket_mark
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedBucket, Warehouses, list_removed
+from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
+from lakewright.lakekeeper.tenant.tenant_history import list_removed
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 
@@ -37,43 +37,14 @@ _UNCHECKED = (
 """Errors after which a preview continues. Deletions compare again, and fail with the error."""
 
 
-class OwnedPlaces(Protocol):
-    """Fields of a tenant record that name the objects of the stack."""
-
-    @property
-    def project(self) -> str:
-        """Id of the tenant's project."""
-        ...
-
-    @property
-    def shares_project(self) -> bool:
-        """Whether each warehouse has a mark of its own, and the project none."""
-        ...
-
-    @property
-    def buckets(self) -> dict[str, RecordedBucket]:
-        """Buckets that the stack creates, by name of the storage."""
-        ...
-
-    @property
-    def warehouses(self) -> Warehouses:
-        """Warehouses by name."""
-        ...
-
-    @property
-    def adopting(self) -> list[str]:
-        """Names of warehouses to take over if they exist."""
-        ...
-
-
 def refuse_foreign(
-    connect: Callable[[], Client], places: OwnedPlaces, before: OwnedPlaces | None, claimant: Claimant
+    connect: Callable[[], Client], record_args: TenantRecordArgs, before: TenantRecordArgs | None, claimant: Claimant
 ) -> None:
     """Check that the project and the buckets of a tenant belong to no other stack.
 
     Args:
         connect: Returns a client of the server.
-        places: The record of the spec.
+        record_args: The record of the spec.
         before: The record of the state, if there is one.
         claimant: The running stack.
 
@@ -85,58 +56,58 @@ def refuse_foreign(
     """
     if not claimant.stack:
         return  # no engine runs the check
-    if_unread = _warn if _keeps_all(places, before) else _refuse
+    if_unread = _warn if _keeps_all(record_args, before) else _refuse
     problems: list[str | None] = []
     if before is not None:
         problems += _check(lambda: _find_problems(connect(), before, claimant), if_unread)
-    elif places.adopting:
-        problems += _check(lambda: _find_adoption_rights(connect(), places, claimant), if_unread)
+    elif record_args.adopting:
+        problems += _check(lambda: _find_adoption_rights(connect(), record_args, claimant), if_unread)
     buckets = {bucket.bucket: bucket for bucket in (before.buckets if before else {}).values()}
-    declared_names = {bucket.bucket for bucket in places.buckets.values()}
+    declared_names = {bucket.bucket for bucket in record_args.buckets.values()}
     staying = [bucket for name, bucket in buckets.items() if name in declared_names]
     problems += _check(lambda: _find_bucket_problems(staying, claimant), if_unread)
     for bucket in [bucket for name, bucket in buckets.items() if name not in declared_names]:
         problems += _check_readable(lambda bucket=bucket: _find_bucket_problems([bucket], claimant), if_unread)
-    for bucket in [bucket for bucket in places.buckets.values() if bucket.bucket not in buckets]:
+    for bucket in [bucket for bucket in record_args.buckets.values() if bucket.bucket not in buckets]:
         problems += _check_readable(lambda bucket=bucket: _find_new_bucket_problem(bucket, claimant), if_unread)
     if refusals := [problem for problem in problems if problem]:
         raise NotOwnedError(" ".join(refusals))
 
 
-def _find_problems(client: Client, places: OwnedPlaces, claimant: Claimant) -> list[str | None]:
+def _find_problems(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -> list[str | None]:
     """Return why a stack must not change the project or warehouses in its state, or cannot mark them."""
     mark = OwnershipMark(claimant.stack, claimant.record)
-    if places.shares_project:
-        marked_warehouses = list(_list_marked_warehouses(client, places))
+    if record_args.shares_project:
+        marked_warehouses = list(_list_marked_warehouses(client, record_args))
         problems = [marked.find_change_problem(claimant) for _, marked in marked_warehouses]
         missing = (record_roles.find_missing_right(client, record, mark) for record, _ in marked_warehouses)
         return problems if any(problems) else [next(filter(None, missing), None)]
-    marked = project_record.find_marked_project(client, places.project)
+    marked = project_record.find_marked_project(client, record_args.project)
     return [
-        marked.find_change_problem(claimant) or project_record.find_missing_right(client, places.project, mark),
+        marked.find_change_problem(claimant) or project_record.find_missing_right(client, record_args.project, mark),
     ]
 
 
-def _find_adoption_rights(client: Client, places: OwnedPlaces, claimant: Claimant) -> list[str | None]:
+def _find_adoption_rights(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -> list[str | None]:
     """Return why a stack cannot mark what it may adopt. The checks of the objects report other problems."""
     mark = OwnershipMark(claimant.stack, claimant.record)
-    if places.shares_project:
+    if record_args.shares_project:
         return [
             record_roles.find_missing_right(client, record, mark)
-            for record, marked in _list_marked_warehouses(client, places)
+            for record, marked in _list_marked_warehouses(client, record_args)
             if not marked.find_adoption_problem(claimant)
         ]
-    if project_record.find_marked_project(client, places.project).find_adoption_problem(claimant):
+    if project_record.find_marked_project(client, record_args.project).find_adoption_problem(claimant):
         return []
-    return [project_record.find_missing_right(client, places.project, mark)]
+    return [project_record.find_missing_right(client, record_args.project, mark)]
 
 
-def _list_marked_warehouses(client: Client, places: OwnedPlaces) -> Iterator[tuple[RecordRole, MarkedObject]]:
+def _list_marked_warehouses(client: Client, record_args: TenantRecordArgs) -> Iterator[tuple[RecordRole, MarkedObject]]:
     """Yield the record role of each warehouse of a tenant that exists in its shared project, with its mark."""
-    for name in sorted(places.warehouses):
-        warehouse = warehouses.find_by_name(client, places.project, name)
+    for name in sorted(record_args.warehouses):
+        warehouse = warehouses.find_by_name(client, record_args.project, name)
         if warehouse is not None:
-            record = RecordRole(places.project, warehouses.read_id(warehouse))
+            record = RecordRole(record_args.project, warehouses.read_id(warehouse))
             yield record, project_record.find_shared_warehouse(client, warehouse)
 
 
@@ -149,15 +120,15 @@ def _find_new_bucket_problem(bucket: OwnBucket, claimant: Claimant) -> list[str 
     return [marked.find_adoption_problem(claimant)] if marked.mark.names_owner else []
 
 
-def _keeps_all(places: OwnedPlaces, before: OwnedPlaces | None) -> bool:
+def _keeps_all(record_args: TenantRecordArgs, before: TenantRecordArgs | None) -> bool:
     """Return whether a run deletes no warehouse or bucket, and adopts nothing."""
-    if places.adopting:
+    if record_args.adopting:
         return False
     if before is None:
         return True
-    names = {bucket.bucket for bucket in places.buckets.values()}
+    names = {bucket.bucket for bucket in record_args.buckets.values()}
     return all(bucket.bucket in names for bucket in before.buckets.values()) and not list_removed(
-        places.warehouses, before.warehouses
+        record_args.warehouses, before.warehouses
     )
 
 
@@ -195,22 +166,24 @@ def _check_readable(
         return []
 
 
-def release(client: Client, places: OwnedPlaces, claimant: Claimant) -> None:
+def release(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -> None:
     """Permit a later stack of the same name to adopt objects that a destroyed stack keeps.
 
     Its record id is lost with its state, so the mark alone would not permit it.
     """
     if not claimant.stack:
         return
-    shared_warehouses = _list_marked_warehouses(client, places) if places.shares_project else ()
-    records = [record for record, _ in shared_warehouses] if places.shares_project else [RecordRole(places.project)]
+    shared_warehouses = _list_marked_warehouses(client, record_args) if record_args.shares_project else ()
+    records = (
+        [record for record, _ in shared_warehouses] if record_args.shares_project else [RecordRole(record_args.project)]
+    )
     for record in records:
         mark = record_roles.read_mark(client, record)
         if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
             record_roles.write_mark(client, record, mark.permit(claimant.stack))
-    if places.shares_project:
-        _release_roles(client, places.project, claimant, claimant.stack)
-    for bucket in places.buckets.values():
+    if record_args.shares_project:
+        _release_roles(client, record_args.project, claimant, claimant.stack)
+    for bucket in record_args.buckets.values():
         try:
             kept_mark = bucket_mark.find_marked_bucket(bucket).mark
         except BucketTagsDeniedError as denied:

@@ -1,7 +1,6 @@
 """Refuse changes of a tenant's warehouses and buckets that would lose data or fail half-way."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
@@ -14,6 +13,7 @@ from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_remo
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import CannotCountError, HoldsTablesError, KeyInUseError, RemovalRefusedError
 from lakewright.lakekeeper.tenant import tenant_history
+from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
 from lakewright.lakekeeper.tenant.tenant_history import (
     KeptData,
     RecordedBucket,
@@ -30,46 +30,7 @@ from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
 from lakewright.names.types import prefixes_overlap
 
 
-class Recorded(Protocol):
-    """Fields of a tenant record that the checks use."""
-
-    @property
-    def tenant(self) -> str:
-        """Name of the tenant."""
-        ...
-
-    @property
-    def project(self) -> str:
-        """Id of the tenant's project."""
-        ...
-
-    @property
-    def warehouses(self) -> Warehouses:
-        """Warehouses by name."""
-        ...
-
-    @property
-    def buckets(self) -> dict[str, RecordedBucket]:
-        """Buckets by name of the storage."""
-        ...
-
-    @property
-    def stores(self) -> dict[str, RecordedStore]:
-        """Buckets in S3-compatible stores, by name of the storage."""
-        ...
-
-    @property
-    def dropped_warehouses(self) -> list[str]:
-        """Names of purged warehouses that may be removed."""
-        ...
-
-    @property
-    def kept(self) -> list[KeptData]:
-        """Remaining data of earlier warehouses."""
-        ...
-
-
-def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> list[str]:
+def refuse(client: Callable[[], Client], old: TenantRecordArgs, new: TenantRecordArgs) -> list[str]:
     """Raise if a change must not be made. Check existing data only if a change may lose it.
 
     Args:
@@ -109,7 +70,7 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> list[s
     return explained
 
 
-def _refuse_unexplained(client: Client, old: Recorded, name: str, warehouse: RecordedWarehouse) -> list[str]:
+def _refuse_unexplained(client: Client, old: TenantRecordArgs, name: str, warehouse: RecordedWarehouse) -> list[str]:
     """Raise RemovalRefusedError if the purge of an adopted warehouse would delete foreign objects.
 
     Returns:
@@ -195,7 +156,7 @@ def refuse_role_names(
             )
 
 
-def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Recorded) -> None:
+def refuse_covering(client: Callable[[], Client], old: TenantRecordArgs | None, new: TenantRecordArgs) -> None:
     """Raise RemovalRefusedError if a purged warehouse would cover a warehouse of another project.
 
     Args:
@@ -264,7 +225,7 @@ def _tables(client: Client, project_id: str, name: str) -> list[Tabular]:
     return warehouse_removal.list_tabulars(client, warehouses.read_id(live_warehouse), name) if live_warehouse else []
 
 
-def _refuse_places(new: Recorded) -> None:
+def _refuse_places(new: TenantRecordArgs) -> None:
     """Refuse a warehouse at the place of another warehouse or of retained data."""
     for name, warehouse in new.warehouses.items():
         for other in new.kept:
@@ -289,7 +250,7 @@ def _refuse_places(new: Recorded) -> None:
                 )
 
 
-def _refuse_purging(old: Recorded, new: Recorded) -> None:
+def _refuse_purging(old: TenantRecordArgs, new: TenantRecordArgs) -> None:
     """Refuse a `purge` of files that a protected warehouse left, unless the spec allows it explicitly."""
     buckets = {bucket.bucket: bucket for bucket in new.buckets.values()}
     retained = {(data.bucket, data.key_prefix): data for data in [*old.kept, *new.kept]}

@@ -6,7 +6,7 @@ Computed values are inputs, because previews know the inputs and `check` receive
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import pulumi
 from pulumi.dynamic import DiffResult, Resource
@@ -15,10 +15,8 @@ from typing_extensions import override
 from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
-from lakewright.lakekeeper.buckets.existing_bucket import ExistingBucket
-from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.inputs import has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.tenant import (
@@ -30,45 +28,11 @@ from lakewright.lakekeeper.tenant import (
     tenant_changes,
     tenant_history,
 )
-from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse, Warehouses
+from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
+from lakewright.lakekeeper.tenant.tenant_history import Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
 from lakewright.ownership.mark import RECORD_TAG, STACK_TAG, OwnershipMark
 from lakewright.ownership.running_stack import find_program_stack
-
-
-class TenantRecordArgs(ResourceInputs):
-    """The warehouses and buckets of a tenant."""
-
-    tenant: Annotated[str, StateOnly()]
-    """Name of the tenant."""
-    project_id: Annotated[str | None, StateOnly()] = None
-    """Id of the tenant's project; None if it is the tenant's name."""
-    shares_project: Annotated[bool, StateOnly()] = False
-    """Whether the project also contains warehouses of other tenants or programs. Each warehouse then has a mark."""
-    warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
-    """Warehouses, by name."""
-    buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
-    """Buckets that the stack creates, by name of the storage."""
-    stores: Annotated[dict[str, RecordedStore], StateOnly()] = {}
-    """Buckets in S3-compatible stores, by name of the storage, also buckets that the stack does not create."""
-    existing_buckets: Annotated[dict[str, ExistingBucket], CreateOnly()] = {}
-    """Buckets on AWS that the tenant provides, by name of the storage. A new bucket is checked."""
-    dropped_warehouses: Annotated[list[str], CreateOnly()] = []
-    """Purged warehouses that may be removed while warehouses are added, and protected warehouses whose files may be
-    purged."""
-    adopting: Annotated[list[str], CreateOnly()] = []
-    """Warehouses to take over if they exist."""
-    principal_arn: Annotated[str | None, CreateOnly()] = None
-    """AWS identity that roles of the stack trust, if it makes any."""
-    kept: Annotated[list[KeptData], StateOnly()] = []
-    """Data that `retain` and `protect` left of removed warehouses. Computed."""
-    bucket_tag: Annotated[str | None, StateOnly()] = None
-    """Value of the tag `lakewright:record` of the buckets that this stack created. Computed once."""
-
-    @property
-    def project(self) -> str:
-        """Id of the tenant's project."""
-        return self.project_id or self.tenant
 
 
 class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
