@@ -21,6 +21,7 @@ from pyiceberg.catalog import Catalog
 from tests.integration.tenant import faulty_proxy
 from tests.integration.test_command_line import COMMANDS
 from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
+from tests.texera_server import TexeraServer, serve_texera
 
 pytestmark = [pytest.mark.xdist_group("hostile-names"), pytest.mark.stand_in("creates objects with hostile names")]
 
@@ -60,6 +61,7 @@ DEPLOYED = {
     "lakewright check": "--all",
     "lakewright doctor": "--stack {name}",
     "lakewright stack forget": "--stack {name}",
+    "lakewright texera register": "--stack {name} --url {texera}",
     "lakewright adopt consent": "--stack {name} bucket={name}-lakehouse",
 }
 """Options of the commands that print text from servers, states or reports."""
@@ -171,7 +173,10 @@ def hostile_tenant(
     create_project(folder, environment | {"lakekeeper": {"endpoint": proxy.endpoint}})
     name = new_name()
     spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
-    spec["computing_units"] = [{"name": "unit", "runtime": "spark", "warehouses": "all"}]
+    spec["computing_units"] = [
+        {"name": "unit", "runtime": "spark", "warehouses": "all"},
+        {"name": "workflows", "runtime": "texera", "warehouses": "all"},
+    ]
     spec["warehouses"][0]["soft_delete_days"] = 7
     columns = [{"name": "id", "type": "long"}]
     spec["tables"] = [{"name": "executions.results.runs", "columns": columns, "properties": {"owner": "jobs"}}]
@@ -213,19 +218,33 @@ def catalog(hostile_tenant: Tenant) -> Catalog:
     return hostile_tenant.catalog("executions")
 
 
+@pytest.fixture(scope="module")
+def texera() -> Iterator[TexeraServer]:
+    """A Texera whose user has a unit with a hostile name."""
+    with serve_texera() as server:
+        server.created.append({"name": HOSTILE, "uri": HOSTILE})
+        yield server
+
+
 @pytest.fixture
 def call(
-    hostile_tenant: Tenant, catalog: Catalog, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    hostile_tenant: Tenant,
+    catalog: Catalog,
+    texera: TexeraServer,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Any:
     """Return a function that runs a command in this process, and returns its output."""
     change_table(catalog)
     monkeypatch.chdir(hostile_tenant.folder)
     monkeypatch.setenv("PULUMI_BACKEND_URL", (hostile_tenant.folder / "state").as_uri())
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("TEXERA_TOKEN", "token")
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: PTH123, SIM115
 
     def run(path: str, options: str) -> str:
-        arguments = [*path.split()[1:], *options.format(name=hostile_tenant.name, folder=hostile_tenant.folder).split()]
+        values = {"name": hostile_tenant.name, "folder": hostile_tenant.folder, "texera": texera.url}
+        arguments = [*path.split()[1:], *options.format(**values).split()]
         with pytest.raises(SystemExit):
             main(arguments)
         captured = capfd.readouterr()
