@@ -33,7 +33,7 @@ def test_demo_succeeds(tmp_path: Path) -> None:
     assert finished.returncode == 0, output[-6000:]
     assert "336,776 flights" in output
     assert "The preview names exactly the two changes." in output
-    assert "What is declared is what is there." in output
+    assert "The live objects are as declared." in output
     for path in (tmp_path / "demo").rglob("*"):
         if path.is_file():
             assert b"never-to-be-used" not in path.read_bytes(), path

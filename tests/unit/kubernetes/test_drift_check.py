@@ -25,7 +25,7 @@ from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.validation.problems import SpecError
 from pydantic import ValidationError
 
-from tests.platform_documents import DIGEST, changed, production
+from tests.platform_documents import DIGEST, production, replace_value
 
 PLACE = DriftCheckLocation("lakekeeper", "lakekeeper-drift")
 LEAST: dict[str, Any] = {
@@ -185,7 +185,7 @@ def test_platform_admits_the_check_to_its_server() -> None:
 
 def test_platform_requires_the_image_by_digest() -> None:
     with pytest.raises(SpecError, match=r"drift_check\.image"):
-        parse_platform_spec(changed(production(), "drift_check", LEAST | {"image": "lakewright:latest"}), "test")
+        parse_platform_spec(replace_value(production(), "drift_check", LEAST | {"image": "lakewright:latest"}), "test")
 
 
 def test_every_kind_of_tenants_objects_is_readable() -> None:
