@@ -113,8 +113,13 @@ STACK_ONLY_PROPERTIES = {
     "managed_access",
     "own_bucket",
     "is_adopted",
+    "record",
+    "stack",
 }
-"""Properties that only the stack has, that no server changes, or that other tests cover."""
+"""Properties that only the stack has, that no server changes, or that other tests cover.
+
+The mark (`record` and `stack`) exists in shared projects only: tests/integration/tenant/ownership.
+"""
 
 
 def test_cases_cover_every_warehouse_property() -> None:
