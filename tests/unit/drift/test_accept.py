@@ -158,7 +158,7 @@ def test_found_value_is_written_in_place(drift: Difference, old: str, new: str) 
         (difference("Warehouse", "acme-executions", "name", "renamed"), "renamed_from"),
         (difference("Warehouse", "acme-executions", "active", not YES), "inactive"),
         (difference("Warehouse", "acme-executions", "credential_fingerprint", "[secret]"), "secret"),
-        (difference("Warehouse", "acme-executions", "", None), "gone"),
+        (difference("Warehouse", "acme-executions", "", None), "no longer exists"),
         (difference("Warehouse", "acme-second", "storage.sts_enabled", not YES), "`delegation` and `remote_signing`"),
         (difference("Warehouse", "acme-second", "managed_access", YES), "no field for `managed_access`"),
         (difference("Namespace", "acme-executions-results", "properties", {}), "names of namespaces"),
