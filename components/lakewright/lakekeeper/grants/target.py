@@ -188,8 +188,9 @@ def find_marked(client: Client, on: GrantTarget) -> MarkedObject | None:
         case OnProject() | OnTag():
             return project_record.find_marked_project(client, on.project_id)
         case OnRole():
-            role = roles.get_cached(client, on.project_id, on.role_id)
-            return project_record.find_marked_role(client, on.project_id, role)
+            return project_record.find_marked_role(
+                client, on.project_id, lambda: roles.get_cached(client, on.project_id, on.role_id)
+            )
         case OnWarehouse() | OnNamespace() | OnTabular():
             return project_record.find_marked_warehouse(client, on.warehouse_id)
 

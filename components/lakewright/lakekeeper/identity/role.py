@@ -19,7 +19,6 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceI
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
-from lakewright.ownership.mark import OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.record_role import is_record_name
 
@@ -75,10 +74,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     @override
     def find_marked(self, client: Client, args: RoleArgs) -> MarkedObject:
         """Return the project if it has a mark, else the role, whose description may be a mark in a shared project."""
-        project = project_record.find_marked_project(client, args.project_id)
-        if project.mark != OwnershipMark():
-            return project
-        return project_record.find_marked_role(client, args.project_id, _there(client, args))
+        return project_record.find_marked_role(client, args.project_id, lambda: _there(client, args))
 
     @override
     def find_existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:

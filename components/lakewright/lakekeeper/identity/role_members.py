@@ -22,7 +22,6 @@ from lakewright.lakekeeper.provider.options import ServerInput, delete_first, dr
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
-from lakewright.ownership.mark import OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 
 
@@ -83,11 +82,9 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     @override
     def find_marked(self, client: Client, args: RoleMembersArgs) -> MarkedObject:
         """Return the project if it has a mark, else the role, whose description may be a mark in a shared project."""
-        project = project_record.find_marked_project(client, args.project_id)
-        if project.mark != OwnershipMark():
-            return project
-        role = roles.get_cached(client, args.project_id, args.role_id)
-        return project_record.find_marked_role(client, args.project_id, role)
+        return project_record.find_marked_role(
+            client, args.project_id, lambda: roles.get_cached(client, args.project_id, args.role_id)
+        )
 
     @override
     def find_existing(

@@ -173,16 +173,14 @@ def release(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -
     """
     if not claimant.stack:
         return
-    shared_warehouses = _list_marked_warehouses(client, record_args) if record_args.shares_project else ()
-    records = (
-        [record for record, _ in shared_warehouses] if record_args.shares_project else [RecordRole(record_args.project)]
-    )
+    records = [RecordRole(record_args.project)]
+    if record_args.shares_project:
+        records = [record for record, _ in _list_marked_warehouses(client, record_args)]
+        _release_roles(client, record_args.project, claimant, claimant.stack)
     for record in records:
         mark = record_roles.read_mark(client, record)
         if mark.names_owner and mark.compare(claimant) is Ownership.OWN:
             record_roles.write_mark(client, record, mark.permit(claimant.stack))
-    if record_args.shares_project:
-        _release_roles(client, record_args.project, claimant, claimant.stack)
     for bucket in record_args.buckets.values():
         try:
             kept_mark = bucket_mark.find_marked_bucket(bucket).mark
@@ -196,7 +194,7 @@ def release(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -
 def _release_roles(client: Client, project_id: str, claimant: Claimant, stack: str) -> None:
     """Permit a stack to adopt the roles of a shared project whose descriptions are marks of the claimant."""
     for role in roles.list_all(client, project_id):
-        marked = project_record.find_marked_role(client, project_id, role)
+        marked = project_record.find_marked_role(client, project_id, lambda role=role: role)
         if marked.mark.names_owner and marked.mark.compare(claimant) is Ownership.OWN:
             description = marked.mark.permit(stack).to_description()
             roles.replace(client, project_id, str(role["id"]), str(role["name"]), description)

@@ -4,6 +4,8 @@ The mark of a project covers everything in it. In a project that several tenants
 warehouse has a mark, which covers everything in the warehouse.
 """
 
+from collections.abc import Callable
+
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError
 from lakewright.lakekeeper.api.management import record_roles, roles, warehouses
@@ -100,16 +102,21 @@ def list_warehouse_consents(project_id: str, name: str) -> list[Consent]:
     return [Consent(ConsentKind.WAREHOUSE, text) for text in (f"{project_id}/{name}", name)]
 
 
-def find_marked_role(client: Client, project_id: str, role: roles.RoleResponse | None) -> MarkedObject:
+def find_marked_role(
+    client: Client, project_id: str, find_role: Callable[[], roles.RoleResponse | None]
+) -> MarkedObject:
     """Return the project of a role if it has a mark, else the role with the mark in its description.
 
     Args:
         client: Client of the server.
         project_id: Id of the role's project.
-        role: The role in the server's JSON; None if it does not exist.
+        find_role: Returns the role in the server's JSON; None if it does not exist. Called if the project has no mark.
     """
     project = find_marked_project(client, project_id)
-    if role is None or project.mark != OwnershipMark():
+    if project.mark != OwnershipMark():
+        return project
+    role = find_role()
+    if role is None:
         return project
     try:
         mark = parse_description(role.get("description"))
