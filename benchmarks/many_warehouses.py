@@ -37,7 +37,7 @@ def measure(ground: Ground) -> list[Row]:
     reference["destroy"] = measure_seconds(plain.delete)
     noop = ("preview", "--refresh", "--expect-no-changes", *stack_options)
     with run_plugins(ground, "pulumi-python") as stamped:
-        stamped.run("preview", *stack_options)  # what the plugin imports at its first call is part of its start
+        stamped.run("preview", *stack_options)  # the first call imports modules, which belongs to the start
         ours = {"create": stamped.run("up", "--yes", *stack_options)}
         ours["no-op preview with refresh"] = min(
             (stamped.run(*noop) for _ in range(PREVIEWS)), key=lambda times: times.work

@@ -41,7 +41,7 @@ def _preview_rows(ground: Ground) -> list[Row]:
     ours: list[Times] = []
     plainly: list[float] = []
     with run_plugins(ground, *PLUGINS) as stamped:
-        stamped.run(*command)  # what a plugin imports at its first call is part of its start
+        stamped.run(*command)  # the first call imports modules, which belongs to the start
         for _ in range(TIMES):
             ours.append(stamped.run(*command))
             plainly.append(measure_seconds(lambda: PlainReader(ground).read(resources)))

@@ -69,7 +69,7 @@ PHRASES = {
     r"\w*(?:behaviour|colour|favour|normalis|serialis|authoris|recognis|artefact)\w*": "the American spelling",
     r"look-ups?": "lookup",
 }
-"""What to write instead, by the pattern of a phrase. The allow-list has the number of phrases of a file."""
+"""The replacement of a phrase, by its pattern. The allow-list has the number of phrases of a file."""
 CLAUSE_OPENINGS = ("What", "Who", "Those", "Ones", "One that", "One which", "One whose")
 """Openings of a statement that has a clause or a pronoun as its subject. Questions may open with them."""
 NAME_PARTS = {
