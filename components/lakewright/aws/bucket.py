@@ -12,20 +12,12 @@ from lakewright.aws.bucket_policy import tenant_bucket_policy
 from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.log_bucket import LogBucket, log_prefix
 from lakewright.aws.private_bucket import make_private
-from lakewright.environment.platform import TENANT_TAG, Platform
+from lakewright.environment.platform import TENANT_TAG
 from lakewright.lakekeeper.buckets.bucket_key import describe_key, name_alias
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.storage.aws import AwsStorage
-from lakewright.storage.backend import StorageBackend
 from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
-
-
-def describe_own_bucket(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
-    """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""
-    if (access := storage.stack_access) is not None:
-        return access
-    return platform.environment.aws.describe_access(storage.bucket, storage.address(platform).region)
 
 
 def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:

@@ -26,6 +26,10 @@ def format_error(error: Exception) -> str:
         return str(format_message())
     if type(error).__module__.partition(".")[0].startswith("lakewright"):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        from lakewright.environment.extras import explain_missing_package  # noqa: PLC0415 - only for errors
+
+        return explain_missing_package(error)
     return f"{type(error).__name__}: {error} (LAKEWRIGHT_DEBUG=1 shows where)"
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-
-import pulumi_aws
-import pulumi_kubernetes
+from typing import TYPE_CHECKING, Any
 
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
+from lakewright.storage.backend import StorageBackend
+
+if TYPE_CHECKING:
+    import pulumi_aws
+    import pulumi_kubernetes
 
 TENANT_TAG = "lakewright:tenant"
 """Tag of AWS objects with the tenant's name."""
@@ -82,7 +85,15 @@ class Platform:
         toolkit_tags = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
         return {**spec.labels, **self.environment.aws.tags, **toolkit_tags}
 
+    def describe_own_bucket(self, storage: StorageBackend) -> dict[str, Any]:
+        """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""
+        if (access := storage.stack_access) is not None:
+            return access
+        return self.environment.aws.describe_access(storage.bucket, storage.address(self).region)
+
     def _aws(self, region: str) -> pulumi_aws.Provider:
+        import pulumi_aws  # noqa: PLC0415 - 121 MB that a stack without AWS does not install
+
         account = self.environment.aws
         file = account.shared_credentials_file
         endpoint = account.endpoint.rstrip("/") if account.endpoint else None
@@ -100,6 +111,8 @@ class Platform:
 
     def kubernetes(self) -> pulumi_kubernetes.Provider:
         """Return the provider of the cluster, or of the folder for manifests."""
+        import pulumi_kubernetes  # noqa: PLC0415 - 75 MB that a stack without computing units does not install
+
         cluster = self.environment.kubernetes
         return pulumi_kubernetes.Provider(
             "kubernetes",

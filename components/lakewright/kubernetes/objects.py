@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pulumi
-from pulumi_kubernetes import _utilities as kubernetes_package
 
 from lakewright.kubernetes.manifests import Manifest
 
@@ -16,6 +15,8 @@ class KubernetesObject(pulumi.CustomResource):
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
         """Declare the object of a manifest."""
+        from pulumi_kubernetes import _utilities as kubernetes_package  # noqa: PLC0415 - only stacks with a cluster
+
         group = manifest["apiVersion"] if "/" in manifest["apiVersion"] else f"core/{manifest['apiVersion']}"
         version = pulumi.ResourceOptions(version=str(kubernetes_package.get_version()))
         super().__init__(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
-import pulumi_kubernetes
 
+from lakewright.environment.extras import explain_missing_package
 from lakewright.environment.platform_outputs import OUTPUT
 from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
 from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, PlatformFiles
@@ -17,6 +17,9 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.project_files.project_root import project_root
 from lakewright.validation.problems import Problem, SpecError
+
+if TYPE_CHECKING:
+    import pulumi_kubernetes
 
 KEY = "spec"
 """Key of the spec in the project's configuration."""
@@ -28,6 +31,8 @@ def declare_platform() -> None:
         server = _declare_server()
     except SpecError as error:
         raise pulumi.RunError(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise pulumi.RunError(explain_missing_package(error)) from error
     pulumi.export(OUTPUT, server.outputs.model_dump(mode="json"))
 
 
@@ -77,6 +82,8 @@ def _read_config(key: str) -> str | None:
 
 
 def _declare_provider(spec: PlatformSpec, root: Path) -> pulumi_kubernetes.Provider:
+    import pulumi_kubernetes  # noqa: PLC0415 - a missing package is explained where the program runs
+
     folder = spec.kubernetes.render_to
     return pulumi_kubernetes.Provider(
         "kubernetes",

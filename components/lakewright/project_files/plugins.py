@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,14 +61,16 @@ def _find_in_state(project: PulumiProject, stack: str) -> set[str]:
 
 
 def _find_imported(project: PulumiProject) -> set[str]:
-    """Return the `pulumi_*` packages that the program imports, and dependencies of its imported packages."""
+    """Return the `pulumi_*` packages that the program imports, and installed dependencies of its imported packages."""
     program = project.program
     files = [program] if program.is_file() else sorted(program.glob("*.py"))
     modules = {module for file in files for module in parse_imports(file)}
     plugins = {module.removeprefix("pulumi_") for module in modules if module.startswith("pulumi_")}
-    for distribution in distributions(path=_list_site_packages(project)):
-        if _normalize_name(distribution.metadata["Name"]).replace("-", "_") in modules:
-            plugins |= _list_required(distribution)
+    installed = {_normalize_name(entry.metadata["Name"]): entry for entry in _list_installed(project)}
+    for name, distribution in installed.items():
+        if name.replace("-", "_") in modules:
+            # An extra's package is needed only where it is installed.
+            plugins |= {plugin for plugin in _list_required(distribution) if f"pulumi-{plugin}" in installed}
     return {name.replace("_", "-") for name in plugins}
 
 
@@ -87,10 +89,11 @@ def parse_imports(file: Path) -> set[str]:
     return names
 
 
-def _list_site_packages(project: PulumiProject) -> list[str]:
+def _list_installed(project: PulumiProject) -> Iterable[Distribution]:
     if project.virtualenv is None:
-        return sys.path
-    return [str(folder) for folder in project.virtualenv.glob("lib/python*/site-packages")]
+        return distributions()
+    folders = [str(folder) for folder in project.virtualenv.glob("lib/python*/site-packages")]
+    return distributions(path=folders)
 
 
 def _list_required(distribution: Distribution) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pulumi
 
+from lakewright.environment.extras import explain_missing_package
 from lakewright.environment.local_files import provide_client, trust_stores
 from lakewright.environment.platform import Platform
 from lakewright.environment.platform_reference import read_in_program
@@ -22,6 +23,8 @@ def declare_tenant() -> None:
         tenant = _create_tenant()
     except SpecError as error:
         raise pulumi.RunError(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise pulumi.RunError(explain_missing_package(error)) from error
     pulumi.export("warehouse_ids", tenant.warehouse_ids)
     pulumi.export("catalog_config", tenant.catalog_config.apply(lambda config: config.model_dump(mode="json")))
     pulumi.export("role_arns", tenant.role_arns)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pulumi
 
-from lakewright.aws.bucket import describe_own_bucket
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.table_name import parse_table_name
@@ -23,7 +22,7 @@ def make_record(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
         shares_project=spec.shares_project,
         warehouses=_describe_warehouses(spec),
         buckets={
-            name: describe_own_bucket(storage, platform) | {"has_own_key": storage.has_own_key}
+            name: platform.describe_own_bucket(storage) | {"has_own_key": storage.has_own_key}
             for name, storage in spec.storage.items()
             if storage.makes_bucket
         },

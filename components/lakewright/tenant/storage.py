@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pulumi
 
-from lakewright.aws.bucket import TenantBucket, describe_own_bucket
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.buckets import bucket_settings
@@ -71,10 +70,12 @@ def make_storages(
 
 
 def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
+    from lakewright.aws.bucket import TenantBucket  # noqa: PLC0415 - imports pulumi_aws, which not all stacks need
+
     spec, name, platform = provisioning.spec, provisioning.name, provisioning.platform
     storage = cast(AwsStorage, spec.storage[name])
     address = storage.address(platform)
-    own_bucket = describe_own_bucket(storage, platform)
+    own_bucket = platform.describe_own_bucket(storage)
     bucket = TenantBucket(
         f"{spec.name}-{name}",
         storage,

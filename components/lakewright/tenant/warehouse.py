@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.aws.access_role import aliases
 from lakewright.environment.platform import Platform
 from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
+from lakewright.lakekeeper.provider.options import list_aliases
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.lakekeeper.warehouse.role_proof import RoleProof
 from lakewright.spec import TenantSpec, WarehouseSpec
@@ -51,14 +51,14 @@ class TenantWarehouse(pulumi.ComponentResource):
         name = f"{tenant.name}-{spec.name}"
         earlier = f"{tenant.name}-{spec.renamed_from}" if spec.renamed_from else None
         # A refused run must not leave a component with the new name.
-        component_opts = pulumi.ResourceOptions(aliases=aliases(earlier), depends_on=[record])
+        component_opts = pulumi.ResourceOptions(aliases=list_aliases(earlier), depends_on=[record])
         super().__init__(
             "lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, component_opts)
         )
         retain = spec.deletion == "retain"
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
         # Each child has an alias of its own: a killed run may have renamed the component but not the child.
-        within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
+        within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=list_aliases(earlier)))
         prefix = record.read_warehouse(spec.name, "key_prefix")
 
         external_id = _choose_external_id(name, tenant.find_storage_name(spec), storage, within)
@@ -123,7 +123,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                     inside,
                     pulumi.ResourceOptions(
                         depends_on=[parent_namespace] if parent_namespace else proofs,
-                        aliases=aliases(f"{earlier}-{path}" if earlier else None),
+                        aliases=list_aliases(f"{earlier}-{path}" if earlier else None),
                     ),
                 ),
             )

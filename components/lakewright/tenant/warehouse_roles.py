@@ -9,10 +9,10 @@ from typing import Any
 import pulumi
 
 from lakewright.aws.access import Policy, RolePurpose, access_policy, principal_trust, trust_policy
-from lakewright.aws.access_role import AccessRole
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId
+from lakewright.lakekeeper.provider.options import list_aliases
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.object_names import ROLE_PATH, role_name, share_purpose
 from lakewright.names.types import PrincipalArn
@@ -118,6 +118,8 @@ def _make_role(
     existing = ExistingObjects(platform.environment.aws, region)
     adopted = existing.role(first, tenant.name) if tenant.adopts(spec) else None
 
+    from lakewright.aws.access_role import AccessRole  # noqa: PLC0415 - imports pulumi_aws, which not all stacks need
+
     def build_rights(values: list[Any]) -> Policy:
         bucket, key_prefix, key = values
         return access_policy(bucket, key_prefix, key, region=region, purpose=purpose)
@@ -158,5 +160,5 @@ def _with_alias(opts: pulumi.ResourceOptions, earlier: str | None) -> pulumi.Res
     return pulumi.ResourceOptions(
         parent=opts.parent,
         retain_on_delete=opts.retain_on_delete,
-        aliases=[pulumi.Alias(name=earlier)] if earlier else None,
+        aliases=list_aliases(earlier),
     )

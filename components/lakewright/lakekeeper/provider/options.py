@@ -16,6 +16,11 @@ def drop_none(**props: Any) -> dict[str, Any]:
     return {name: value for name, value in props.items() if value is not None}
 
 
+def list_aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
+    """Return the alias of a resource with an earlier name."""
+    return [pulumi.Alias(name=earlier)] if earlier else None
+
+
 def not_imported(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions | None:
     """Return the same options, and refuse `import_`.
 
