@@ -16,7 +16,11 @@ from lakewright_sandbox.runtime.state import Authz, Sandbox
 from lakewright_sandbox.store.access import KEY_VARIABLES
 
 app = typer.Typer(
-    name="sandbox", add_completion=False, help="Local stand-ins for the cloud: S3, IAM, STS and a Lakekeeper."
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    name="sandbox",
+    add_completion=False,
+    help="Local stand-ins for the cloud: S3, IAM, STS and a Lakekeeper.",
 )
 
 Dir = Annotated[Path, typer.Option("--dir", help="Directory of the sandbox's data, keys and logs.")]

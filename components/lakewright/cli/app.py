@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
+from lakewright_spark.plain_help import PlainHelpTyper
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
@@ -103,16 +104,20 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
         """Return a stand-in with the line for `--help`; commands of other packages show their package's summary."""
         if cmd_name in COMMANDS:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
-        if point := _list_plugins().get(cmd_name):
-            return TyperCommand(cmd_name, help=point.dist.metadata["Summary"] if point.dist else None)
-        return None
+            summary = COMMANDS[cmd_name][1]
+        elif point := _list_plugins().get(cmd_name):
+            summary = point.dist.metadata["Summary"] if point.dist else ""
+        else:
+            return None
+        return TyperCommand(cmd_name, help=summary, short_help=summary)
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not args[0].startswith("-") and args[0] not in (names := self.list_commands(ctx)):
             from lakewright_engine.state.names import suggest_name  # noqa: PLC0415
 
+            if args[0] == "sandbox":
+                raise UsageError("the sandbox is not installed; install it: pip install 'lakewright[sandbox]'")
             suggestion = suggest_name(args[0], names)
             raise UsageError(f"no command `{args[0]}`{suggestion}`lakewright --help` lists the commands")
         name, command, remaining = super().resolve_command(ctx, args)
@@ -154,7 +159,7 @@ def _warm_options() -> list[Any]:
         ] = False,
     ) -> None: ...
 
-    app = typer.Typer(add_completion=False)
+    app = PlainHelpTyper(add_completion=False)
     app.command()(options)
     return typer.main.get_command(app).params
 
@@ -163,7 +168,7 @@ def _list_plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-app = typer.Typer(
+app = PlainHelpTyper(
     cls=LazyGroup,
     add_completion=False,
     no_args_is_help=True,

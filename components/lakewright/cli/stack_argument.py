@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer import Typer
+from lakewright_spark.plain_help import PlainHelpTyper
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typing_extensions import override
 
@@ -123,7 +123,7 @@ class StackGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-class CommandLine(Typer):
+class CommandLine(PlainHelpTyper):
     """A Typer application with commands that take their stack as an argument."""
 
     @override

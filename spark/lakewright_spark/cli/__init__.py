@@ -25,6 +25,7 @@ from lakewright_spark.cli import (
     usage,
 )
 from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.session import jars
 from lakewright_spark.usage_errors import format_usage_error
 
@@ -34,10 +35,9 @@ USAGE_ERROR = 2
 _COMPLETES = "_LAKEWRIGHT_SPARK_COMPLETE"
 """Variable of a shell that asks for completions; `lakewright completion` prints the scripts of both programs."""
 
-app = typer.Typer(
+app = PlainHelpTyper(
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     help="Run scripts and maintenance on a tenant's warehouses; read and clean up execution results.",
 )

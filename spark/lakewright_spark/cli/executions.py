@@ -24,6 +24,7 @@ from lakewright_spark.cli.options import (
     open_registry,
 )
 from lakewright_spark.errors import RegistryError
+from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.times import format_json_time, format_time
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 REGISTRY = "LAKEWRIGHT_REGISTRY"
 
-app = typer.Typer(no_args_is_help=True, help="List executions, drop expired results, find orphans.")
+app = PlainHelpTyper(no_args_is_help=True, help="List executions, drop expired results, find orphans.")
 
 TexeraUrl = Annotated[
     str | None,
@@ -258,7 +259,7 @@ def _print_rows(rows: Table) -> None:
         print(json.dumps(row, default=str))
 
 
-registry_app = typer.Typer(no_args_is_help=True, help="Manage the database of executions.")
+registry_app = PlainHelpTyper(no_args_is_help=True, help="Manage the database of executions.")
 
 
 @registry_app.callback()

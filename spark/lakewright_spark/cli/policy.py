@@ -10,6 +10,7 @@ import typer
 from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse
+from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 
-app = typer.Typer(no_args_is_help=True, help="Show, set and remove table policies.")
+app = PlainHelpTyper(no_args_is_help=True, help="Show, set and remove table policies.")
 
 TableName = Annotated[
     str, typer.Argument(metavar="NAMESPACE.TABLE", help="Put a part that contains a dot in backquotes.")

@@ -13,13 +13,14 @@ from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
+from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.times import format_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.run_log.records import RunRecord
 
-app = typer.Typer(no_args_is_help=True, help="List runs of maintenance jobs.")
+app = PlainHelpTyper(no_args_is_help=True, help="List runs of maintenance jobs.")
 _STATES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED")
 
 Warehouses = Annotated[
