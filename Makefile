@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -109,6 +109,10 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(POLICY)/requirements.in -o $(POLICY)/requirements.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
+	$(MAKE) --no-print-directory sboms
+
+sboms: $(READY)  ## Write */sbom.cdx.json, the SBOM of each package: the versions of requirements.lock
+	python scripts/sbom.py
 
 images:  ## Build an image: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md; IMAGE=lakewright for drift checks
 	@IMAGE='$(or $(IMAGE),spark)' PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' PULUMI_IMAGE='$(PULUMI_IMAGE)' \

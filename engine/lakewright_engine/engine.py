@@ -290,7 +290,7 @@ class _Run:
 
     def _arguments(self, address: str) -> dict[str, Any]:
         operation = self._operation
-        program = operation.project.program
+        program = operation.project.find_program()
         return {
             "program": str(program),
             "monitor": address,

@@ -23,6 +23,7 @@ from lakewright.terminal.streams import escape_standard_streams
 from lakewright.warm import address
 
 COMMANDS = {
+    "init": ("lakewright.cli.commands.init:init", "Create a project in a folder."),
     "preview": ("lakewright.cli.commands.operations:preview", "Show what an update would change."),
     "up": ("lakewright.cli.commands.operations:up", "Create or update a tenant's resources."),
     "refresh": (
@@ -45,6 +46,10 @@ COMMANDS = {
     "config": (
         "lakewright.cli.commands.config:app",
         "Read and write a stack's settings; print the catalog configuration of jobs.",
+    ),
+    "upgrade": (
+        "lakewright.cli.commands.upgrade:upgrade",
+        "Convert a project of an earlier version, and show the differences.",
     ),
     "new": ("lakewright.cli.commands.specs.new:new", "Write the spec of a new tenant."),
     "spec": (

@@ -246,6 +246,11 @@ class Environment(StrictModel):
             document = _with_defaults({**document, "sandbox": str(sandbox)}, defaults)
         for keys in _PATHS:
             document = _with_anchored(document, keys, folder)
+        return cls.parse(document, source)
+
+    @classmethod
+    def parse(cls, document: dict[str, Any], source: str) -> Environment:
+        """Return the environment of a document. Raises SpecError with all problems."""
         try:
             return cls.model_validate(document)
         except ValidationError as error:

@@ -69,13 +69,18 @@ def refuse_unread_specs(program: Path, source: str) -> None:
         source: The project's file, for the message.
 
     Raises:
-        SpecError: The program has no file that names `lakewright`, and imports nothing but the SDKs of Pulumi.
+        SpecError: There is no program; or no file of it names `lakewright`, and it imports nothing but the SDKs of
+            Pulumi.
     """
-    if reads_specs(program):
+    if program.is_dir() and not (program / "__main__.py").is_file():
+        reason = f"{program} has no __main__.py"
+    elif not reads_specs(program):
+        reason = f"{program} names `lakewright` nowhere, so `up` would make nothing"
+    else:
         return
     expected = (
-        f"expected a program that declares the tenant; {program} names `lakewright` nowhere, so `up` would make"
-        " nothing. Write `from lakewright import declare_tenant` and `declare_tenant()` into its __main__.py"
+        f"expected a program that declares the tenant; {reason}. Write `from lakewright import declare_tenant` and"
+        " `declare_tenant()` into its __main__.py"
     )
     raise SpecError(source, [Problem("main", expected)])
 

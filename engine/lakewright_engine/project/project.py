@@ -79,6 +79,16 @@ class PulumiProject:
         """The program: a file or a folder with a `__main__.py`, from `main`, by default the project's folder."""
         return (self.root / self.main).resolve() if self.main else self.root
 
+    def find_program(self) -> Path:
+        """Return the program, which exists. Raise ProjectError if it does not."""
+        file = self.program if self.main and self.program.suffix == ".py" else self.program / "__main__.py"
+        if not file.is_file():
+            message = (
+                f"{self.file}: expected the program in {file}, which does not exist; write it, or name it as `main`"
+            )
+            raise ProjectError(message)
+        return self.program
+
     @property
     def working_directory(self) -> Path:
         """The folder in which the program runs."""
