@@ -2,7 +2,8 @@
 
 Java maps the archive into memory (class-data sharing, JEP 350) if the archive was made by the same Java from the same
 jars; otherwise, it reads the classes from the jars. The archive contains the paths of the jars, so each virtual
-environment has its own archive.
+environment has its own archive. A JVM uses it if its class path begins with the jars of Iceberg and Spark, as in each
+driver.
 """
 
 from __future__ import annotations
@@ -15,36 +16,32 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import httpx
+from lakewright_spark.session import jars
 
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Java prints to standard output why it does not use an archive, for example because of another class path."""
 
 TRAINING = """
 import sys
-from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS
-from lakewright_spark.session import jars
-from lakewright_spark.session.builder import SMALL_JOB
-from pyspark.sql import SparkSession
+from pathlib import Path
 
-properties = {
-    **SMALL_JOB,
-    **jars.spark_properties(),
-    "spark.sql.extensions": ICEBERG_EXTENSIONS,
-    "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.local.type": "hadoop",
-    "spark.sql.catalog.local.warehouse": sys.argv[1],
-}
-builder = SparkSession.builder.master("local[2]")
-for key, value in properties.items():
-    builder = builder.config(key, value)
-session = builder.getOrCreate()
-session.sql("CREATE TABLE local.n.t (id bigint, day string) USING iceberg PARTITIONED BY (day)")
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.session.builder import spark_session
+
+session = spark_session(CatalogConfig.from_json(Path(sys.argv[1]).read_text()), "training")
+session.sql("CREATE NAMESPACE lake.n")
+session.sql("CREATE TABLE lake.n.t (id bigint, day string) USING iceberg PARTITIONED BY (day)")
 for number in range(2):
-    session.sql(f"INSERT INTO local.n.t VALUES ({number}, 'monday'), (7, 'friday')")
-session.sql("SELECT day, count(*), sum(b.id) FROM local.n.t a JOIN local.n.t b USING (day) GROUP BY day").collect()
-session.sql("CALL local.system.rewrite_data_files(table => 'n.t', options => map('rewrite-all', 'true'))").collect()
-session.table("local.n.t.files").orderBy("file_path").collect()
+    session.sql(f"INSERT INTO lake.n.t VALUES ({number}, 'monday'), (7, 'friday')")
+session.sql("SELECT day, count(*), sum(b.id) FROM lake.n.t a JOIN lake.n.t b USING (day) GROUP BY day").collect()
+session.sql("CALL lake.system.rewrite_data_files(table => 'n.t', options => map('rewrite-all', 'true'))").collect()
+session.table("lake.n.t.files").orderBy("file_path").collect()
+session.sql("DROP TABLE lake.n.t PURGE")
 java = session.sparkContext._gateway.proc
 session.stop()
 java.stdin.close()
@@ -61,8 +58,8 @@ def archive_path() -> Path:
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
-    files = [java, *sorted((Path(spec.origin).parent / "jars").glob("*.jar"))]
-    digest = hashlib.sha256()
+    files = [java, *sorted((Path(spec.origin).parent / "jars").glob("*.jar")), *jars.jar_paths()]
+    digest = hashlib.sha256(TRAINING.encode())
     for file in files:
         state = file.stat() if file.is_file() else None
         digest.update(f"{file} {state and (state.st_size, state.st_mtime_ns)}\n".encode())
@@ -74,6 +71,25 @@ def java_options() -> str:
     return f"-XX:SharedArchiveFile={archive_path()} {QUIET}"
 
 
+@contextmanager
+def create_catalog(folder: Path) -> Iterator[Path]:
+    """Run a sandbox with the warehouse `lake`; return the file of its catalog configuration."""
+    from lakewright_sandbox import lifecycle
+
+    from tests.spark.projects import Project, post
+
+    sandbox = lifecycle.up(folder / "sandbox")
+    try:
+        with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
+            post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True})
+            project = Project(server, sandbox)
+            file = folder / "catalog.json"
+            file.write_text(project.config(project.warehouse("lake")).to_json())
+        yield file
+    finally:
+        lifecycle.down(sandbox.dir)
+
+
 def create_archive() -> bool:
     """Create the archive unless it exists; return whether it exists now. Without it, tests are only slower."""
     path = archive_path()
@@ -81,9 +97,9 @@ def create_archive() -> bool:
         return True
     partial = path.with_suffix(f".{os.getpid()}")
     options = f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={partial} {QUIET}"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, create_catalog(Path(folder)) as catalog_file:
         done = subprocess.run(
-            [sys.executable, "-c", TRAINING, folder],
+            [sys.executable, "-c", TRAINING, str(catalog_file)],
             env={**os.environ, "SPARK_SUBMIT_OPTS": options},
             cwd=folder,
             capture_output=True,

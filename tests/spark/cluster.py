@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from lakewright_spark.session import jars
 from lakewright_spark.session.builder import SMALL_JVM
 from waiting import wait_until
 
@@ -96,6 +97,8 @@ def _start_daemon(
 ) -> tuple[subprocess.Popen[bytes], Path]:
     home = Path(pyspark.__file__).parent
     options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS}
+    # The archive of classes needs it; executors have another class path.
+    options |= {"SPARK_DAEMON_CLASSPATH": jars.driver_properties()[jars.DRIVER_CLASS_PATH]}
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
     environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     environment |= {"SPARK_CONF_DIR": str(conf)} if conf else {}

@@ -22,7 +22,7 @@ def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Itera
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    properties = {**SMALL_JOB, **jars.spark_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS, **(more or {})}
+    properties = {**SMALL_JOB, **jars.driver_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS, **(more or {})}
     properties["spark.connect.grpc.binding.port"] = str(port)
     (folder / "server.properties").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
     home = Path(pyspark.__file__).parent

@@ -84,7 +84,10 @@ def spark_properties(
     local = master.startswith("local")
     properties = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
     driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
-    properties |= jars.spark_properties([*jars.PACKAGES, *driver])
+    packages = [*jars.PACKAGES, *driver]
+    properties |= _join_class_paths(jars.driver_properties(packages), spark_defaults())
+    if not local:
+        properties |= jars.spark_properties(packages)  # for the executors
     if options := trust_options(config, local=local):
         properties |= {key: f"{properties.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
     if event_log:
@@ -140,6 +143,7 @@ def spark_session(
         if options := trust_options(config, local=master.startswith("local")):
             # The user's JVM options keep the truststore.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
+        properties = {**properties, **_join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
     everything = {"spark.app.name": app, **base_properties, **secrets, **properties}
     try:
@@ -157,6 +161,12 @@ def spark_session(
         raise JobFailedError(
             "Spark's JVM did not start (see its output above): expected Java 17 or newer in JAVA_HOME or on the PATH"
         ) from error
+
+
+def _join_class_paths(*sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the driver's class path with the files of all sources. Spark would use the last source only."""
+    class_paths = (source[jars.DRIVER_CLASS_PATH] for source in sources if source.get(jars.DRIVER_CLASS_PATH))
+    return {jars.DRIVER_CLASS_PATH: os.pathsep.join(class_paths)}
 
 
 def _start_jvm(properties: Mapping[str, str]) -> None:

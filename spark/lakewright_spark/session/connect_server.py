@@ -92,7 +92,7 @@ class ConnectServer:
             **ONE_MACHINE,
             **({"spark.driver.memory": memory} if memory else {}),
             **catalogs,
-            **jars.spark_properties(),
+            **jars.driver_properties(),
             "spark.app.name": f"lakewright-{self.config.tenant}",
             "spark.sql.warehouse.dir": (folder / "spark-warehouse").as_uri(),
             **self._address(),

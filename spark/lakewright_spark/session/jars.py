@@ -38,6 +38,9 @@ SHA256: Mapping[str, str] = {
 }
 """SHA-256 of each jar. A new version needs a new digest."""
 
+DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
+"""Property of Spark with the files that the driver's JVM has on its class path."""
+
 _CHECKED = "lakewright-checked.json"
 """File next to the jars with size and time of each verified jar, since hashing takes half a second."""
 
@@ -65,6 +68,15 @@ def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     Spark never downloads the jars itself: it would load unchecked jars with their dependencies.
     """
     return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
+
+
+def driver_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Return the properties that make a JVM on this machine load the jars, which `spark_properties` would copy.
+
+    Spark copies `spark.jars` at each start of an application, 130 MB, and reads their classes without Java's
+    class-data sharing.
+    """
+    return {DRIVER_CLASS_PATH: os.pathsep.join(str(path) for path in fetch(packages))}
 
 
 def own() -> Path:

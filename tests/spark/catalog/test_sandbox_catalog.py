@@ -72,11 +72,7 @@ def project(sandbox: Sandbox, server: httpx.Client, bucket: str) -> str:
 
 @pytest.fixture(scope="module")
 def spark(sandbox: Sandbox, project: str) -> Iterator[SparkSession]:
-    options = {**SMALL_JOB, "spark.sql.extensions": EXTENSIONS}
-    if jars.present():
-        options["spark.jars"] = ",".join(str(path) for path in jars.jar_paths())
-    else:
-        options |= {"spark.jars.packages": ",".join(jars.PACKAGES), "spark.jars.ivy": str(jars.ivy_home())}
+    options = {**SMALL_JOB, **jars.driver_properties(), "spark.sql.extensions": EXTENSIONS}
     for name, delegation in DELEGATIONS.items():
         options |= {
             f"spark.sql.catalog.{name}": "org.apache.iceberg.spark.SparkCatalog",

@@ -47,7 +47,7 @@ def command(config: Path, *arguments: str) -> list[str]:
 def spark_submit_command() -> list[str]:
     """Return the command for spark-submit instead of `lakewright-spark`."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    settings = {"spark.ui.enabled": "false", **jars.spark_properties(jars.PACKAGES)}
+    settings = {"spark.ui.enabled": "false", **jars.driver_properties(jars.PACKAGES)}
     confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     return [str(submit), "--master", "local[2]", *confs, str(Path(cli.__file__).parent / "__main__.py")]
 

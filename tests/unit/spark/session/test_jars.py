@@ -26,6 +26,7 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_present_jar_is_used_by_path(jar: Path) -> None:
     assert jars.spark_properties([PACKAGE]) == {"spark.jars": str(jar)}
+    assert jars.driver_properties([PACKAGE]) == {"spark.driver.extraClassPath": str(jar)}
 
 
 def test_jar_with_wrong_digest_is_refused(jar: Path) -> None:

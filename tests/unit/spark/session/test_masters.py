@@ -58,9 +58,17 @@ def test_remote_executors_get_no_local_settings(master: str) -> None:
     properties, local = spark_properties(CONFIG, master=master), spark_properties(CONFIG)
     only_local = {key for key in SMALL_JOB if key not in properties}
     assert only_local == set(SMALL_JOB)
-    assert properties == {key: value for key, value in local.items() if key not in only_local}
+    sent_jars = {"spark.jars": properties["spark.driver.extraClassPath"].replace(":", ",")}
+    assert properties == {key: value for key, value in local.items() if key not in only_local} | sent_jars
     assert properties["spark.sql.catalog.executions.warehouse"] == "acme/executions"
-    assert {"spark.jars", "spark.jars.packages"} & properties.keys()
+
+
+def test_class_path_of_spark_defaults_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_path = spark_properties(CONFIG)["spark.driver.extraClassPath"]
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraClassPath /opt/site.jar\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+    assert spark_properties(CONFIG)["spark.driver.extraClassPath"] == f"{own_path}:/opt/site.jar"
 
 
 def test_script_gets_no_small_job_settings() -> None:
