@@ -149,6 +149,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # One JVM per worker: one runs the tests of a shared session, another the tests of commands.
             starts_processes = item.nodeid.startswith(STARTING_JVMS)
             item.add_marker(pytest.mark.xdist_group("spark-commands" if starts_processes else "spark"))
+        if not item.get_closest_marker("xdist_group") and _shares_fixtures(item):
+            # Otherwise each worker would set up the fixtures of the module.
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         if no_pulumi and item.get_closest_marker("pulumi_cli"):
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
 
@@ -186,6 +189,14 @@ def _real_servers_skip_reason(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("stand_in")
     reason = str(marker.args[0]) if marker else reason
     return f"not on real servers: {reason}" if reason else None
+
+
+def _shares_fixtures(item: pytest.Item) -> bool:
+    """Return whether a test uses a fixture that the tests of its module or folder share."""
+    info: Any = getattr(item, "_fixtureinfo", None)
+    return info is not None and any(
+        definitions[-1].scope in {"class", "module", "package"} for definitions in info.name2fixturedefs.values()
+    )
 
 
 def _starts_a_sandbox(item: pytest.Item) -> bool:

@@ -18,3 +18,12 @@ def test_marked_tests_are_grouped(request: pytest.FixtureRequest) -> None:
 @pytest.mark.spark
 def test_spark_tests_are_grouped(request: pytest.FixtureRequest) -> None:
     expect_group(request, "spark")
+
+
+@pytest.fixture(scope="module")
+def shared_list() -> list[str]:
+    return []
+
+
+def test_tests_of_a_module_fixture_are_grouped(request: pytest.FixtureRequest, shared_list: list[str]) -> None:
+    expect_group(request, "tests/unit/test_worker_groups.py")
