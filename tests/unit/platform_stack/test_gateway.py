@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,9 +11,9 @@ from threading import Thread
 import httpx
 import pytest
 from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+from tests.nginx_process import NGINX, find_free_port, serve_nginx
+
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: nginx-light)")
 
 FORWARDED = [
@@ -75,12 +73,6 @@ class Upstream(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("gateway")
@@ -90,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gateway(folder: Path) -> Iterator[int]:
     upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     Thread(target=upstream.serve_forever, daemon=True).start()
-    port = free_port()
+    port = find_free_port()
     config = GatewayConfig(
         upstream=f"127.0.0.1:{upstream.server_port}",
         port=port,
@@ -100,20 +92,9 @@ def gateway(folder: Path) -> Iterator[int]:
     )
     file = folder / "nginx.conf"
     file.write_text(nginx_config(config))
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([str(NGINX), "-p", str(folder), "-c", str(file)], stdout=log, stderr=log)
-    try:
-        wait_until_it_answers(port)
+    with serve_nginx(file, f"http://127.0.0.1:{port}{PROBE_PATH}"):
         yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-        upstream.shutdown()
-
-
-@retry(stop=stop_after_delay(10), wait=wait_fixed(0.05), retry=retry_if_exception_type(httpx.ConnectError))
-def wait_until_it_answers(port: int) -> None:
-    httpx.get(f"http://127.0.0.1:{port}{PROBE_PATH}")
+    upstream.shutdown()
 
 
 @pytest.fixture
