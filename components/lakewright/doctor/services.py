@@ -40,6 +40,7 @@ def check_services(
         *check_aws(environment.aws, [probe.bucket for probe in buckets if not probe.access_key_id]),
         *(check_bucket(probe) for probe in buckets if probe.access_key_id),
         check_cluster(environment.kubernetes),
+        *check_dns(environment.kubernetes),
         *(check_pod_tokens(environment, namespace) if namespace else []),
     ]
 
@@ -134,6 +135,39 @@ def check_cluster(cluster: Cluster) -> Finding:
         fix = "fix the kubeconfig, or set `kubernetes.render_to` to write manifests only"
         return Finding("Kubernetes", "missing", f"{context}: {reason}", fix)
     return Finding("Kubernetes", "ok", f"{version.git_version} at {context}")
+
+
+_NODE_CACHE = "k8s-app=node-local-dns"
+"""Label of the pods of NodeLocal DNSCache."""
+
+
+def check_dns(cluster: Cluster) -> list[Finding]:
+    """Check that the settings of the cluster's DNS, which NetworkPolicies of tenants allow, name its pods.
+
+    Nothing is found where the cluster does not respond, or where this identity may not list pods.
+    """
+    if cluster.render_to:
+        return []
+    import kubernetes  # noqa: PLC0415 - slow to load
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+    client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
+    dns = cluster.dns
+    selector = ",".join(f"{key}={value}" for key, value in sorted(dns.labels.items()))
+    try:
+        core = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
+        servers = core.list_namespaced_pod(dns.namespace, label_selector=selector, _request_timeout=TIMEOUT).items
+        caches = core.list_namespaced_pod("kube-system", label_selector=_NODE_CACHE, _request_timeout=TIMEOUT).items
+    except (config.ConfigException, client.ApiException, HTTPError, OSError):
+        return []
+    if not servers:
+        result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
+        fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
+        return [Finding("Kubernetes DNS", "missing", result, fix)]
+    if caches and not dns.node_caches:
+        result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
+        return [Finding("Kubernetes DNS", "missing", result, "set `kubernetes.dns.node_caches: [169.254.20.10]`")]
+    return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
 
 
 def _make_client_config(**more: Any) -> Any:

@@ -87,7 +87,7 @@ def network_policy(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTE
             "policyTypes": ["Ingress", "Egress"],
             "ingress": network.list_ingress_rules(ports(tenant).values(), cluster.clients_namespace),
             "egress": [
-                network.allow_dns(),
+                *network.allow_dns(cluster.dns),
                 network.allow_api_server(cluster),
                 network.allow_egress_to_pods(manifests.UNIT_LABEL, targets),
             ],

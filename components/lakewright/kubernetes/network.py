@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings, DnsSettings
 from lakewright.names.host_kinds import METADATA_NETWORKS, HostKind, kind_of_host
 
 _PORTS = {"http": 80, "https": 443, "postgresql": 5432}
@@ -25,14 +25,15 @@ def find_mistake(url: str) -> str | None:
     return None
 
 
-def allow_dns() -> Rule:
-    """Allow requests to the cluster's DNS."""
-    return {
-        "to": [
-            {"namespaceSelector": _namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
-        ],
-        "ports": [{"protocol": "UDP", "port": 53}, _tcp(53)],
-    }
+def allow_dns(dns: DnsSettings = DEFAULT_CLUSTER.dns) -> list[Rule]:
+    """Allow requests to the cluster's DNS: its pods, and caches on nodes, which have addresses of their own."""
+    pods = {"namespaceSelector": _namespace(dns.namespace), "podSelector": {"matchLabels": {**dns.labels}}}
+    # Policies apply to the port of the pods, which differs from the Service's on OpenShift (5353).
+    rules: list[Rule] = [{"to": [pods], "ports": [{"protocol": "UDP", "port": dns.port}, _tcp(dns.port)]}]
+    if dns.node_caches:
+        blocks = [{"ipBlock": {"cidr": f"{address}/32"}} for address in dns.node_caches]
+        rules.append({"to": blocks, "ports": [{"protocol": "UDP", "port": 53}, _tcp(53)]})
+    return rules
 
 
 def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
@@ -61,7 +62,7 @@ def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
 
 def list_egress_rules(urls: Iterable[str], cluster: ClusterSettings = DEFAULT_CLUSTER) -> list[Rule]:
     """Allow requests to DNS, the catalog's gateway and the given addresses, without duplicates, in a stable order."""
-    rules = [allow_dns()]
+    rules = allow_dns(cluster.dns)
     if pods := cluster.catalog_pods:
         target = {"namespaceSelector": _namespace(pods.namespace), "podSelector": {"matchLabels": {**pods.labels}}}
         rules.append({"to": [target], "ports": [_tcp(pods.port)]})

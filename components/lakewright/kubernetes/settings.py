@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,6 +75,19 @@ FileKey = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
 LabelKey = Annotated[str, AfterValidator(_check_label_key)]
 LabelValue = Annotated[str, AfterValidator(_check_label_value)]
 PublicVariable = Annotated[str, AfterValidator(_check_public_variable)]
+
+
+class DnsSettings(StrictModel):
+    """The cluster's DNS, which pods may ask. The defaults fit CoreDNS on most clusters."""
+
+    namespace: DnsLabel = "kube-system"
+    """`openshift-dns` on OpenShift."""
+    labels: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)] = {"k8s-app": "kube-dns"}
+    """Labels of the pods: `dns.operator.openshift.io/daemonset-dns: default` on OpenShift."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 53
+    """Port of the pods: 5353 on OpenShift."""
+    node_caches: list[IPv4Address] = []
+    """Addresses of NodeLocal DNSCache, usually 169.254.20.10. Pods ask it instead of the pods of the DNS."""
 
 
 class CatalogPods(StrictModel):
@@ -178,6 +192,8 @@ class ClusterSettings(StrictModel):
     """Networks of the cluster's pods, Services and nodes, excluded from `outside_cidrs`."""
     api_server_cidrs: Annotated[list[Cidr], Field(min_length=1)] = ["0.0.0.0/0"]
     """Networks of the cluster's API server, which idle units and executors of maintenance jobs need."""
+    dns: DnsSettings = DnsSettings()
+    """The cluster's DNS."""
     gpu: GpuSettings = GpuSettings()
     """Kind of GPUs."""
     ca_bundle: CaBundle | None = None

@@ -107,7 +107,11 @@ class LakekeeperServer(pulumi.ComponentResource):
             for policy in network_policies.list_network_policies(spec)
         ]
         resources += [
-            self._declare("account", lakekeeper.server_account(spec), after=first),
+            *(
+                []
+                if spec.server.service_account
+                else [self._declare("account", lakekeeper.server_account(spec), after=first)]
+            ),
             self._declare("migration-account", lakekeeper.migration_account(spec), after=first),
             self._declare("gateway-account", gateway.gateway_account(spec), after=first),
         ]

@@ -157,7 +157,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     ("name", "expected"),
     [
         ("ICEBERG_REST__BASE_URI", "its successor is `LAKEKEEPER__BASE_URI`"),
-        ("LAKEKEEPER__QUEUE_CONFIG__MAX_RETRIES", "its successor is each warehouse's task queues"),
+        ("LAKEKEEPER__QUEUE_CONFIG__MAX_RETRIES", "the number of attempts of a task is a constant"),
         ("LAKEKEEPER__QUEUE_CONFIG__POLL_INTERVAL", "its successor is `server.tasks.poll_interval`"),
         ("LAKEKEEPER__TASK_TABULAR_EXPIRATION_WORKERS", "its successor is `server.tasks.soft_deletion_workers`"),
         ("LAKEKEEPER__METRICS_PORT", "retired name"),

@@ -7,6 +7,7 @@ from typing import Any
 from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
 from lakewright.platform_stack.manifests.objects import (
     Manifest,
+    apply_pod_settings,
     cluster_service,
     component_labels,
     compute_short_hash,
@@ -113,6 +114,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
         },
         "spec": pod,
     }
+    template = apply_pod_settings(template, spec.gateway.pods)
     return make_object(
         spec,
         "apps/v1",
@@ -130,12 +132,13 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
 
 def gateway_service(spec: PlatformSpec) -> Manifest:
     """Return the Service of the gateway: the address of the catalog for computing units."""
-    return cluster_service(spec, gateway_name(spec), GATEWAY, {"catalog": spec.gateway.listen_port})
+    ports = {"catalog": spec.gateway.listen_port}
+    return cluster_service(spec, gateway_name(spec), GATEWAY, ports, service=spec.gateway.service)
 
 
 def gateway_budget(spec: PlatformSpec) -> Manifest:
     """Return the gateway's disruption budget."""
-    return disruption_budget(spec, gateway_name(spec), GATEWAY)
+    return disruption_budget(spec, gateway_name(spec), GATEWAY, min_available=spec.gateway.pods.min_available)
 
 
 def route_manifest(spec: PlatformSpec, route: Route, *, name: str, service: str, port: int) -> Manifest:

@@ -9,6 +9,8 @@ from lakewright.platform_stack.manifests.objects import (
     LAKEKEEPER_GROUP,
     LAKEKEEPER_USER,
     Manifest,
+    add_extra_parts,
+    apply_pod_settings,
     cluster_object,
     cluster_service,
     component_labels,
@@ -84,7 +86,7 @@ def make_token_review_binding(spec: PlatformSpec) -> Manifest:
         "ClusterRoleBinding",
         name,
         roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        subjects=[{"kind": "ServiceAccount", "name": spec.name, "namespace": spec.namespace}],
+        subjects=[{"kind": "ServiceAccount", "name": spec.server_account, "namespace": spec.namespace}],
     )
 
 
@@ -130,7 +132,9 @@ def migration_job(
         spec={
             "backoffLimit": 6,
             "activeDeadlineSeconds": 1800,
-            "template": {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod},
+            "template": apply_pod_settings(
+                {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod}, spec.server.pods
+            ),
         },
     )
 
@@ -167,7 +171,7 @@ def server_deployment(
     )
     selector = component_labels(spec, SERVER)
     pod = pod_spec(
-        service_account=spec.name,
+        service_account=spec.server_account,
         containers=[serve],
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_GROUP,
@@ -179,7 +183,14 @@ def server_deployment(
     # The server asks the cluster's API to review tokens, with the token of its ServiceAccount.
     pod["automountServiceAccountToken"] = spec.server.authentication.kubernetes is not None
     replicas = {} if spec.server.autoscaling else {"replicas": spec.server.replicas}
-    annotations = {"lakewright/secrets-hash": secrets_hash, "prometheus.io/port": str(METRICS_PORT)}
+    annotations = {
+        "lakewright/secrets-hash": secrets_hash,
+        "prometheus.io/scrape": "true",
+        "prometheus.io/path": "/metrics",
+        "prometheus.io/port": str(METRICS_PORT),
+    }
+    template = {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod}
+    template = apply_pod_settings(add_extra_parts(template, spec.server.extra_pod_parts), spec.server.pods)
     return make_object(
         spec,
         "apps/v1",
@@ -191,7 +202,7 @@ def server_deployment(
             "selector": {"matchLabels": selector},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "minReadySeconds": 5,
-            "template": {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod},
+            "template": template,
         },
     )
 
@@ -203,7 +214,7 @@ def server_service(spec: PlatformSpec) -> Manifest:
 
 def server_budget(spec: PlatformSpec) -> Manifest:
     """Return the server's disruption budget."""
-    return disruption_budget(spec, spec.name, SERVER)
+    return disruption_budget(spec, spec.name, SERVER, min_available=spec.server.pods.min_available)
 
 
 def autoscaler(spec: PlatformSpec) -> Manifest | None:

@@ -43,7 +43,7 @@ def list_network_policies(spec: PlatformSpec) -> list[Manifest]:
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server:
         callers = [_pods(spec, SERVER), _pods(spec, MIGRATION)]
-        egress = [allow_dns(), *_openfga_database(spec)]
+        egress = [*allow_dns(spec.kubernetes.dns), *_openfga_database(spec)]
         policies.append(_policy(spec, f"{spec.name}-openfga", OPENFGA, [_allow(callers, OPENFGA_PORT)], egress))
         policies.append(_policy(spec, f"{spec.name}-openfga-migration", OPENFGA_MIGRATION, [], egress))
     if spec.database.trial_postgres:
@@ -102,7 +102,7 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
 
 def _database_egress(spec: PlatformSpec) -> list[Rule]:
     """Allow requests of a migration: to the database and OpenFGA."""
-    rules = [allow_dns()]
+    rules = allow_dns(spec.kubernetes.dns)
     if postgres := spec.database.postgres:
         hosts = [postgres.host_write, *([postgres.host_read] if postgres.host_read else [])]
         rules += [allow_egress(f"https://{host}:{postgres.port}") for host in hosts]
@@ -121,8 +121,8 @@ def _database_egress(spec: PlatformSpec) -> list[Rule]:
 def _openfga_database(spec: PlatformSpec) -> list[Rule]:
     openfga = spec.server.authorization.openfga
     if openfga and openfga.server and openfga.server.database_uri:
-        # The address is within the secret, so only the usual port can be named.
-        return [allow_egress(f"https://any.example:{POSTGRES_PORT}")]
+        # The address is within the secret, so a setting names its port.
+        return [allow_egress(f"https://any.example:{openfga.server.database_port}")]
     return [_allow_pods_egress(spec, POSTGRES, POSTGRES_PORT)]
 
 
@@ -134,7 +134,7 @@ def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
 
 
 def _gateway_egress(spec: PlatformSpec) -> list[Rule]:
-    return [allow_dns(), _allow_pods_egress(spec, SERVER, SERVER_PORT)]
+    return [*allow_dns(spec.kubernetes.dns), _allow_pods_egress(spec, SERVER, SERVER_PORT)]
 
 
 def _policy(spec: PlatformSpec, name: str, component: str, ingress: list[Rule], egress: list[Rule]) -> Manifest:

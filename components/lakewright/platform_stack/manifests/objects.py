@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakewright.platform_stack.settings.platform import PlatformSpec, PodResources
+from lakewright.platform_stack.settings.pods import ExtraPodParts, PodSettings, ServiceSettings
 
 Manifest = dict[str, Any]
 
@@ -97,6 +98,33 @@ def spread(labels_: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def apply_pod_settings(template: Manifest, settings: PodSettings) -> Manifest:
+    """Return a pod's template with the settings of its pods. Labels and annotations of the stack win."""
+    metadata: dict[str, Any] = {**template["metadata"], "labels": settings.labels | template["metadata"]["labels"]}
+    if annotations := settings.annotations | template["metadata"].get("annotations", {}):
+        metadata["annotations"] = annotations
+    scheduling: dict[str, Any] = {
+        "nodeSelector": settings.node_selector,
+        "tolerations": [toleration.to_manifest() for toleration in settings.tolerations],
+        "affinity": settings.affinity,
+        "priorityClassName": settings.priority_class,
+        "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
+    }
+    spec = template["spec"] | {name: value for name, value in scheduling.items() if value}
+    return {**template, "metadata": metadata, "spec": spec}
+
+
+def add_extra_parts(template: Manifest, extra: ExtraPodParts) -> Manifest:
+    """Return the server's template with further containers, volumes and sources of variables."""
+    spec = template["spec"]
+    server, *sidecars = spec["containers"]
+    server = server | {"volumeMounts": [*server["volumeMounts"], *extra.volume_mounts]}
+    if extra.env_from:
+        server["envFrom"] = list(extra.env_from)
+    volumes = [*spec["volumes"], *extra.volumes]
+    return {**template, "spec": {**spec, "containers": [server, *sidecars, *extra.containers], "volumes": volumes}}
+
+
 def make_env(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the `env` of a container. `secrets` has Secret and key by variable."""
     entries: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(plain.items())]
@@ -115,8 +143,9 @@ def http_probe(path: str, port: int, *, scheme: str = "HTTP", failures: int = 5,
     }
 
 
-def disruption_budget(spec: PlatformSpec, name: str, component: str) -> Manifest:
-    """Return a budget that keeps all replicas but one during drains."""
+def disruption_budget(spec: PlatformSpec, name: str, component: str, *, min_available: int | None) -> Manifest:
+    """Return a budget for drains: it keeps `min_available` replicas, by default all but one."""
+    limit = {"maxUnavailable": 1} if min_available is None else {"minAvailable": min_available}
     selector = {"matchLabels": component_labels(spec, component)}
     return make_object(
         spec,
@@ -124,21 +153,27 @@ def disruption_budget(spec: PlatformSpec, name: str, component: str) -> Manifest
         "PodDisruptionBudget",
         name,
         component,
-        spec={"maxUnavailable": 1, "selector": selector},
+        spec={**limit, "selector": selector},
     )
 
 
-def cluster_service(spec: PlatformSpec, name: str, component: str, ports: Mapping[str, int]) -> Manifest:
-    """Return a Service whose ports equal the pods' ports."""
+def cluster_service(
+    spec: PlatformSpec, name: str, component: str, ports: Mapping[str, int], *, service: ServiceSettings | None = None
+) -> Manifest:
+    """Return a Service whose ports equal the pods' ports. Default: reachable within the cluster only."""
     entries = [{"name": key, "port": port, "targetPort": port, "protocol": "TCP"} for key, port in ports.items()]
-    return make_object(
+    kind = service.type if service else "ClusterIP"
+    manifest = make_object(
         spec,
         "v1",
         "Service",
         name,
         component,
-        spec={"type": "ClusterIP", "selector": component_labels(spec, component), "ports": entries},
+        spec={"type": kind, "selector": component_labels(spec, component), "ports": entries},
     )
+    if service and service.annotations:
+        manifest["metadata"]["annotations"] = dict(service.annotations)
+    return manifest
 
 
 def compute_short_hash(value: Any) -> str:

@@ -6,6 +6,7 @@ from lakewright.platform_stack.manifests.network_policies import OPENFGA, OPENFG
 from lakewright.platform_stack.manifests.objects import (
     LAKEKEEPER_USER,
     Manifest,
+    apply_pod_settings,
     cluster_service,
     component_labels,
     compute_short_hash,
@@ -29,6 +30,10 @@ DATABASE_SCRIPT = "create-openfga-database.sql"
 _HTTP_PORT = 8080
 _RESOURCES = PodResources(cpu="200m", memory="128Mi", memory_limit="512Mi")
 _POSTGRES_USER = 999
+_TMP_VOLUME = {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}
+_TMP_MOUNT = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - a volume of the pod
+_DEFAULT_BATCH = 50
+"""Checks in a batch by default, of Lakekeeper and of OpenFGA."""
 _SETTINGS = {
     "OPENFGA_DATASTORE_ENGINE": "postgres",
     "OPENFGA_AUTHN_METHOD": "preshared",
@@ -58,6 +63,7 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         resources=_RESOURCES,
         args=["migrate"],
         env=make_env({"OPENFGA_DATASTORE_ENGINE": "postgres"}, {DATASTORE_VARIABLE: (secret, DATASTORE_VARIABLE)}),
+        volumeMounts=[_TMP_MOUNT],
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
@@ -65,8 +71,9 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
         restartPolicy="Never",
+        volumes=[_TMP_VOLUME],
     )
-    template = {"metadata": {"labels": labels(spec, OPENFGA_MIGRATION)}, "spec": pod}
+    template = apply_pod_settings({"metadata": {"labels": labels(spec, OPENFGA_MIGRATION)}, "spec": pod}, server.pods)
     name = f"{spec.name}-openfga-migrate-{compute_short_hash(template)}"
     return make_object(
         spec,
@@ -78,10 +85,32 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
     )
 
 
+def list_openfga_settings(spec: PlatformSpec, server: OpenFgaServer) -> dict[str, str]:
+    """Return the variables of OpenFGA that depend on settings.
+
+    OpenFGA refuses batches that are larger than its limit, so it has the limit of Lakekeeper.
+    """
+    openfga = spec.server.authorization.openfga
+    batch = (openfga.max_batch_check_size if openfga else None) or _DEFAULT_BATCH
+    settings = {
+        "OPENFGA_MAX_CHECKS_PER_BATCH_CHECK": str(batch),
+        "OPENFGA_DATASTORE_MAX_OPEN_CONNS": str(server.max_open_connections),
+        "OPENFGA_DATASTORE_MAX_IDLE_CONNS": str(min(server.max_idle_connections, server.max_open_connections)),
+    }
+    if server.check_cache_seconds is None:
+        return settings
+    return settings | {
+        "OPENFGA_CHECK_QUERY_CACHE_ENABLED": "true",
+        "OPENFGA_CHECK_QUERY_CACHE_TTL": f"{server.check_cache_seconds}s",
+        "OPENFGA_CHECK_CACHE_LIMIT": str(server.check_cache_limit),
+    }
+
+
 def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: object) -> Manifest:
     """Return the Deployment of OpenFGA."""
     secret, selector = openfga_secret_name(spec), component_labels(spec, OPENFGA)
-    env = make_env(_SETTINGS, {name: (secret, name) for name in (DATASTORE_VARIABLE, KEYS_VARIABLE)})
+    settings = _SETTINGS | list_openfga_settings(spec, server)
+    env = make_env(settings, {name: (secret, name) for name in (DATASTORE_VARIABLE, KEYS_VARIABLE)})
     probe = {"grpc": {"port": OPENFGA_PORT}, "periodSeconds": 10, "timeoutSeconds": 3, "failureThreshold": 5}
     container = make_restricted_container(
         "openfga",
@@ -95,12 +124,14 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         ],
         readinessProbe=probe,
         livenessProbe=probe,
+        volumeMounts=[_TMP_MOUNT],
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
         containers=[container],
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
+        volumes=[_TMP_VOLUME],
         **spread(selector),
     )
     template = {
@@ -110,6 +141,7 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         },
         "spec": pod,
     }
+    template = apply_pod_settings(template, server.pods)
     return make_object(
         spec,
         "apps/v1",
@@ -127,7 +159,9 @@ def openfga_service(spec: PlatformSpec) -> Manifest:
 
 def openfga_budget(spec: PlatformSpec) -> Manifest:
     """Return OpenFGA's disruption budget."""
-    return disruption_budget(spec, f"{spec.name}-openfga", OPENFGA)
+    openfga = spec.server.authorization.openfga
+    pods = openfga.server.pods if openfga and openfga.server else None
+    return disruption_budget(spec, f"{spec.name}-openfga", OPENFGA, min_available=pods.min_available if pods else None)
 
 
 def postgres_secret_name(spec: PlatformSpec) -> str:

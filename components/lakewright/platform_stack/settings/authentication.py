@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
 from lakewright.platform_stack.settings.types import HttpUrl, Text, TextList
 from lakewright.platform_stack.settings.variables import EnvPrefix, EnvVar
@@ -18,6 +19,33 @@ def _check_provider_id(value: str) -> str:
     if not _PROVIDER.fullmatch(value) or value in {"oidc", "kubernetes"}:
         raise ValueError("an identity provider's id has lower-case letters, digits and `-`; not `oidc`, `kubernetes`")
     return value
+
+
+_ENTRA_HOSTS = (
+    "login.microsoftonline.com",
+    "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn",
+    "sts.windows.net",
+)
+"""Hosts of Entra, whose `sub` differs for each application: the user's id is `oid`."""
+
+
+def choose_subject_claims(provider_uri: str) -> list[str]:
+    """Return the claims that have the subject of an issuer's tokens.
+
+    Lakekeeper identifies users by them, and directories of groups name users by the same id.
+    """
+    return ["oid"] if urlsplit(provider_uri).hostname in _ENTRA_HOSTS else ["sub"]
+
+
+def _fill_subject_claims(document: Any) -> Any:
+    if not isinstance(document, dict):
+        return document
+    provider = cast(dict[str, Any], document)
+    uri = provider.get("provider_uri")
+    if provider.get("subject_claims") is not None or not isinstance(uri, str):
+        return provider
+    return provider | {"subject_claims": choose_subject_claims(uri)}
 
 
 ProviderId = Annotated[str, AfterValidator(_check_provider_id)]
@@ -34,9 +62,15 @@ class OidcSettings(StrictModel):
     scope: Annotated[Text | None, EnvVar("OPENID_SCOPE")] = None
     """Scope that every token must have."""
     subject_claims: Annotated[TextList, EnvVar("OPENID_SUBJECT_CLAIM", form="comma")] = ["sub"]
-    """Claims with the subject, in order of preference. A later change orphans all users."""
+    """Claims with the subject, in order of preference. Default: `sub`, and `oid` for Entra. A later change orphans all
+    users."""
     roles_claim: Annotated[Text | None, EnvVar("OPENID_ROLES_CLAIM", since="0.11.2")] = None
     display_name_template: Annotated[Text | None, EnvVar("OPENID_DISPLAY_NAME_TEMPLATE", since="0.14.0")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _claims_of_issuer(cls, document: Any) -> Any:
+        return _fill_subject_claims(document)
 
 
 class FurtherOidcProvider(StrictModel):
@@ -50,6 +84,11 @@ class FurtherOidcProvider(StrictModel):
     roles_claim: Annotated[Text | None, EnvVar("ROLES_CLAIM")] = None
     display_name_template: Annotated[Text | None, EnvVar("DISPLAY_NAME_TEMPLATE", since="0.14.0")] = None
     require_connected_on_startup: Annotated[bool | None, EnvVar("REQUIRE_CONNECTED_ON_STARTUP")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _claims_of_issuer(cls, document: Any) -> Any:
+        return _fill_subject_claims(document)
 
 
 class KubernetesAuthentication(StrictModel):

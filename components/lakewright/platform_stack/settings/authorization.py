@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from lakewright.names.types import UserId
-from lakewright.platform_stack.settings.types import GENERATED, Count, HttpUrl, SecretSource, Text
+from lakewright.platform_stack.settings.pods import PodSettings
+from lakewright.platform_stack.settings.types import GENERATED, Count, HttpUrl, Port, SecretSource, Text
 from lakewright.platform_stack.settings.variables import EnvPrefix, EnvVar
 from lakewright.validation.strict_model import StrictModel
 
@@ -18,6 +19,16 @@ class OpenFgaServer(StrictModel):
     image: Text
     """Image of OpenFGA 1.11 or newer, by digest."""
     replicas: Count = 2
+    pods: PodSettings = PodSettings()
+    max_open_connections: Count = 30
+    """Connections of each replica to its database, which must allow `replicas` times as many."""
+    max_idle_connections: Count = 10
+    check_cache_seconds: Count | None = None
+    """Seconds that results of checks are cached. A revoked permission is effective that much later. Default: none."""
+    check_cache_limit: Count = 10000
+    """Entries of the cache."""
+    database_port: Port = 5432
+    """Port of `database_uri`, for the NetworkPolicy: the stack does not read the secret for it."""
     database_uri: SecretSource | None = None
     """`postgres://USER:PASSWORD@HOST:PORT/DATABASE` by reference. Default with `trial_postgres`: a database in it."""
 
@@ -47,6 +58,7 @@ class OpenFgaSettings(StrictModel):
         Annotated[str, Field(pattern=r"^\d+\.\d+$")] | None, EnvVar("AUTHORIZATION_MODEL_VERSION")
     ] = None
     max_batch_check_size: Annotated[Count | None, EnvVar("MAX_BATCH_CHECK_SIZE")] = None
+    """Checks in a request of Lakekeeper, by default 50. OpenFGA beside the server accepts as many."""
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:

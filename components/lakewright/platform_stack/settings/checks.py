@@ -109,6 +109,23 @@ def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
             yield Problem(path, f"is for trials only: {reason}. Change it, or set `trial: true`")
 
 
+_RDS = re.compile(r"\.rds\.amazonaws\.com(\.cn)?$")
+_RDS_AUTHORITIES = "https://truststore.pki.rds.amazonaws.com/global/global-bundle.pem"
+
+
+def _check_database_authorities(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse RDS without its authorities, which Lakekeeper's client does not trust: the first migration would fail."""
+    postgres = spec.database.postgres
+    if postgres is None or postgres.ca_bundle or postgres.ssl_mode not in {"verify-ca", "verify-full"}:
+        return
+    if _RDS.search(postgres.host_write):
+        yield Problem(
+            "database.postgres.ca_bundle",
+            f"required for RDS, whose certificates are of Amazon's own authorities: save {_RDS_AUTHORITIES} beside"
+            " Pulumi.yaml, and name the file",
+        )
+
+
 def _check_plain_http(spec: PlatformSpec) -> Iterator[Problem]:
     """Refuse addresses that tokens, credentials or permissions would be sent to without TLS."""
     server, secrets = spec.server, spec.database.secrets
@@ -221,6 +238,7 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _check_images,
     _check_release,
     _check_trials,
+    _check_database_authorities,
     _check_plain_http,
     _check_routes,
     _check_wiring,

@@ -35,10 +35,21 @@ class PostgresDatabase(StrictModel):
     # `schema` would hide a method of pydantic's models.
     schema_name: Annotated[Text | None, EnvVar("PG_SCHEMA", since="0.14.0")] = None
     user: Annotated[Text, EnvVar("PG_USER")] = "lakekeeper"
+    user_source: Annotated[SecretSource | None, EnvVar("PG_USER", secret=True)] = None
+    """Source of the user's name instead of `user`, such as `kubernetes:SECRET#username`."""
     password: Annotated[SecretSource, EnvVar("PG_PASSWORD", secret=True)]
     ssl_mode: Annotated[SslMode, EnvVar("PG_SSL_MODE")] = "verify-full"
     ca_bundle: str | None = None
-    """PEM file with the certificate authorities of the database, relative to the project's folder."""
+    """PEM file with the certificate authorities of the database, relative to the project's folder. Lakekeeper's client
+    of the database trusts Mozilla's authorities and this file; neither `server.ca_bundle` nor the image's store."""
+
+    @model_validator(mode="after")
+    def _check_user(self) -> Self:
+        if self.user_source == GENERATED:
+            raise ValueError("`user_source` names an existing user: expected `kubernetes:SECRET#KEY` or a reference")
+        if self.user_source and "user" in self.model_fields_set:
+            raise ValueError("expected `user` or `user_source`, found both")
+        return self
 
 
 class DatabasePools(StrictModel):

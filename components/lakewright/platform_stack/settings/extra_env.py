@@ -72,8 +72,8 @@ def _list_patterns(model: type[BaseModel], path: str, prefix: str) -> Iterator[t
 
 
 RETIRED: Mapping[str, str] = {
-    "QUEUE_CONFIG__MAX_RETRIES": "each warehouse's task queues (`task_queues` of a tenant)",
-    "QUEUE_CONFIG__MAX_AGE": "`max-seconds-since-last-heartbeat` of each warehouse's task queues",
+    "QUEUE_CONFIG__MAX_RETRIES": "nothing: the number of attempts of a task is a constant of the server",
+    "QUEUE_CONFIG__MAX_AGE": "`max_seconds_since_last_heartbeat` of `task_queues` in the spec of a tenant",
     "QUEUE_CONFIG__POLL_INTERVAL": "`server.tasks.poll_interval`",
     "SERVER_ID": "nothing: the server generates its id at bootstrap",
     "METRICS_PORT": "nothing: the stack sets the port of metrics, 9000",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lakewright.platform_stack.settings.pods import PodSettings, ServiceSettings
 from lakewright.platform_stack.settings.types import Count, HostName, HttpUrl, ObjectName, Port, SecretSource, Text
 from lakewright.validation.strict_model import StrictModel
 
@@ -66,6 +67,8 @@ class GatewaySettings(StrictModel):
     image: Text
     """Image of nginx for any user id, such as nginxinc/nginx-unprivileged, by digest."""
     replicas: Count = 2
+    pods: PodSettings = PodSettings()
+    service: ServiceSettings = ServiceSettings()
     port: Port | None = None
     """Port of pods and Service. Default: 8443 with `tls`, else 8080."""
     tls: GatewayCertificate | None = None

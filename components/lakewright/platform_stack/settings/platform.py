@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.kubernetes.drift_check.settings import DriftCheckSettings
+from lakewright.kubernetes.settings import DnsSettings
 from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth
 from lakewright.names.types import RoleArn, ServiceUrl
 from lakewright.platform_stack.settings.authentication import AuthenticationSettings
@@ -24,6 +25,7 @@ from lakewright.platform_stack.settings.operation import (
     Tasks,
     UiSettings,
 )
+from lakewright.platform_stack.settings.pods import ExtraPodParts, PodSettings
 from lakewright.platform_stack.settings.types import Count, ObjectName, ResourceQuantity, Text, Version
 from lakewright.platform_stack.settings.variables import EnvPrefix
 from lakewright.validation.strict_model import StrictModel
@@ -70,6 +72,10 @@ class ServerSettings(StrictModel):
     replicas: Count = 2
     autoscaling: Autoscaling | None = None
     resources: PodResources = PodResources()
+    pods: PodSettings = PodSettings()
+    extra_pod_parts: ExtraPodParts = ExtraPodParts()
+    service_account: ObjectName | None = None
+    """An existing ServiceAccount of the namespace. Default: the stack makes one."""
     authentication: Annotated[AuthenticationSettings, EnvPrefix("")] = AuthenticationSettings()
     authorization: Annotated[Authorization, EnvPrefix("")]
     requests: Annotated[Requests, EnvPrefix("")] = Requests()
@@ -115,6 +121,8 @@ class PlatformCluster(StrictModel):
     """Context of the kubeconfig. Default: its current context."""
     render_to: str | None = None
     """Folder to write manifests to instead of applying them, relative to the project's folder."""
+    dns: DnsSettings = DnsSettings()
+    """The cluster's DNS, which NetworkPolicies allow."""
 
 
 class PlatformSpec(StrictModel):
@@ -146,6 +154,11 @@ class PlatformSpec(StrictModel):
             return gateway.url
         scheme = "https" if gateway.tls else "http"
         return f"{scheme}://{self.name}-gateway.{self.namespace}.svc:{gateway.listen_port}"
+
+    @property
+    def server_account(self) -> str:
+        """Name of the server's ServiceAccount."""
+        return self.server.service_account or self.name
 
     @property
     def management_url(self) -> str | None:

@@ -54,6 +54,8 @@ def build_server_environment(spec: PlatformSpec) -> ServerEnvironment:
         secrets[f"{PREFIX}OPENFGA__API_KEY"] = str(openfga.key_source)
     if spec.database.trial_postgres:
         secrets[f"{PREFIX}PG_PASSWORD"] = "generated"
+    # A name that is a secret, such as that of the database's user, has no plain value.
+    plain = {name: value for name, value in plain.items() if name not in secrets}
     return ServerEnvironment(dict(sorted((plain | spec.server.extra_env).items())), secrets, files=files)
 
 

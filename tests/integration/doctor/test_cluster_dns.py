@@ -1,0 +1,107 @@
+"""`lakewright doctor` compares the settings of the cluster's DNS with its pods, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+from lakewright.doctor.services import check_dns
+from lakewright.environment.cluster import Cluster
+
+PODS: dict[tuple[str, str], int] = {}
+"""Number of pods by namespace and label selector."""
+
+
+class ApiServer(BaseHTTPRequestHandler):
+    """Returns lists of pods as a cluster does."""
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        namespace = url.path.split("/")[-2]
+        count = PODS.get((namespace, parse_qs(url.query)["labelSelector"][0]), 0)
+        if count < 0:
+            self.send_error(403)
+            return
+        items: list[dict[str, Any]] = [{"metadata": {"name": f"pod-{number}"}} for number in range(count)]
+        body = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    file = tmp_path / "config"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": {}}],
+    }
+    file.write_text(yaml.safe_dump(config))
+    # The client reads the variable when it is imported.
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    PODS.clear()
+    yield
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("pods", "dns", "state", "text"),
+    [
+        ({("kube-system", "k8s-app=kube-dns"): 2}, {}, "ok", "2 pods in kube-system"),
+        ({("openshift-dns", "dns=default"): 3}, {}, "missing", "openshift-dns, port 5353"),
+        (
+            {("openshift-dns", "dns=default"): 3},
+            {"namespace": "openshift-dns", "labels": {"dns": "default"}, "port": 5353},
+            "ok",
+            "3 pods in openshift-dns",
+        ),
+        (
+            {("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4},
+            {},
+            "missing",
+            "node_caches: [169.254.20.10]",
+        ),
+        (
+            {("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4},
+            {"node_caches": ["169.254.20.10"]},
+            "ok",
+            "2 pods",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("kubeconfig")
+def test_dns_of_the_cluster_is_compared(
+    pods: dict[tuple[str, str], int], dns: dict[str, Any], state: str, text: str
+) -> None:
+    PODS.update(pods)
+
+    (finding,) = check_dns(Cluster.model_validate({"dns": dns}))
+
+    assert finding.state == state
+    assert text in f"{finding.result} {finding.fix}"
+
+
+@pytest.mark.usefixtures("kubeconfig")
+def test_identity_without_rights_finds_nothing() -> None:
+    PODS["kube-system", "k8s-app=kube-dns"] = -1
+
+    assert check_dns(Cluster()) == []

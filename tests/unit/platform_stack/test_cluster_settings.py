@@ -1,0 +1,195 @@
+"""Settings that installations need: scheduling, registries, further parts, DNS, RDS, Entra and OpenFGA's limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from lakewright.kubernetes.network import allow_dns
+from lakewright.kubernetes.settings import DnsSettings
+from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
+from lakewright.platform_stack.settings.checks import parse_platform_spec
+from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.server_environment import build_server_environment
+from lakewright.validation.problems import SpecError
+
+from tests.tenant_project import REPOSITORY
+
+EXAMPLE = REPOSITORY / "infra" / "platform" / "stacks" / "Pulumi.example.yaml"
+PODS = {
+    "node_selector": {"pool": "platform"},
+    "tolerations": [{"key": "dedicated", "value": "platform", "effect": "NoExecute", "seconds": 60}],
+    "affinity": {"nodeAffinity": {}},
+    "priority_class": "system-cluster-critical",
+    "image_pull_secrets": ["registry"],
+    "labels": {"team": "data", "app.kubernetes.io/component": "mine"},
+    "annotations": {"sidecar.istio.io/inject": "false"},
+    "min_available": 2,
+}
+
+
+def parse(**sections: dict[str, Any]) -> PlatformSpec:
+    """Return the example with settings added to its sections, named by dotted paths with `__`."""
+    document = yaml.safe_load(EXAMPLE.read_text())["config"]["lakewright-platform:spec"]
+    for path, values in sections.items():
+        section = document
+        for key in path.split("__"):
+            section = section.setdefault(key, {})
+        section |= values
+    return parse_platform_spec(document, "example")
+
+
+def build_server(spec: PlatformSpec) -> dict[str, Any]:
+    manifest = lakekeeper.server_deployment(spec, build_server_environment(spec), {}, {}, "hash")
+    return manifest["spec"]["template"]
+
+
+def test_pods_of_all_components_have_their_settings() -> None:
+    spec = parse(server={"pods": PODS}, gateway={"pods": PODS}, server__authorization__openfga__server={"pods": PODS})
+    server = spec.server.authorization.openfga
+    assert server is not None
+    assert server.server is not None
+    templates = [
+        build_server(spec),
+        gateway.gateway_deployment(spec)["spec"]["template"],
+        openfga.openfga_deployment(spec, server.server, "hash")["spec"]["template"],
+        openfga.openfga_migration(spec, server.server)["spec"]["template"],
+    ]
+
+    for template in templates:
+        pod, labels = template["spec"], template["metadata"]["labels"]
+        assert pod["nodeSelector"] == {"pool": "platform"}
+        assert pod["tolerations"] == [
+            {
+                "key": "dedicated",
+                "operator": "Equal",
+                "value": "platform",
+                "effect": "NoExecute",
+                "tolerationSeconds": 60,
+            }
+        ]
+        assert pod["affinity"] == {"nodeAffinity": {}}
+        assert pod["priorityClassName"] == "system-cluster-critical"
+        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert labels["team"] == "data"
+        assert labels["app.kubernetes.io/component"] != "mine"
+        assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
+    assert lakekeeper.server_budget(spec)["spec"]["minAvailable"] == 2
+    assert "maxUnavailable" not in gateway.gateway_budget(spec)["spec"]
+
+
+def test_defaults_keep_replicas_apart() -> None:
+    pod = build_server(parse())["spec"]
+
+    assert "podAntiAffinity" in pod["affinity"]
+    assert "tolerations" not in pod
+    assert lakekeeper.server_budget(parse())["spec"]["maxUnavailable"] == 1
+
+
+def test_server_has_further_parts() -> None:
+    parts = {
+        "volumes": [{"name": "certs", "secret": {"secretName": "certs"}}],
+        "volume_mounts": [{"name": "certs", "mountPath": "/certs"}],
+        "containers": [{"name": "proxy", "image": "proxy@sha256:0"}],
+        "env_from": [{"configMapRef": {"name": "more"}}],
+    }
+    pod = build_server(parse(server={"extra_pod_parts": parts, "service_account": "given"}))["spec"]
+
+    assert [container["name"] for container in pod["containers"]] == ["lakekeeper", "proxy"]
+    assert {"name": "certs", "mountPath": "/certs"} in pod["containers"][0]["volumeMounts"]
+    assert pod["containers"][0]["envFrom"] == [{"configMapRef": {"name": "more"}}]
+    assert parts["volumes"][0] in pod["volumes"]
+    assert pod["serviceAccountName"] == "given"
+    with pytest.raises(SpecError, match="other names than the stack's; found tmp"):
+        parse(server={"extra_pod_parts": {"volumes": [{"name": "tmp"}]}})
+
+
+def test_service_of_the_gateway_may_be_a_load_balancer() -> None:
+    service = gateway.gateway_service(parse(gateway={"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}))
+
+    assert service["spec"]["type"] == "LoadBalancer"
+    assert service["metadata"]["annotations"] == {"a": "b"}
+
+
+def test_name_of_the_database_user_comes_from_a_secret() -> None:
+    environment = build_server_environment(parse(database__postgres={"user_source": "kubernetes:db#username"}))
+
+    assert environment.secrets["LAKEKEEPER__PG_USER"] == "kubernetes:db#username"
+    assert "LAKEKEEPER__PG_USER" not in environment.plain
+    with pytest.raises(SpecError, match="expected `user` or `user_source`"):
+        parse(database__postgres={"user_source": "kubernetes:db#username", "user": "lakekeeper"})
+
+
+def test_rds_needs_its_authorities() -> None:
+    assert parse().database.postgres is not None
+    with pytest.raises(SpecError, match=r"ca_bundle: required for RDS.*global-bundle\.pem"):
+        parse(database__postgres={"ca_bundle": None})
+    assert parse(database__postgres={"ca_bundle": None, "host_write": "db.example"})
+
+
+@pytest.mark.parametrize(
+    ("uri", "claims"),
+    [
+        ("https://login.microsoftonline.com/tenant/v2.0", "oid"),
+        ("https://sts.windows.net/tenant", "oid"),
+        ("https://idp.platform.example/realms/platform", "sub"),
+    ],
+)
+def test_issuer_decides_on_the_subject(uri: str, claims: str) -> None:
+    spec = parse(
+        server__authentication__oidc={"provider_uri": uri},
+        server__authentication__providers={"other": {"provider_uri": uri, "audience": ["a"]}},
+    )
+    plain = build_server_environment(spec).plain
+
+    assert plain["LAKEKEEPER__OPENID_SUBJECT_CLAIM"] == claims
+    assert plain["LAKEKEEPER__OPENID_PROVIDERS__OTHER__SUBJECT_CLAIMS"] == claims
+    named_claims = parse(server__authentication__oidc={"provider_uri": uri, "subject_claims": ["email"]})
+    assert build_server_environment(named_claims).plain["LAKEKEEPER__OPENID_SUBJECT_CLAIM"] == "email"
+
+
+def test_openfga_has_limits_and_a_writable_folder() -> None:
+    settings = {"check_cache_seconds": 10, "max_open_connections": 5, "database_port": 6432}
+    spec = parse(
+        server__authorization__openfga={"max_batch_check_size": 80}, server__authorization__openfga__server=settings
+    )
+    server = spec.server.authorization.openfga
+    assert server is not None
+    assert server.server is not None
+    container = openfga.openfga_deployment(spec, server.server, "hash")["spec"]["template"]["spec"]["containers"][0]
+    env = {entry["name"]: entry.get("value") for entry in container["env"]}
+
+    assert env["OPENFGA_MAX_CHECKS_PER_BATCH_CHECK"] == "80"
+    assert (env["OPENFGA_DATASTORE_MAX_OPEN_CONNS"], env["OPENFGA_DATASTORE_MAX_IDLE_CONNS"]) == ("5", "5")
+    assert (env["OPENFGA_CHECK_QUERY_CACHE_ENABLED"], env["OPENFGA_CHECK_QUERY_CACHE_TTL"]) == ("true", "10s")
+    assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
+    policies = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies.list_network_policies(spec)}
+    ports = [port["port"] for rule in policies["lakekeeper-openfga"]["egress"] for port in rule["ports"]]
+    assert 6432 in ports
+    assert 5432 not in ports
+    default = openfga.list_openfga_settings(parse(), server.server.model_copy(update={"check_cache_seconds": None}))
+    assert default["OPENFGA_MAX_CHECKS_PER_BATCH_CHECK"] == "50"
+    assert not any("CACHE" in name for name in default)
+
+
+def test_metrics_are_scraped() -> None:
+    annotations = build_server(parse())["metadata"]["annotations"]
+
+    assert annotations["prometheus.io/scrape"] == "true"
+    assert annotations["prometheus.io/port"] == "9000"
+
+
+def test_dns_has_the_cluster_s_own_place() -> None:
+    dns = DnsSettings.model_validate(
+        {"namespace": "openshift-dns", "labels": {"dns": "default"}, "port": 5353, "node_caches": ["169.254.20.10"]}
+    )
+    spec = parse(kubernetes={"dns": dns.model_dump(mode="json")})
+    pods, caches = allow_dns(dns)
+
+    assert pods["to"][0]["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}}
+    assert {port["port"] for port in pods["ports"]} == {5353}
+    assert caches["to"] == [{"ipBlock": {"cidr": "169.254.20.10/32"}}]
+    for policy in network_policies.list_network_policies(spec):
+        egress = policy["spec"].get("egress")
+        assert not egress or egress[:2] == [pods, caches], policy["metadata"]["name"]
