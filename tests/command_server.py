@@ -25,7 +25,7 @@ from lakewright.warm.messages import receive, receive_all, send
 LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
 START_SECONDS = 60
 _PATH = "PYTHONPATH"
-_MODULES = (
+MODULES = (
     "boto3.s3.inject",
     "cryptography.hazmat.primitives.ciphers.aead",
     "cryptography.hazmat.primitives.kdf.pbkdf2",
@@ -92,7 +92,7 @@ class CommandServer:
         self._folder = Path(tempfile.mkdtemp(prefix="commands", dir="/tmp"))  # the path of a socket must be short
         base = str(self._folder / "server")
         self._socket = f"{base}.socket"
-        Path(f"{base}.modules").write_text("\n".join(_MODULES))
+        Path(f"{base}.modules").write_text("\n".join(MODULES))
         with Path(f"{base}.log").open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(_PROCESS), base, str(self._folder), entry],

@@ -1,6 +1,6 @@
 """Run `lakewright` commands as forks of one process that has imported it, so that hundreds of runs are fast.
 
-`python -m tests.integration.ownership.command_server [ADDRESS]` reads a JSON object per line: `words`, `folder`,
+`python -m tests.integration.ownership.command_server ADDRESS` reads a JSON object per line: `words`, `folder`,
 `environment`, `output` (a file), and `kill_after`: the number of changing provider calls after which the command is
 killed, or null. It responds to each with the exit code; a negative code is a signal. At the socket ADDRESS it serves
 the Python processes of the Pulumi CLI.
@@ -16,9 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.command_server import MODULES, OWN_PROCESSES
 from tests.integration.ownership.python_server import serve_python
+from tests.shared_keys import share_keys
 
 CHANGING = ("create", "update", "delete")
 
@@ -88,11 +91,12 @@ def serve() -> None:
     from lakewright.warm.preload import FIRST, Preloader
 
     preloader = Preloader()
-    for name in FIRST:
+    for name in (*FIRST, *MODULES):
         preloader.load(name)
     path = sys.path[1:]  # without the folder in which this process was started
-    if len(sys.argv) > 1:
-        start_python_server(sys.argv[1], path)
+    if not os.environ.get(OWN_PROCESSES):
+        share_keys(Path(sys.argv[1]).parent)
+    start_python_server(sys.argv[1], path)
     print("ready", flush=True)
     for line in sys.stdin:
         child = os.fork()

@@ -9,13 +9,13 @@ import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.ownership.observed import Observer
-from tests.integration.ownership.stack_slots import CommandServer
+from tests.integration.ownership.stack_slots import StackCommands
 
 
 @pytest.fixture
-def commands(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandServer]:
+def commands(sandbox: Sandbox, tmp_path: Path) -> Iterator[StackCommands]:
     """Run commands as forks of one process."""
-    server = CommandServer.start(sandbox, tmp_path)
+    server = StackCommands.start(sandbox, tmp_path)
     yield server
     server.stop()
 

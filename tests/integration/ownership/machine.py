@@ -18,7 +18,7 @@ from lakewright.names.object_names import role_name
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.ownership.observed import DataTable, Observer
-from tests.integration.ownership.stack_slots import CommandServer, Spec, make_slots
+from tests.integration.ownership.stack_slots import Spec, StackCommands, make_slots
 
 Object = tuple[str, str]
 """Kind of the object as consents name it, and the tenant. The kinds `role first` and `role second` are IAM roles."""
@@ -35,7 +35,7 @@ class RandomOwners(RuleBasedStateMachine):
     """Three stacks and two tenants. The test sets the class's variables."""
 
     sandbox: Sandbox
-    server: CommandServer
+    server: StackCommands
     observer: Observer
     folder: Path
     engine: str = "embedded"

@@ -18,7 +18,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.ownership.python_server import KILL_AFTER, write_environment
-from tests.tenant_project import PASSPHRASE, REPOSITORY, create_project
+from tests.tenant_project import ENCRYPTION_SALT, PASSPHRASE, REPOSITORY, create_project
 
 Spec = dict[str, Any]
 PROJECT = "lakewright"
@@ -80,7 +80,7 @@ class Slot:
 
 
 @dataclass
-class CommandServer:
+class StackCommands:
     """Runs commands on stacks, as forks of one process."""
 
     process: subprocess.Popen[str]
@@ -92,7 +92,7 @@ class CommandServer:
     """The last command."""
 
     @classmethod
-    def start(cls, sandbox: Sandbox, folder: Path) -> CommandServer:
+    def start(cls, sandbox: Sandbox, folder: Path) -> StackCommands:
         address = str(folder / "python.socket")
         process = subprocess.Popen(
             [sys.executable, "-m", SERVER, address],
@@ -172,11 +172,9 @@ def make_slots(folder: Path, sandbox: Sandbox, address: str | None = None) -> li
             write_environment(folder / folder_name / ".venv", address)
         for name in stack_names:
             slot = Slot(folder / folder_name, name)
+            slot.file.write_text(f"encryptionsalt: {ENCRYPTION_SALT}\n")
             with use_backend(slot):
                 project = slot.project()
-                secrets = project.secrets(name) if not slots else slots[0].project().secrets("one")
-                project.backend().create(PROJECT, name, secrets)
-            if slots:
-                slot.file.write_text(slots[0].file.read_text())
+                project.backend().create(PROJECT, name, project.secrets(name))
             slots.append(slot)
     return slots

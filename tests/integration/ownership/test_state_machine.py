@@ -13,14 +13,14 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.ownership.machine import RandomOwners
 from tests.integration.ownership.observed import Observer
-from tests.integration.ownership.stack_slots import CommandServer
+from tests.integration.ownership.stack_slots import StackCommands
 from tests.state_machines import FULL, run_state_machine
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
 
 
 @pytest.fixture
-def owners(sandbox: Sandbox, commands: CommandServer, observer: Observer, tmp_path: Path) -> type[RandomOwners]:
+def owners(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> type[RandomOwners]:
     """Return a machine on the sandbox that has not run."""
 
     class Owners(RandomOwners):

@@ -12,13 +12,13 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.ownership.machine import RandomOwners
 from tests.integration.ownership.observed import Observer
-from tests.integration.ownership.stack_slots import CommandServer
+from tests.integration.ownership.stack_slots import StackCommands
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def stacks(sandbox: Sandbox, commands: CommandServer, observer: Observer, tmp_path: Path) -> RandomOwners:
+def stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> RandomOwners:
     """Stack 0 has tenant a. Stack 2, in another backend, declares the tenant with `adopt`."""
 
     class Takeover(RandomOwners): ...
