@@ -19,7 +19,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["lakewright_sandbox.aws.moto_app", "lakewright_sandbox.lakekeeper.app"])
 
 
-class ServerProcess:
+class ModuleProcess:
     """A Python module that runs as a process of its own until the block ends."""
 
     def __init__(self, module: str, *arguments: str) -> None:

@@ -49,7 +49,7 @@ def serve_texera() -> Generator[TexeraServer, None, None]:
     """Serve until the block ends."""
     texera = TexeraServer()
 
-    class Handler(BaseHTTPRequestHandler):
+    class TexeraHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.answer(lambda: (200, texera.list_units()))
 
@@ -76,7 +76,7 @@ def serve_texera() -> Generator[TexeraServer, None, None]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Log nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), TexeraHandler)
     texera.url = f"http://127.0.0.1:{server.server_port}"
     Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.ci.fake_forge import REPOSITORY, TOKEN, Forge, serve_forge
+from tests.ci.fake_forge import REPOSITORY, TOKEN, FakeForge, serve_forge
 
 
 @pytest.fixture
-def forge() -> Iterator[Forge]:
+def forge() -> Iterator[FakeForge]:
     """A running forge without comments, issues or runs."""
     with serve_forge() as served:
         yield served
 
 
 @pytest.fixture
-def github_job(forge: Forge, tmp_path: Path) -> dict[str, str]:
+def github_job(forge: FakeForge, tmp_path: Path) -> dict[str, str]:
     """Variables of a job of GitHub Actions for pull request 7."""
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"number": 7, "pull_request": {"number": 7, "head": {"sha": "abc123def4567"}}}))
@@ -38,7 +38,7 @@ def github_job(forge: Forge, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def gitlab_job(forge: Forge) -> dict[str, str]:
+def gitlab_job(forge: FakeForge) -> dict[str, str]:
     """Variables of a job of GitLab CI for merge request 7."""
     forge.user = {"id": 5, "login": "project_42_bot", "username": "project_42_bot"}
     return {

@@ -23,7 +23,7 @@ BOT = {"login": "github-actions[bot]", "type": "Bot"}
 
 
 @dataclass
-class Forge:
+class FakeForge:
     """The state of a forge, and how it answers."""
 
     url: str = ""
@@ -144,11 +144,11 @@ def matches(run: dict[str, Any], query: dict[str, str]) -> bool:
 
 
 @contextmanager
-def serve_forge() -> Iterator[Forge]:
+def serve_forge() -> Iterator[FakeForge]:
     """Serve a forge on loopback."""
-    forge = Forge()
+    forge = FakeForge()
 
-    class Handler(BaseHTTPRequestHandler):
+    class ForgeHandler(BaseHTTPRequestHandler):
         def _serve(self) -> None:
             length = int(self.headers.get("content-length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
@@ -166,7 +166,7 @@ def serve_forge() -> Iterator[Forge]:
         def log_message(self, *_words: Any) -> None:
             """Print nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ForgeHandler)
     forge.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

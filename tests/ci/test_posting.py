@@ -13,7 +13,7 @@ from lakewright.ci.preview_comment import MARKER
 from lakewright.cli.commands.ci import app
 from typer.testing import CliRunner, Result
 
-from tests.ci.fake_forge import BOT, TOKEN, Forge
+from tests.ci.fake_forge import BOT, TOKEN, FakeForge
 
 PREVIEW = {
     "version": 1,
@@ -35,7 +35,7 @@ def run(environ: dict[str, str], *arguments: str, document: Any = PREVIEW) -> Re
     return result
 
 
-def test_comment_is_created_then_updated(forge: Forge, github_job: dict[str, str]) -> None:
+def test_comment_is_created_then_updated(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.comments += [{"id": -number, "user": BOT, "body": f"comment {number}"} for number in range(1, 151)]
 
     first = run(github_job, "comment", "--post")
@@ -50,7 +50,7 @@ def test_comment_is_created_then_updated(forge: Forge, github_job: dict[str, str
     assert "<code>abc123def456</code>" in second.stdout, "the commit is that of the branch, not of its merge"
 
 
-def test_comments_of_users_are_left_alone(forge: Forge, github_job: dict[str, str]) -> None:
+def test_comments_of_users_are_left_alone(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.comments.append({"id": -1, "user": {"login": "mallory", "type": "User"}, "body": f"{MARKER} all is well"})
 
     run(github_job, "comment", "--post")
@@ -59,7 +59,7 @@ def test_comments_of_users_are_left_alone(forge: Forge, github_job: dict[str, st
     assert forge.comments[0]["body"] == f"{MARKER} all is well"
 
 
-def test_user_token_updates_its_own_comment_only(forge: Forge, github_job: dict[str, str]) -> None:
+def test_user_token_updates_its_own_comment_only(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.user = {"login": "deployer", "type": "User"}
     forge.comments.append({"id": -1, "user": BOT, "body": f"{MARKER} of another bot"})
 
@@ -69,7 +69,7 @@ def test_user_token_updates_its_own_comment_only(forge: Forge, github_job: dict[
     assert [comment["user"]["login"] for comment in forge.comments] == [BOT["login"], "deployer"]
 
 
-def test_second_comment_of_a_race_is_removed(forge: Forge, github_job: dict[str, str]) -> None:
+def test_second_comment_of_a_race_is_removed(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.comments += [{"id": number, "user": BOT, "body": MARKER} for number in (500, 501)]
 
     run(github_job, "comment", "--post")
@@ -78,7 +78,7 @@ def test_second_comment_of_a_race_is_removed(forge: Forge, github_job: dict[str,
     assert "| <code>acme</code> |" in forge.comments[0]["body"]
 
 
-def test_comment_that_another_run_removed_is_no_error(forge: Forge) -> None:
+def test_comment_that_another_run_removed_is_no_error(forge: FakeForge) -> None:
     """Two runs at the same time find the same spare comments."""
     api = ForgeApi("GitHub", forge.url, {"authorization": f"Bearer {TOKEN}"})
 
@@ -87,7 +87,7 @@ def test_comment_that_another_run_removed_is_no_error(forge: Forge) -> None:
     assert forge.calls == ["DELETE /repos/acme/lakehouse/issues/comments/500"]
 
 
-def test_token_without_rights_writes_the_summary(forge: Forge, github_job: dict[str, str]) -> None:
+def test_token_without_rights_writes_the_summary(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.may_write = False
 
     result = run(github_job, "comment", "--post")
@@ -97,7 +97,7 @@ def test_token_without_rights_writes_the_summary(forge: Forge, github_job: dict[
     assert "in the job's summary instead" in result.stderr
 
 
-def test_unreadable_preview_replaces_the_old_comment(forge: Forge, github_job: dict[str, str]) -> None:
+def test_unreadable_preview_replaces_the_old_comment(forge: FakeForge, github_job: dict[str, str]) -> None:
     run(github_job, "comment", "--post")
 
     result = run(github_job, "comment", "--post", document="Traceback (most recent call last)")
@@ -107,14 +107,14 @@ def test_unreadable_preview_replaces_the_old_comment(forge: Forge, github_job: d
     assert "### Preview: failed" in forge.comments[0]["body"]
 
 
-def test_passing_faults_are_repeated(forge: Forge, github_job: dict[str, str]) -> None:
+def test_passing_faults_are_repeated(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.faults = [502, 503]
 
     assert run(github_job, "comment", "--post").exit_code == 0
     assert len(forge.comments) == 1
 
 
-def test_creation_is_not_repeated_after_a_fault(forge: Forge) -> None:
+def test_creation_is_not_repeated_after_a_fault(forge: FakeForge) -> None:
     """The answer may be lost after the comment was made: a second one would stay."""
     api = ForgeApi("GitHub", forge.url, {"authorization": f"Bearer {TOKEN}"})
     forge.faults = [502]
@@ -126,7 +126,7 @@ def test_creation_is_not_repeated_after_a_fault(forge: Forge) -> None:
 
 
 @pytest.mark.parametrize("job", ["github_job", "gitlab_job"])
-def test_issue_is_opened_updated_and_closed(forge: Forge, job: str, request: pytest.FixtureRequest) -> None:
+def test_issue_is_opened_updated_and_closed(forge: FakeForge, job: str, request: pytest.FixtureRequest) -> None:
     environ = request.getfixturevalue(job)
 
     messages = [
@@ -140,7 +140,7 @@ def test_issue_is_opened_updated_and_closed(forge: Forge, job: str, request: pyt
     assert any("No drift in 1 tenant." in comment["body"] for comment in forge.comments)
 
 
-def test_note_on_gitlab_is_updated_in_place(forge: Forge, gitlab_job: dict[str, str]) -> None:
+def test_note_on_gitlab_is_updated_in_place(forge: FakeForge, gitlab_job: dict[str, str]) -> None:
     forge.comments.append({"id": -1, "author": {"id": 6}, "body": f"{MARKER} of a user"})
 
     results = [run(gitlab_job, "comment", "--post") for _ in range(2)]
@@ -150,7 +150,7 @@ def test_note_on_gitlab_is_updated_in_place(forge: Forge, gitlab_job: dict[str, 
     assert "https&#58;//gitlab.example/pipelines/9" in forge.comments[1]["body"]
 
 
-def test_webhook_gets_drift_only(forge: Forge, github_job: dict[str, str]) -> None:
+def test_webhook_gets_drift_only(forge: FakeForge, github_job: dict[str, str]) -> None:
     environ = github_job | {"LAKEWRIGHT_WEBHOOK_URL": f"{forge.url}/hook/secret"}
 
     run(environ, "summary", "--webhook", document=CALM)
@@ -164,7 +164,7 @@ def test_webhook_gets_drift_only(forge: Forge, github_job: dict[str, str]) -> No
     ("url", "code"),
     [("{url}/elsewhere/T0/secret", 1), ("http://hooks.example.com/T0/secret", 2), ("T0/secret", 2), ("", 2)],
 )
-def test_webhook_errors_hide_the_url(forge: Forge, github_job: dict[str, str], url: str, code: int) -> None:
+def test_webhook_errors_hide_the_url(forge: FakeForge, github_job: dict[str, str], url: str, code: int) -> None:
     environ = github_job | {"LAKEWRIGHT_WEBHOOK_URL": url.format(url=forge.url)}
 
     result = run(environ, "summary", "--webhook", document=DRIFT)
@@ -197,7 +197,7 @@ def preview_run(number: int, head: str, repository: str = "acme/lakehouse", **mo
     return {"id": number, "head_sha": head, "head_repository": {"full_name": repository}, **common}
 
 
-def test_plans_are_those_of_the_merged_pull_request(forge: Forge, github_job: dict[str, str]) -> None:
+def test_plans_are_those_of_the_merged_pull_request(forge: FakeForge, github_job: dict[str, str]) -> None:
     forge.pulls = [pull("other", "h0"), pull("abc", "h1")]
     forge.runs = [
         preview_run(1, "h0"),
@@ -210,7 +210,7 @@ def test_plans_are_those_of_the_merged_pull_request(forge: Forge, github_job: di
     assert run(github_job, "plans-run", "--commit", "abc").stdout == "3\n"
 
 
-def test_commit_without_plans_is_an_error(forge: Forge, github_job: dict[str, str]) -> None:
+def test_commit_without_plans_is_an_error(forge: FakeForge, github_job: dict[str, str]) -> None:
     result = run(github_job, "plans-run", "--commit", "abc")
 
     assert result.exit_code == 1

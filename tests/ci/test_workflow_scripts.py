@@ -15,7 +15,7 @@ from lakewright.ci.preview_comment import MARKER
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.ci.fake_forge import REPOSITORY as FORGE_REPOSITORY
-from tests.ci.fake_forge import TOKEN, Forge, serve_forge
+from tests.ci.fake_forge import TOKEN, FakeForge, serve_forge
 from tests.ci.workflow_runner import JobRun, WorkflowRunner
 from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, tenant_spec
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.stand_in("runs workflows on a project in the sandbox")
 
 
 @pytest.fixture(scope="module")
-def forge() -> Iterator[Forge]:
+def forge() -> Iterator[FakeForge]:
     with serve_forge() as served:
         yield served
 
@@ -48,7 +48,7 @@ def tenant(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Tenant
 
 
 @pytest.fixture(scope="module")
-def runner(tenant: Tenant, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> WorkflowRunner:
+def runner(tenant: Tenant, forge: FakeForge, tmp_path_factory: pytest.TempPathFactory) -> WorkflowRunner:
     home = tmp_path_factory.mktemp("runner")
     event = {"number": 7, "pull_request": {"number": 7, "head": {"sha": "abc123"}, "title": "$(touch /tmp/injected)"}}
     (home / "event.json").write_text(json.dumps(event))
@@ -88,7 +88,7 @@ def summary(runner: WorkflowRunner) -> str:
 
 
 @pytest.fixture(scope="module")
-def comments(runner: WorkflowRunner, tenant: Tenant, forge: Forge) -> list[str]:
+def comments(runner: WorkflowRunner, tenant: Tenant, forge: FakeForge) -> list[str]:
     """Texts of the comment after a commit that changes a warehouse, and after one that adds another."""
     texts: list[str] = []
     first, second = tenant.spec["warehouses"][0], {"name": "second", "key_prefix": "second", "deletion": "purge"}
@@ -134,7 +134,7 @@ def test_titles_are_no_commands(comments: list[str]) -> None:
 
 
 def test_pull_request_without_changes_has_a_comment(
-    runner: WorkflowRunner, tenant: Tenant, forge: Forge, apply_run: JobRun
+    runner: WorkflowRunner, tenant: Tenant, forge: FakeForge, apply_run: JobRun
 ) -> None:
     (tenant.folder / "README.md").write_text("documentation\n")
     commit(tenant.folder, "documentation")
@@ -164,7 +164,7 @@ def test_stale_plan_is_refused_with_what_to_do(runner: WorkflowRunner, apply_run
     assert "Run **Preview** by hand" in summary(runner)
 
 
-def test_run_of_the_plans_is_found(runner: WorkflowRunner, forge: Forge) -> None:
+def test_run_of_the_plans_is_found(runner: WorkflowRunner, forge: FakeForge) -> None:
     forge.pulls = [{"merge_commit_sha": "merged1", "merged_at": "2026-11-22T10:00:00Z", "head": {"sha": "abc123"}}]
     repository = {"full_name": FORGE_REPOSITORY}
     forge.runs = [
@@ -193,7 +193,7 @@ def set_protection(tenant: Tenant, *, protected: bool) -> None:
 
 
 def test_drift_opens_an_issue_and_its_end_closes_it(
-    runner: WorkflowRunner, tenant: Tenant, forge: Forge, apply_run: JobRun
+    runner: WorkflowRunner, tenant: Tenant, forge: FakeForge, apply_run: JobRun
 ) -> None:
     set_protection(tenant, protected=True)
     drifted = runner.run(WORKFLOWS / "drift.yml", "drift")
@@ -212,7 +212,7 @@ def test_drift_opens_an_issue_and_its_end_closes_it(
     assert len(forge.messages) == 1, "the webhook gets drift only"
 
 
-def test_wrong_backend_is_not_reported_as_calm(runner: WorkflowRunner, forge: Forge, apply_run: JobRun) -> None:
+def test_wrong_backend_is_not_reported_as_calm(runner: WorkflowRunner, forge: FakeForge, apply_run: JobRun) -> None:
     """Nothing is checked there. An open issue must not be closed by that."""
     forge.issues.clear()
 

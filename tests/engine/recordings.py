@@ -19,7 +19,7 @@ from programs.hooks import PROGRAMS as HOOK_PROGRAMS
 from programs.options import HEADER, PROGRAMS, Scenario
 from programs.replacements import PROGRAMS as REPLACEMENT_PROGRAMS
 from programs.targets import PROGRAMS as TARGET_PROGRAMS
-from stackrunner import Outcome, Stack
+from stackrunner import RunOutcome, Stack
 
 FOLDER = Path(__file__).parent / "recorded"
 SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS, **TARGET_PROGRAMS}
@@ -52,7 +52,7 @@ def play(scenario: Scenario, stack: Stack, number: int, *, cli: bool) -> tuple[d
     return json.loads(json.dumps({"command": command, **_effects(stack, outcome)})), outcome.messages
 
 
-def _effects(stack: Stack, outcome: Outcome) -> dict[str, Any]:
+def _effects(stack: Stack, outcome: RunOutcome) -> dict[str, Any]:
     """Return a command's effects that do not depend on timing. Which steps a failure prevents does."""
     exit_code = outcome.exit if outcome.exit in (0, 7) else 1
     deployment = stack.deployment()
@@ -71,7 +71,7 @@ def _effects(stack: Stack, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _steps(outcome: Outcome) -> list[dict[str, Any]]:
+def _steps(outcome: RunOutcome) -> list[dict[str, Any]]:
     """Return the steps sorted. Only dependencies order steps, and the state shows whether the order was right."""
     report = OperationReport()
     for event in outcome.events:

@@ -37,7 +37,7 @@ RUN_UP = HERE / "run_up.py"
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """The effects of a run."""
 
     exit: int
@@ -110,7 +110,7 @@ class Stack:
         save_plan: Path | None = None,
         plan: Path | None = None,
         count_contents: CountContents | None = None,
-    ) -> Outcome:
+    ) -> RunOutcome:
         """Run `preview`, `up`, `refresh` or `destroy` with flags of the CLI on the embedded engine."""
         log = self._forget_calls()
         events: list[Any] = []
@@ -140,7 +140,7 @@ class Stack:
 
         with self._environment(env or {}), use_sdk_process():
             result: Result = run(operation, record_event)
-        return Outcome(
+        return RunOutcome(
             exit=result.exit,
             steps=_steps(events),
             messages=result.messages,
@@ -156,7 +156,7 @@ class Stack:
         environment = {**os.environ, **self.environment, **variables}
         return run_command([str(self.program_dir), *arguments], self.folder, environment, script=RUN_UP)
 
-    def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
+    def cli(self, *command: str, env: dict[str, str] | None = None) -> RunOutcome:
         """Run the same with the Pulumi CLI."""
         log = self._forget_calls()
         path = self.environment.get("PATH", os.environ["PATH"])
@@ -180,7 +180,7 @@ class Stack:
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         events = [EngineEvent.from_json(line) for line in lines if "sequence" in line]
         messages = [line["diagnosticEvent"]["message"] for line in lines if "diagnosticEvent" in line]
-        return Outcome(
+        return RunOutcome(
             exit=done.returncode,
             steps=_steps(events),
             messages=[*messages, done.stderr],

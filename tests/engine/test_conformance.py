@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lakewright_engine.model.resources import SecretValue
 from lakewright_engine.state.checkpoint import FIELDS
-from stackrunner import Outcome, Stack
+from stackrunner import RunOutcome, Stack
 
 CASES = Path(__file__).parent / "cases"
 UNORDERED = ("dependencies",)
@@ -58,7 +58,7 @@ def key(step: dict[str, str]) -> tuple[str, ...]:
     return step["op"], step["type"], step["name"]
 
 
-def messages_match(outcome: Outcome, recorded_messages: list[str]) -> bool:
+def messages_match(outcome: RunOutcome, recorded_messages: list[str]) -> bool:
     """Return whether the errors of the recording are reported. A recording has the first line of each error.
 
     A provider's traceback is recorded by its first line and reported by its last line, for the same resource.
@@ -116,7 +116,7 @@ def providers(resources: list[Any]) -> dict[str, Any]:
     return {state.urn: state.inputs["__provider"] for state in resources if "__provider" in state.inputs}
 
 
-def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], context: str) -> None:
+def assert_forced_order(outcome: RunOutcome, before: list[Any], after: list[Any], context: str) -> None:
     """Check that a dependency is created or updated before its dependents, and deleted after them."""
     depends = {state.urn: {*state.dependencies, state.parent} for state in [*before, *after]}
     by_name = {urn.rsplit("::", 1)[-1]: urn for urn in depends}

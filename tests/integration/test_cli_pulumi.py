@@ -83,7 +83,7 @@ ENGINES = ("embedded", "pulumi")
 FILESTORE = Path(__file__).parents[1] / "engine"
 
 
-class Folder:
+class ProjectFolder:
     """A project with one stack `dev`, and both command lines in it."""
 
     def __init__(self, path: Path) -> None:
@@ -132,8 +132,8 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    folder = Folder(tmp_path)
+def folder(tmp_path: Path) -> ProjectFolder:
+    folder = ProjectFolder(tmp_path)
     folder.lakewright("stack", "init")
     folder.lakewright("config", "set", "content", "one")
     folder.lakewright("config", "set", "--secret", "token", "hush")
@@ -141,7 +141,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.mark.parametrize(("first", "second"), [ENGINES, ENGINES[::-1]])
-def test_engines_continue_each_others_state(folder: Folder, first: str, second: str) -> None:
+def test_engines_continue_each_others_state(folder: ProjectFolder, first: str, second: str) -> None:
     created = folder.json("up", "--yes", "--engine", first)
     assert (created["changes"], created["outputs"]) == ({"create": 2}, {"content": "one", "token": "[secret]"})
     unchanged = folder.json("preview", "--refresh", "--expect-no-changes", "--engine", second)
@@ -154,7 +154,7 @@ def test_engines_continue_each_others_state(folder: Folder, first: str, second: 
     assert list(folder.store.glob("*.json")) == []
 
 
-def test_both_engines_report_equal_results(folder: Folder) -> None:
+def test_both_engines_report_equal_results(folder: ProjectFolder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     (folder.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted"}))
     for command, code in (
@@ -170,7 +170,7 @@ def test_both_engines_report_equal_results(folder: Folder) -> None:
         assert embedded == pulumi
 
 
-def test_both_engines_update_targets(folder: Folder) -> None:
+def test_both_engines_update_targets(folder: ProjectFolder) -> None:
     (folder.path / "__main__.py").write_text(PARTS.format(1))
     folder.lakewright("up", "--yes", "--engine", "embedded")
     (folder.path / "__main__.py").write_text(PARTS.format(2))
@@ -193,7 +193,7 @@ def test_both_engines_update_targets(folder: Folder) -> None:
     assert [path.name for path in folder.store.glob("*.json")] == ["a.json"]
 
 
-def test_failed_program_exits_with_one(folder: Folder) -> None:
+def test_failed_program_exits_with_one(folder: ProjectFolder) -> None:
     (folder.path / "__main__.py").write_text("raise ValueError('no such luck')\n")
     for engine in ENGINES:
         result = folder.json("up", "--yes", "--engine", engine, code=1)
@@ -201,7 +201,7 @@ def test_failed_program_exits_with_one(folder: Folder) -> None:
         assert "no such luck" in "\n".join(result["messages"])
 
 
-def test_failed_run_has_no_launcher_traceback(folder: Folder) -> None:
+def test_failed_run_has_no_launcher_traceback(folder: ProjectFolder) -> None:
     (folder.path / "__main__.py").write_text(f"{FAILING}{PROGRAM}")
 
     output = folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
@@ -211,7 +211,7 @@ def test_failed_run_has_no_launcher_traceback(folder: Folder) -> None:
     assert "KeyboardInterrupt" not in output
 
 
-def test_export_and_import_both_ways(folder: Folder) -> None:
+def test_export_and_import_both_ways(folder: ProjectFolder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     ours = folder.lakewright("stack", "export")
     assert json.loads(folder.pulumi("stack", "export")) == json.loads(ours)
@@ -222,7 +222,7 @@ def test_export_and_import_both_ways(folder: Folder) -> None:
     assert folder.json("preview", "--expect-no-changes", "--engine", "pulumi")["changes"] == {"same": 2}
 
 
-def test_both_engines_read_settings_and_secrets(folder: Folder) -> None:
+def test_both_engines_read_settings_and_secrets(folder: ProjectFolder) -> None:
     folder.pulumi("config", "set", "--path", "tree.leaf[0]", "7")
     folder.pulumi("config", "set", "--path", "--secret", "tree.token", "hush hush")
     folder.lakewright("config", "set", "--path", "tree.leaf[1]", "true")
@@ -234,7 +234,7 @@ def test_both_engines_read_settings_and_secrets(folder: Folder) -> None:
     assert folder.lakewright("config", "get", "--path", "tree.leaf") == "[true]\n"
 
 
-def test_outputs_and_stacks_are_listed_alike(folder: Folder) -> None:
+def test_outputs_and_stacks_are_listed_alike(folder: ProjectFolder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     for arguments in (
         ["stack", "output", "--json"],
@@ -249,14 +249,14 @@ def test_outputs_and_stacks_are_listed_alike(folder: Folder) -> None:
     ]
 
 
-def test_cli_reads_history_of_the_embedded_engine(folder: Folder) -> None:
+def test_cli_reads_history_of_the_embedded_engine(folder: ProjectFolder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     [update] = json.loads(folder.pulumi("stack", "history", "--json"))
     assert (update["kind"], update["result"], update["resourceChanges"]) == ("update", "succeeded", {"create": 2})
     assert update["config"]["conf:token"] == {"secret": True}
 
 
-def test_engines_respect_each_others_locks(folder: Folder) -> None:
+def test_engines_respect_each_others_locks(folder: ProjectFolder) -> None:
     locks = folder.path / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     script = """
 import sys
@@ -291,7 +291,7 @@ with open_backend(sys.argv[1]).lock("conf", "dev"):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_interrupt_lets_running_steps_finish(folder: Folder, engine: str, number: signal.Signals) -> None:
+def test_interrupt_lets_running_steps_finish(folder: ProjectFolder, engine: str, number: signal.Signals) -> None:
     gate = folder.path / "gate"
     os.mkfifo(gate)
     (folder.path / "__main__.py").write_text(ENDLESS.format(gate=str(gate)))
@@ -326,7 +326,7 @@ def wait_for_end(terminal: int, process: int) -> int:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, "timeout", "closed terminal"])
-def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.Signals | str) -> None:
+def test_signal_to_the_group_reaches_the_cli_once(folder: ProjectFolder, sent: signal.Signals | str) -> None:
     """A second signal, or any SIGHUP, makes the CLI exit at once and leave its lock and pending operations."""
     gate, release = folder.path / "gate", folder.path / "release"
     os.mkfifo(gate)
@@ -363,7 +363,7 @@ def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.S
     assert not deployment.get("pending_operations")
 
 
-def test_embedded_engine_removes_a_stack_of_the_cli(folder: Folder) -> None:
+def test_embedded_engine_removes_a_stack_of_the_cli(folder: ProjectFolder) -> None:
     shutil.rmtree(folder.path / "state" / ".pulumi")
     (folder.path / "Pulumi.dev.yaml").unlink()
     subprocess.run(["pulumi", "stack", "init", "dev"], cwd=folder.path, env=folder.environment, check=True)

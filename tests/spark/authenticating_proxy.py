@@ -88,7 +88,7 @@ class AuthenticatingProxy:
 def serve_proxy(proxy: AuthenticatingProxy, certificate: Path | None = None) -> Iterator[AuthenticatingProxy]:
     """Run the proxy on a free port, over HTTPS with a certificate whose PEM file also has the key."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class AuthenticatingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def handle_one_request(self) -> None:
@@ -107,7 +107,7 @@ def serve_proxy(proxy: AuthenticatingProxy, certificate: Path | None = None) -> 
             self.end_headers()
             self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AuthenticatingHandler)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

@@ -42,7 +42,7 @@ SMALL: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Cluster:
+class StandaloneCluster:
     """The address of the master, and the process group of each worker and its executors."""
 
     master: str
@@ -68,7 +68,7 @@ def write_spark_conf(folder: Path, properties: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[Cluster]:
+def standalone_cluster(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[StandaloneCluster]:
     """Run a cluster without keys, catalogs and Iceberg jars. `conf` is its SPARK_CONF_DIR."""
     with ExitStack() as stack:
         arguments = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -84,7 +84,7 @@ def standalone_cluster(folder: Path, workers: int = 2, conf: Path | None = None)
         ]
         for process, log in started:
             _wait_for_log(process, log, r"(Successfully registered with master)")
-        yield Cluster(address, tuple(process.pid for process, _ in started))
+        yield StandaloneCluster(address, tuple(process.pid for process, _ in started))
 
 
 def environment_without_credentials() -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.processes.child_process import describe_exit
-from stackrunner import Outcome, Stack
+from stackrunner import RunOutcome, Stack
 
 SOURCE = Path(__file__).parents[1] / "talkative"
 PROGRAM = """
@@ -52,7 +52,7 @@ def settings(talkative: Path, source: str) -> dict[str, str]:
     return {"PATH": f"{talkative}{os.pathsep}{os.environ['PATH']}", "TALKATIVE_ENGINE": source}
 
 
-def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
+def diagnostics(outcome: RunOutcome) -> list[tuple[str, str, bool]]:
     """Return severity, text and whether it was a status of every message about the resource."""
     diagnostic_events = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
     return [
@@ -62,7 +62,7 @@ def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
     ]
 
 
-def join_messages(outcome: Outcome) -> str:
+def join_messages(outcome: RunOutcome) -> str:
     """Return all messages of a run."""
     return "".join(event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None)
 

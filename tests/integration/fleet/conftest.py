@@ -52,7 +52,7 @@ while waits.exists():
 
 
 @dataclass
-class Fleet:
+class FleetProject:
     """A project with stacks `a` to `d`."""
 
     folder: Path
@@ -104,7 +104,7 @@ def statuses(report: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def fleet_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def fleet_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetProject]:
     """A project with a warm process that all commands of the module share."""
     folder = tmp_path_factory.mktemp("fleet")
     (folder / "Pulumi.yaml").write_text(
@@ -121,11 +121,11 @@ def fleet_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             "LAKEWRIGHT_WARM": "1",
             "LAKEWRIGHT_WARM_FOLDER": sockets,
         }
-        yield Fleet(folder, environ)
+        yield FleetProject(folder, environ)
 
 
 @pytest.fixture
-def fleet(fleet_project: Fleet, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+def fleet(fleet_project: FleetProject, monkeypatch: pytest.MonkeyPatch) -> FleetProject:
     """The project with the new stacks `a` to `d`."""
     shutil.rmtree(fleet_project.folder / "state")
     shutil.rmtree(fleet_project.folder / ".lakewright", ignore_errors=True)

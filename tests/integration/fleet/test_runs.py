@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_server import LAKEWRIGHT
-from tests.integration.fleet.conftest import Fleet, statuses
+from tests.integration.fleet.conftest import FleetProject, statuses
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
@@ -28,12 +28,12 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def is_waiting(fleet: Fleet, stack: str) -> Callable[[], bool]:
+def is_waiting(fleet: FleetProject, stack: str) -> Callable[[], bool]:
     """Return a condition: the program of a stack runs, and waits."""
     return (fleet.folder / f"{stack}.is-waiting").exists
 
 
-def test_preview_and_up_report_each_stack(fleet: Fleet) -> None:
+def test_preview_and_up_report_each_stack(fleet: FleetProject) -> None:
     previewed = fleet.report("preview", "--label", "tier=gold")
     updated = fleet.report("up", "--yes", "--stack", "[ab]", "--stack", "c")
     second_preview = fleet.report("preview", "--expect-no-changes", exit_code=7)
@@ -48,7 +48,7 @@ def test_preview_and_up_report_each_stack(fleet: Fleet) -> None:
     assert json.loads(Path(entry["log"]).with_suffix(".json").read_text())["changes"] == entry["changes"]
 
 
-def test_a_spec_without_a_stack_stops_no_other(fleet: Fleet) -> None:
+def test_a_spec_without_a_stack_stops_no_other(fleet: FleetProject) -> None:
     salt = (fleet.folder / "Pulumi.a.yaml").read_text()
     (fleet.folder / "Pulumi.e.yaml").write_text(salt)
     fleet.write("e")
@@ -68,7 +68,7 @@ def test_a_spec_without_a_stack_stops_no_other(fleet: Fleet) -> None:
     assert statuses(created) == {"d": "unchanged", "e": "changed"}
 
 
-def test_a_stack_that_cannot_be_created_stops_no_other(fleet: Fleet) -> None:
+def test_a_stack_that_cannot_be_created_stops_no_other(fleet: FleetProject) -> None:
     (fleet.folder / "Pulumi.e.yaml").write_text("encryptionsalt: v1:bad\nconfig: {}\n")
     try:
         created = fleet.report("up", "--create", "--yes", "--stack", "[ae]", exit_code=1)
@@ -79,7 +79,7 @@ def test_a_stack_that_cannot_be_created_stops_no_other(fleet: Fleet) -> None:
     assert created["stacks"][1]["error"].startswith("the stack could not be created: ")
 
 
-def test_an_error_stops_the_run_unless_it_shall_continue(fleet: Fleet) -> None:
+def test_an_error_stops_the_run_unless_it_shall_continue(fleet: FleetProject) -> None:
     fleet.write("b", fails=True)
 
     stopped = fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
@@ -90,7 +90,7 @@ def test_an_error_stops_the_run_unless_it_shall_continue(fleet: Fleet) -> None:
     assert "the program fails" in continued["stacks"][1]["error"]
 
 
-def test_resume_runs_only_remaining_stacks(fleet: Fleet) -> None:
+def test_resume_runs_only_remaining_stacks(fleet: FleetProject) -> None:
     fleet.write("b", fails=True)
     fleet.report("up", "--yes", "--parallel-stacks", "1", exit_code=1)
     fleet.write("b")
@@ -101,7 +101,7 @@ def test_resume_runs_only_remaining_stacks(fleet: Fleet) -> None:
     assert [entry["resumed"] for entry in resumed["stacks"]] == [True, False, False, False]
 
 
-def test_resume_runs_changed_stacks_again(fleet: Fleet) -> None:
+def test_resume_runs_changed_stacks_again(fleet: FleetProject) -> None:
     fleet.report("up", "--yes", "--stack", "[ab]")
     fleet.write("a", value="2")
 
@@ -113,7 +113,7 @@ def test_resume_runs_changed_stacks_again(fleet: Fleet) -> None:
     ]
 
 
-def test_resume_refuses_stacks_that_the_run_did_not_have(fleet: Fleet) -> None:
+def test_resume_refuses_stacks_that_the_run_did_not_have(fleet: FleetProject) -> None:
     fleet.report("up", "--yes", "--stack", "[ab]")
 
     resumed = fleet.run("up", "--yes", "--engine", "embedded", "--resume", "--stack", "c")
@@ -122,7 +122,7 @@ def test_resume_refuses_stacks_that_the_run_did_not_have(fleet: Fleet) -> None:
     assert "has none of the selected stacks, only a, b" in resumed.stderr
 
 
-def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
+def test_the_confirmation_names_the_changed_resources(fleet: FleetProject) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(fleet.folder)
@@ -143,7 +143,7 @@ def test_the_confirmation_names_the_changed_resources(fleet: Fleet) -> None:
     assert not fleet.project.backend().export("fleet", "a")["deployment"].get("resources")
 
 
-def test_one_ctrl_c_finishes_and_names_the_remaining_stacks(fleet: Fleet) -> None:
+def test_one_ctrl_c_finishes_and_names_the_remaining_stacks(fleet: FleetProject) -> None:
     (fleet.folder / "a.waits").touch()
     process = fleet.start("up", "--yes", "--parallel-stacks", "1", "--engine", "embedded", "--json")
     wait_until(is_waiting(fleet, "a"))
@@ -159,7 +159,7 @@ def test_one_ctrl_c_finishes_and_names_the_remaining_stacks(fleet: Fleet) -> Non
     assert set(statuses(fleet.report("up", "--yes", "--resume")).values()) == {"changed"}
 
 
-def test_a_killed_run_is_resumed(fleet: Fleet) -> None:
+def test_a_killed_run_is_resumed(fleet: FleetProject) -> None:
     """Kill the fleet, and one of the stacks' processes; the other process finishes by itself."""
     for stack in "ab":
         (fleet.folder / f"{stack}.waits").touch()
@@ -181,7 +181,7 @@ def test_a_killed_run_is_resumed(fleet: Fleet) -> None:
     assert set(statuses(fleet.report("preview", "--expect-no-changes")).values()) == {"unchanged"}
 
 
-def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
+def test_damaged_and_locked_states_hide_no_other(fleet: FleetProject) -> None:
     fleet.state_file("b").write_text('{"version": 3, "checkpoint"')
     with fleet.project.backend().lock("fleet", "c"):
         report = fleet.report("up", "--yes", "--on-error", "continue", exit_code=1)
@@ -198,7 +198,7 @@ def test_damaged_and_locked_states_hide_no_other(fleet: Fleet) -> None:
     assert (stacks["a"]["resources"], stacks["a"]["last_result"]) == (2, "succeeded"), "as counted by up"
 
 
-def test_changes_need_yes_without_a_terminal(fleet: Fleet) -> None:
+def test_changes_need_yes_without_a_terminal(fleet: FleetProject) -> None:
     for verb in ("up", "refresh"):
         completed = fleet.run(verb)
 
@@ -207,7 +207,7 @@ def test_changes_need_yes_without_a_terminal(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--resume"], ["--stack", "nothing*"]])
-def test_impossible_runs_are_refused(fleet: Fleet, arguments: list[str]) -> None:
+def test_impossible_runs_are_refused(fleet: FleetProject, arguments: list[str]) -> None:
     completed = fleet.run("preview", *arguments)
 
     assert (completed.returncode, completed.stdout) == (2, "")
@@ -215,7 +215,7 @@ def test_impossible_runs_are_refused(fleet: Fleet, arguments: list[str]) -> None
     assert len(completed.stderr.splitlines()) == 1
 
 
-def test_plans_are_kept_and_followed(fleet: Fleet) -> None:
+def test_plans_are_kept_and_followed(fleet: FleetProject) -> None:
     plans = fleet.folder / "plans"
 
     previewed = fleet.report("preview", "--stack", "[ab]", "--save-plans", str(plans))
@@ -230,7 +230,7 @@ def test_plans_are_kept_and_followed(fleet: Fleet) -> None:
     assert "has no plan of c" in absent.stderr
 
 
-def test_drift_takes_the_filters_of_the_fleet(fleet: Fleet) -> None:
+def test_drift_takes_the_filters_of_the_fleet(fleet: FleetProject) -> None:
     fleet.report("up", "--yes", "--stack", "a")
 
     completed = fleet.run("drift", "--label", "tier=gold", "--json")
@@ -238,7 +238,7 @@ def test_drift_takes_the_filters_of_the_fleet(fleet: Fleet) -> None:
     assert [entry["stack"] for entry in json.loads(completed.stdout)["stacks"]] == ["a", "b"]
 
 
-def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
+def test_list_shows_stacks_without_state_and_without_file(fleet: FleetProject) -> None:
     (fleet.folder / "Pulumi.d.yaml").unlink()
     (fleet.folder / "Pulumi.e.yaml").write_text("config: {}\n")
 
@@ -252,7 +252,7 @@ def test_list_shows_stacks_without_state_and_without_file(fleet: Fleet) -> None:
 
 
 @pytest.mark.pulumi_cli
-def test_the_pulumi_cli_runs_a_fleet(fleet: Fleet) -> None:
+def test_the_pulumi_cli_runs_a_fleet(fleet: FleetProject) -> None:
     fleet.write("b", fails=True)
 
     completed = fleet.run("up", "--yes", "--stack", "[ab]", "--engine", "pulumi", "--on-error", "continue", "--json")

@@ -22,12 +22,11 @@ import pytest
 from fastapi import FastAPI
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.server_process import ServerProcess
+from tests.named_tokens import TokensAsNames
+from tests.server_process import ModuleProcess
 
 START_SECONDS = 60
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -47,7 +46,7 @@ VIEW = {
 
 
 @dataclass(frozen=True)
-class Aws:
+class AwsStandIn:
     """The AWS stand-in, and the key pair that has all rights in it."""
 
     endpoint: str
@@ -61,16 +60,16 @@ class Aws:
 
 
 @pytest.fixture(scope="session")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsStandIn]:
     directory = tmp_path_factory.mktemp("aws")
     file, port = directory / "credentials", free_port()
-    with ServerProcess("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
+    with ModuleProcess("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
         endpoint = f"http://127.0.0.1:{port}"
         wait_until_healthy(f"{endpoint}/moto-api/")
         parser = configparser.RawConfigParser()
         parser.read(file)
         admin = parser["admin"]
-        stand_in = Aws(endpoint, file, admin["aws_access_key_id"], admin["aws_secret_access_key"])
+        stand_in = AwsStandIn(endpoint, file, admin["aws_access_key_id"], admin["aws_secret_access_key"])
         stand_in.client("s3").create_bucket(Bucket="tenants")
         yield stand_in
 
@@ -78,9 +77,9 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
 class LakekeeperStarter:
     """Starts a server with its own database and returns a client. It plays head unless the options name a version."""
 
-    def __init__(self, aws: Aws, directories: pytest.TempPathFactory) -> None:
+    def __init__(self, aws: AwsStandIn, directories: pytest.TempPathFactory) -> None:
         self._aws, self._directories = aws, directories
-        self._running: dict[str, ServerProcess] = {}
+        self._running: dict[str, ModuleProcess] = {}
 
     def __call__(self, *options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
         url = database or f"sqlite:///{self._directories.mktemp('lakekeeper') / 'lakekeeper.db'}"
@@ -95,7 +94,7 @@ class LakekeeperStarter:
             "lakekeeper",
             *options,
         )
-        server = ServerProcess("lakewright_sandbox.lakekeeper", *arguments)
+        server = ModuleProcess("lakewright_sandbox.lakekeeper", *arguments)
         server.__enter__()
         base = f"http://127.0.0.1:{port}"
         self._running[base] = server
@@ -116,7 +115,7 @@ class LakekeeperStarter:
 
 
 @pytest.fixture(scope="session")
-def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakekeeperStarter]:
+def start_lakekeeper(aws: AwsStandIn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakekeeperStarter]:
     """All servers that the tests of a worker start end with them."""
     starter = LakekeeperStarter(aws, tmp_path_factory)
     yield starter
@@ -147,7 +146,7 @@ def wait_until_healthy(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def make_warehouse(aws: Aws) -> Callable[..., str]:
+def make_warehouse(aws: AwsStandIn) -> Callable[..., str]:
     """Return a function that creates a warehouse on the bucket `tenants` with the admin's keys, and returns its id."""
 
     def make(client: httpx.Client, name: str, *, soft_delete_seconds: int | None = None, **profile: Any) -> str:
@@ -201,21 +200,8 @@ class People:
         self._running.close()
 
 
-class TokensAsNames:
-    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
-        if token:
-            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
-        await self._app(scope, receive, send)
-
-
 @pytest.fixture(scope="session")
-def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., People]]:
+def start_openfga(aws: AwsStandIn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., People]]:
     """Return a function that starts a server that enforces grants, with `root` as its operator."""
     with ExitStack() as running:
 

@@ -24,7 +24,7 @@ INFO = "/management/v1/info"
 CLIENT = OAuthClient("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("lake", "house"))
 
 
-class World:
+class GuardedWorld:
     """An identity provider, a Lakekeeper that trusts it, and clients of both."""
 
     def __init__(self, folder: Path, stack: ExitStack, **tls: Path) -> None:

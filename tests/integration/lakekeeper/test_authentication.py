@@ -14,18 +14,18 @@ import pytest
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError
 from lakewright_sandbox.tokens.keys import SigningKey
 
-from tests.integration.lakekeeper.guarded_world import CLIENT, INFO, SECRET, World
+from tests.integration.lakekeeper.guarded_world import CLIENT, INFO, SECRET, GuardedWorld
 from tests.integration.lakekeeper.rules import get_refusal
 
 
 @pytest.fixture(scope="module")
-def module_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def module_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedWorld]:
     with ExitStack() as stack:
-        yield World(tmp_path_factory.mktemp("tokens"), stack)
+        yield GuardedWorld(tmp_path_factory.mktemp("tokens"), stack)
 
 
 @pytest.fixture
-def world(module_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(module_world: GuardedWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedWorld]:
     monkeypatch.setenv("CI_SECRET", SECRET)
     module_world.token_requests.clear()
     yield module_world
@@ -33,12 +33,12 @@ def world(module_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worl
     httpx.delete(f"{module_world.endpoint}/sandbox/v1/faults")
 
 
-def test_a_valid_token_is_accepted_and_health_needs_none(world: World) -> None:
+def test_a_valid_token_is_accepted_and_health_needs_none(world: GuardedWorld) -> None:
     assert world.ask(world.issue_token()).status_code == 200
     assert httpx.get(f"{world.endpoint}/health").status_code == 200
 
 
-def test_a_call_without_a_token_is_refused(world: World) -> None:
+def test_a_call_without_a_token_is_refused(world: GuardedWorld) -> None:
     assert get_refusal(world.ask(None)) == (401, "MissingAuthorizationHeader")
 
 
@@ -56,36 +56,36 @@ def test_a_call_without_a_token_is_refused(world: World) -> None:
     ],
     ids=str,
 )
-def test_a_token_with_wrong_claims_is_refused(world: World, claims: dict[str, Any]) -> None:
+def test_a_token_with_wrong_claims_is_refused(world: GuardedWorld, claims: dict[str, Any]) -> None:
     assert get_refusal(world.ask(world.issue_token(**claims))) == (401, "AuthenticationFailed")
 
 
-def test_a_token_with_a_foreign_signature_is_refused(world: World) -> None:
+def test_a_token_with_a_foreign_signature_is_refused(world: GuardedWorld) -> None:
     claims = world.provider.claims(world.issuer, CLIENT, "lakekeeper", "lake")
     assert get_refusal(world.ask(SigningKey().sign(claims))) == (401, "AuthenticationFailed")
 
 
 @pytest.mark.parametrize("token", ["opaque", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])
-def test_an_unsigned_token_is_refused(world: World, token: str) -> None:
+def test_an_unsigned_token_is_refused(world: GuardedWorld, token: str) -> None:
     assert get_refusal(world.ask(token)) == (401, "AuthenticationFailed")
 
 
-def test_another_way_to_authenticate_is_refused(world: World) -> None:
+def test_another_way_to_authenticate_is_refused(world: GuardedWorld) -> None:
     assert get_refusal(httpx.get(f"{world.endpoint}{INFO}", auth=("ci", SECRET))) == (401, "AuthenticationFailed")
 
 
-def test_a_token_for_one_of_several_audiences_is_accepted(world: World) -> None:
+def test_a_token_for_one_of_several_audiences_is_accepted(world: GuardedWorld) -> None:
     assert world.ask(world.issue_token(aud=["other", "lakekeeper"])).status_code == 200
 
 
-def test_the_caller_is_the_subject_of_the_token(world: World) -> None:
+def test_the_caller_is_the_subject_of_the_token(world: GuardedWorld) -> None:
     user = {"authorization": f"Bearer {world.issue_token(sub='alice', name='Alice', email='a@x.example')}"}
     httpx.post(f"{world.endpoint}/management/v1/user", json={}, headers=user).raise_for_status()
     me = httpx.get(f"{world.endpoint}/management/v1/whoami", headers=user).json()
     assert (me["id"], me["name"], me["email"]) == ("oidc~alice", "Alice", "a@x.example")
 
 
-def test_the_server_issues_no_tokens(world: World) -> None:
+def test_the_server_issues_no_tokens(world: GuardedWorld) -> None:
     response = httpx.post(
         f"{world.endpoint}/catalog/v1/oauth/tokens", headers={"authorization": f"Bearer {world.issue_token()}"}
     )
@@ -102,19 +102,19 @@ def test_the_server_issues_no_tokens(world: World) -> None:
         ({"audience": "bank"}, 400, "invalid_target"),
     ],
 )
-def test_the_provider_returns_oauth2_errors(world: World, form: dict[str, str], status: int, code: str) -> None:
+def test_the_provider_returns_oauth2_errors(world: GuardedWorld, form: dict[str, str], status: int, code: str) -> None:
     valid_form = {"grant_type": "client_credentials", "client_id": "ci", "client_secret": SECRET}
     response = httpx.post(f"{world.issuer}/token", data=valid_form | form)
     assert (response.status_code, response.json()["error"]) == (status, code)
     assert SECRET not in response.text
 
 
-def test_the_provider_takes_basic_authentication_too(world: World) -> None:
+def test_the_provider_takes_basic_authentication_too(world: GuardedWorld) -> None:
     response = httpx.post(f"{world.issuer}/token", data={"grant_type": "client_credentials"}, auth=("ci", SECRET))
     assert response.json()["scope"] == "lake house"
 
 
-def test_discovery_leads_to_tokens_and_keys(world: World) -> None:
+def test_discovery_leads_to_tokens_and_keys(world: GuardedWorld) -> None:
     configuration = httpx.get(f"{world.issuer}/.well-known/openid-configuration").json()
     assert configuration["issuer"] == world.issuer
     assert configuration["token_endpoint"] == f"{world.issuer}/token"
@@ -125,7 +125,7 @@ def test_discovery_leads_to_tokens_and_keys(world: World) -> None:
 # The client.
 
 
-def test_one_token_serves_many_calls_of_many_threads(world: World) -> None:
+def test_one_token_serves_many_calls_of_many_threads(world: GuardedWorld) -> None:
     client = world.client()
     gate = threading.Barrier(8)
 
@@ -142,7 +142,7 @@ def test_one_token_serves_many_calls_of_many_threads(world: World) -> None:
     assert len(world.token_requests) == 1
 
 
-def test_scope_and_audience_are_requested(world: World) -> None:
+def test_scope_and_audience_are_requested(world: GuardedWorld) -> None:
     world.client(world.reference(scope="house", audience="lakekeeper")).server_now()
     with pytest.raises(NotAuthenticatedError, match="400 invalid_scope"):
         world.client(world.reference(scope="admin")).server_now()
@@ -150,7 +150,7 @@ def test_scope_and_audience_are_requested(world: World) -> None:
         world.client(world.reference(audience="other")).server_now()
 
 
-def test_a_token_is_renewed_before_it_expires(world: World) -> None:
+def test_a_token_is_renewed_before_it_expires(world: GuardedWorld) -> None:
     """No call is refused, although each token is valid for two seconds only."""
     world.provider.lifetime = 2
     client = world.client()
@@ -163,7 +163,7 @@ def test_a_token_is_renewed_before_it_expires(world: World) -> None:
     assert 2 <= len(world.token_requests) <= 5
 
 
-def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
+def test_a_token_that_the_server_refuses_is_renewed_once(world: GuardedWorld) -> None:
     client = world.client()
     client.server_now()
     faults = f"{world.endpoint}/sandbox/v1/faults"
@@ -184,7 +184,7 @@ def test_a_token_that_the_server_refuses_is_renewed_once(world: World) -> None:
     ],
 )
 def test_an_error_names_the_token_endpoint_and_no_secret(
-    world: World, monkeypatch: pytest.MonkeyPatch, secret: str, changes: dict[str, str], expected: str
+    world: GuardedWorld, monkeypatch: pytest.MonkeyPatch, secret: str, changes: dict[str, str], expected: str
 ) -> None:
     monkeypatch.setenv("CI_SECRET", secret)
     with pytest.raises(NotAuthenticatedError, match=f"token endpoint .*{expected}") as refused:
@@ -192,7 +192,7 @@ def test_an_error_names_the_token_endpoint_and_no_secret(
     assert secret not in str(refused.value)
 
 
-def test_a_service_accounts_token_file_is_read_at_every_use(world: World, tmp_path: Path) -> None:
+def test_a_service_accounts_token_file_is_read_at_every_use(world: GuardedWorld, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(world.issue_token(exp=int(time.time()) - 1))
     client = world.client({"endpoint": world.endpoint, "auth": {"kind": "token-file", "path": str(file)}})
@@ -202,6 +202,6 @@ def test_a_service_accounts_token_file_is_read_at_every_use(world: World, tmp_pa
     client.server_now()
 
 
-def test_a_static_token_is_sent_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_static_token_is_sent_as_it_is(world: GuardedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", world.issue_token())
     world.client({"endpoint": world.endpoint, "auth": {"kind": "token", "token": "env:TOKEN"}}).server_now()

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, U
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.lakekeeper.guarded_world import SECRET, World
+from tests.integration.lakekeeper.guarded_world import SECRET, GuardedWorld
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +71,16 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def private_world(authority: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def private_world(
+    authority: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[GuardedWorld]:
     """Server and token endpoint over TLS, with certificates that no other client trusts."""
     monkeypatch.setenv("CI_SECRET", SECRET)
     with ExitStack() as stack:
-        yield World(tmp_path, stack, certificate=authority["certificate"], key=authority["key"])
+        yield GuardedWorld(tmp_path, stack, certificate=authority["certificate"], key=authority["key"])
 
 
-def test_a_custom_authority_is_trusted_if_named(private_world: World, authority: dict[str, Path]) -> None:
+def test_a_custom_authority_is_trusted_if_named(private_world: GuardedWorld, authority: dict[str, Path]) -> None:
     reference = private_world.reference()
     reference["auth"] = {"kind": "token", "token": "env:TOKEN"}
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +101,9 @@ def test_https_to_a_plain_server_names_the_expected_scheme(sandbox: Sandbox) -> 
         Client(ServerRef(endpoint=plain), str, retry=RetryPolicy(attempts=1)).server_now()
 
 
-def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: World, authority: dict[str, Path]) -> None:
+def test_the_token_endpoint_is_trusted_by_the_same_authority(
+    private_world: GuardedWorld, authority: dict[str, Path]
+) -> None:
     reference = private_world.reference()
     client = private_world.client(reference | {"ca_bundle": str(authority["ca"])})
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):

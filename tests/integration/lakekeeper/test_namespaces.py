@@ -13,7 +13,7 @@ from tests.integration.lakekeeper.rules import get_refusal
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
-class Warehouse:
+class WarehouseRequests:
     """Requests to one warehouse."""
 
     def __init__(self, client: httpx.Client, warehouse: str) -> None:
@@ -43,8 +43,8 @@ class Warehouse:
 
 
 @pytest.fixture(scope="module")
-def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> Warehouse:
-    return Warehouse(lakekeeper, make_warehouse(lakekeeper, "namespaces"))
+def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> WarehouseRequests:
+    return WarehouseRequests(lakekeeper, make_warehouse(lakekeeper, "namespaces"))
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def name() -> str:
         (["SYSTEM"], "ReservedNamespace"),
     ],
 )
-def test_invalid_paths_are_refused(warehouse: Warehouse, path: list[str], kind: str) -> None:
+def test_invalid_paths_are_refused(warehouse: WarehouseRequests, path: list[str], kind: str) -> None:
     assert get_refusal(warehouse.create(*path)) == (400, kind)
 
 
-def test_a_name_with_a_space_is_found_by_plus(warehouse: Warehouse, name: str) -> None:
+def test_a_name_with_a_space_is_found_by_plus(warehouse: WarehouseRequests, name: str) -> None:
     warehouse.create(f"{name} x").raise_for_status()
     assert warehouse.get(f"{name}+x")["namespace"] == [f"{name} x"]
 
 
-def test_names_keep_their_case_and_are_found_in_any(warehouse: Warehouse, name: str) -> None:
+def test_names_keep_their_case_and_are_found_in_any(warehouse: WarehouseRequests, name: str) -> None:
     warehouse.create(f"{name}Ä").raise_for_status()
     assert warehouse.get(f"{name}ä".upper())["namespace"] == [f"{name}ä".upper()]  # as requested
     assert [f"{name}Ä"] in warehouse.client.get(warehouse.namespaces).json()["namespaces"]
@@ -80,7 +80,7 @@ def test_names_keep_their_case_and_are_found_in_any(warehouse: Warehouse, name: 
     assert child["namespace"][-1] == "Child"
 
 
-def test_a_custom_location_holds_the_namespaces_tables(warehouse: Warehouse, name: str) -> None:
+def test_a_custom_location_holds_the_namespaces_tables(warehouse: WarehouseRequests, name: str) -> None:
     base = warehouse.create(name).json()["properties"]["location"]
     placed = warehouse.create(f"{name}-placed", location=f"{base}/{name}").json()
     assert placed["properties"]["location"] == f"{base}/{name}/"
@@ -90,7 +90,7 @@ def test_a_custom_location_holds_the_namespaces_tables(warehouse: Warehouse, nam
     assert get_refusal(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
 
 
-def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) -> None:
+def test_protection_stops_a_drop_unless_forced(warehouse: WarehouseRequests, name: str) -> None:
     warehouse.create(name).raise_for_status()
     warehouse.create(name, "child").raise_for_status()
     table = {"name": "t", "schema": SCHEMA}
@@ -105,7 +105,7 @@ def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) 
     assert warehouse.drop(name, recursive="true", force="true").status_code == 204
 
 
-def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> None:
+def test_a_move_takes_the_contents_along(warehouse: WarehouseRequests, name: str) -> None:
     for path in ([name], [f"{name}-to"]):
         warehouse.create(*path).raise_for_status()
     warehouse.client.post(f"{warehouse.namespaces}/{name}/tables", json={"name": "t", "schema": SCHEMA})
@@ -124,7 +124,7 @@ def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> Non
     assert tables == [{"namespace": target, "name": "t"}]
 
 
-def test_invalid_moves_are_refused(warehouse: Warehouse, name: str) -> None:
+def test_invalid_moves_are_refused(warehouse: WarehouseRequests, name: str) -> None:
     for path in ([name], [name, "child"], [f"{name}-other"]):
         warehouse.create(*path).raise_for_status()
     assert get_refusal(warehouse.move(name, to=["elsewhere"])) == (409, "NamespaceHasChildren")

@@ -31,7 +31,7 @@ RELATIONS = {
 
 
 @dataclass(frozen=True)
-class Objects:
+class GrantedObjects:
     """An object of each kind, created by `root`."""
 
     warehouse: str
@@ -47,7 +47,7 @@ class Objects:
 
 
 @pytest.fixture(scope="module")
-def objects(people: Any, make_warehouse: Callable[..., str]) -> Objects:
+def objects(people: Any, make_warehouse: Callable[..., str]) -> GrantedObjects:
     root = people("root")
     warehouse = make_warehouse(root, "permissions")
     path = f"/catalog/v1/{warehouse}/namespaces"
@@ -60,7 +60,7 @@ def objects(people: Any, make_warehouse: Callable[..., str]) -> Objects:
     response = root.post(f"{path}/n/views", json=body)
     assert response.status_code == 200, response.text
     role = root.post(f"{V1}/role", json={"name": "permissions"}).json()["id"]
-    return Objects(warehouse, namespace, table, response.json()["metadata"]["view-uuid"], role)
+    return GrantedObjects(warehouse, namespace, table, response.json()["metadata"]["view-uuid"], role)
 
 
 def post_changes(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> httpx.Response:
@@ -74,7 +74,7 @@ def list_assignments(http: httpx.Client, path: str, **params: Any) -> list[dict[
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
-def test_every_relation_is_written_read_and_deleted(people: Any, objects: Objects, kind: str) -> None:
+def test_every_relation_is_written_read_and_deleted(people: Any, objects: GrantedObjects, kind: str) -> None:
     root, path = people("root"), objects.permissions(kind)
     for name in RELATIONS[kind]:
         tuples = [{"type": name, "user": "oidc~someone"}, {"type": name, "role": str(uuid.uuid4())}]
@@ -85,7 +85,7 @@ def test_every_relation_is_written_read_and_deleted(people: Any, objects: Object
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
-def test_a_relation_that_the_kind_lacks(people: Any, objects: Objects, kind: str) -> None:
+def test_a_relation_that_the_kind_lacks(people: Any, objects: GrantedObjects, kind: str) -> None:
     wrong = {"type": "admin" if kind != "server" else "select", "user": "oidc~someone"}
     response = post_changes(people("root"), objects.permissions(kind), writes=[wrong])
     assert (response.status_code, response.headers["content-type"].split(";")[0]) == (422, "text/plain")
@@ -112,7 +112,7 @@ def test_the_server_reports_its_authorizer(people: Any, lakekeeper: httpx.Client
     assert lakekeeper.get(f"{V1}/info").json()["authz-backend"] == "allow-all"
 
 
-def test_project_assignments_by_header_and_by_path(people: Any, objects: Objects) -> None:
+def test_project_assignments_by_header_and_by_path(people: Any, objects: GrantedObjects) -> None:
     root, path = people("root"), objects.permissions("project")
     project = root.get(f"{V1}/project").json()["project-id"]
     by_header, by_path = (root.get(f"{base_path}/assignments").json() for base_path in (path, f"{path}/{project}"))
@@ -120,7 +120,7 @@ def test_project_assignments_by_header_and_by_path(people: Any, objects: Objects
     assert by_header["project-id"] == project
 
 
-def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Objects) -> None:
+def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: GrantedObjects) -> None:
     root, path = people("root"), objects.permissions("warehouse")
     above = {"type": "select", "user": "oidc~reader-above"}
     post_changes(root, objects.permissions("project"), writes=[above])
@@ -134,7 +134,7 @@ def test_only_direct_assignments_are_listed_by_relation(people: Any, objects: Ob
     ]
 
 
-def test_an_existing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+def test_an_existing_tuple_rejects_the_whole_batch(people: Any, objects: GrantedObjects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     existing, new = {"type": "select", "user": "oidc~there"}, {"type": "select", "user": "oidc~new"}
     post_changes(root, path, writes=[existing])
@@ -142,14 +142,14 @@ def test_an_existing_tuple_rejects_the_whole_batch(people: Any, objects: Objects
     assert new not in list_assignments(root, path)
 
 
-def test_a_missing_tuple_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+def test_a_missing_tuple_rejects_the_whole_batch(people: Any, objects: GrantedObjects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     absent, new = {"type": "select", "user": "oidc~absent"}, {"type": "modify", "user": "oidc~new"}
     assert get_refusal(post_changes(root, path, writes=[new], deletes=[absent])) == (404, "TupleNotFoundError")
     assert new not in list_assignments(root, path)
 
 
-def test_a_batch_has_a_hundred_tuples_at_most(people: Any, objects: Objects) -> None:
+def test_a_batch_has_a_hundred_tuples_at_most(people: Any, objects: GrantedObjects) -> None:
     root, path = people("root"), objects.permissions("namespace")
     batch = [{"type": "describe", "user": f"oidc~many-{index}"} for index in range(101)]
     assert post_changes(root, path, writes=batch).status_code >= 500
@@ -157,13 +157,13 @@ def test_a_batch_has_a_hundred_tuples_at_most(people: Any, objects: Objects) -> 
     assert post_changes(root, path, deletes=batch[:100]).status_code == 204
 
 
-def test_an_assignment_names_a_user_or_a_role(people: Any, objects: Objects) -> None:
+def test_an_assignment_names_a_user_or_a_role(people: Any, objects: GrantedObjects) -> None:
     both = {"type": "select", "user": "oidc~a", "role": objects.role}
     for wrong in ({"type": "select"}, both):
         assert post_changes(people("root"), objects.permissions("table"), writes=[wrong]).status_code == 422
 
 
-def test_assigning_without_the_right_is_unauthorized(people: Any, objects: Objects) -> None:
+def test_assigning_without_the_right_is_unauthorized(people: Any, objects: GrantedObjects) -> None:
     assignment = {"type": "select", "user": "oidc~mallory"}
     for kind in ("server", "project", "warehouse", "namespace", "table", "view", "role"):
         relation = RELATIONS[kind][0]
@@ -172,13 +172,13 @@ def test_assigning_without_the_right_is_unauthorized(people: Any, objects: Objec
         assert get_refusal(people("mallory").get(f"{objects.permissions(kind)}/assignments")) == (401, "Unauthorized")
 
 
-def test_nobody_grants_without_a_token(people: Any, objects: Objects) -> None:
+def test_nobody_grants_without_a_token(people: Any, objects: GrantedObjects) -> None:
     assignment = {"type": "select", "user": "oidc~x"}
     response = post_changes(people(None), objects.permissions("warehouse"), writes=[assignment])
     assert get_refusal(response) == (401, "AuthenticationRequired")
 
 
-def test_a_role_is_not_assigned_to_itself(people: Any, objects: Objects) -> None:
+def test_a_role_is_not_assigned_to_itself(people: Any, objects: GrantedObjects) -> None:
     itself = {"type": "assignee", "role": objects.role}
     assert get_refusal(post_changes(people("root"), objects.permissions("role"), writes=[itself])) == (
         400,
@@ -186,7 +186,7 @@ def test_a_role_is_not_assigned_to_itself(people: Any, objects: Objects) -> None
     )
 
 
-def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects: Objects) -> None:
+def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects: GrantedObjects) -> None:
     root = people("root")
     post_changes(root, objects.permissions("warehouse"), writes=[{"type": "manage_grants", "role": objects.role}])
     headers, writes = {"x-assume-role": objects.role}, {"writes": [{"type": "select", "user": "oidc~by-role"}]}
@@ -198,7 +198,7 @@ def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects
     assert get_refusal(stranger) == (403, "AssumeRoleForbidden")
 
 
-def test_managed_access_is_idempotent_and_inherited(people: Any, objects: Objects) -> None:
+def test_managed_access_is_idempotent_and_inherited(people: Any, objects: GrantedObjects) -> None:
     root, warehouse, namespace = people("root"), objects.permissions("warehouse"), objects.permissions("namespace")
     for managed in (True, True, False, False):
         response = root.post(f"{warehouse}/managed-access", json={"managed-access": managed})
@@ -209,7 +209,7 @@ def test_managed_access_is_idempotent_and_inherited(people: Any, objects: Object
     assert get_refusal(people("mallory").get(warehouse)) == (401, "Unauthorized")
 
 
-def test_under_managed_access_ownership_alone_grants_nothing(people: Any, objects: Objects) -> None:
+def test_under_managed_access_ownership_alone_grants_nothing(people: Any, objects: GrantedObjects) -> None:
     root, owner, path = people("root"), people("owner"), objects.permissions("table")
     assignment = {"type": "select", "user": "oidc~friend"}
     post_changes(root, path, writes=[{"type": "ownership", "user": "oidc~owner"}])
@@ -220,7 +220,7 @@ def test_under_managed_access_ownership_alone_grants_nothing(people: Any, object
     assert post_changes(owner, path, deletes=[assignment]).status_code == 204
 
 
-def test_pass_grants_passes_on_own_privileges(people: Any, objects: Objects) -> None:
+def test_pass_grants_passes_on_own_privileges(people: Any, objects: GrantedObjects) -> None:
     root, passer, path = people("root"), people("passer"), objects.permissions("table")
     post_changes(root, path, writes=[{"type": name, "user": "oidc~passer"} for name in ("pass_grants", "select")])
     assert post_changes(passer, path, writes=[{"type": "select", "user": "oidc~next"}]).status_code == 204
@@ -231,7 +231,7 @@ def test_pass_grants_passes_on_own_privileges(people: Any, objects: Objects) -> 
 
 
 @pytest.mark.parametrize("kind", RELATIONS)
-def test_the_authorizer_s_own_actions(people: Any, objects: Objects, kind: str) -> None:
+def test_the_authorizer_s_own_actions(people: Any, objects: GrantedObjects, kind: str) -> None:
     root, path = people("root"), objects.permissions(kind)
     mine = root.get(f"{path}/authorizer-actions").json()["allowed-actions"]
     assert "read_assignments" in mine
@@ -245,7 +245,7 @@ def test_the_authorizer_s_own_actions(people: Any, objects: Objects, kind: str) 
     assert get_refusal(root.get(f"{path}/access", params=both)) == (400, "InvalidGetAccessQuery")
 
 
-def test_checks_of_own_rights_and_of_another_users(people: Any, objects: Objects) -> None:
+def test_checks_of_own_rights_and_of_another_users(people: Any, objects: GrantedObjects) -> None:
     root = people("root")
     post_changes(root, objects.permissions("table"), writes=[{"type": "select", "user": "oidc~checked"}])
 

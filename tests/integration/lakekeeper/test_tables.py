@@ -17,7 +17,7 @@ from tests.integration.lakekeeper.rules import get_refusal
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
-class Namespace:
+class TableNamespace:
     """A separate namespace of a warehouse, and requests in it."""
 
     def __init__(self, client: httpx.Client, warehouse: str) -> None:
@@ -44,15 +44,15 @@ def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> str:
 
 
 @pytest.fixture
-def namespace(lakekeeper: httpx.Client, warehouse: str) -> Namespace:
-    return Namespace(lakekeeper, warehouse)
+def namespace(lakekeeper: httpx.Client, warehouse: str) -> TableNamespace:
+    return TableNamespace(lakekeeper, warehouse)
 
 
 def set_property(key: str, value: str) -> dict[str, Any]:
     return {"action": "set-properties", "updates": {key: value}}
 
 
-def test_concurrent_commits_all_take_effect(namespace: Namespace) -> None:
+def test_concurrent_commits_all_take_effect(namespace: TableNamespace) -> None:
     namespace.create("t")
     with ThreadPoolExecutor(4) as pool:
         responses = list(pool.map(lambda n: namespace.commit("t", set_property(f"k{n}", "v")), range(4)))
@@ -62,20 +62,20 @@ def test_concurrent_commits_all_take_effect(namespace: Namespace) -> None:
     assert len(metadata["metadata-log"]) == 4
 
 
-def test_one_of_many_concurrent_creates_wins(namespace: Namespace) -> None:
+def test_one_of_many_concurrent_creates_wins(namespace: TableNamespace) -> None:
     with ThreadPoolExecutor(8) as pool:
         responses = list(pool.map(lambda _: namespace.create("t"), range(8)))
     assert Counter(response.status_code for response in responses) == {200: 1, 409: 7}
 
 
-def test_the_metadata_file_equals_the_response(namespace: Namespace, aws: Any) -> None:
+def test_the_metadata_file_equals_the_response(namespace: TableNamespace, aws: Any) -> None:
     created = namespace.create("t", properties={"a": "b"}).json()
     bucket, _, key = created["metadata-location"].removeprefix("s3://").partition("/")
     stored = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     assert json.loads(gzip.decompress(stored)) == created["metadata"]
 
 
-def test_old_metadata_files_are_deleted_if_the_table_says_so(namespace: Namespace, aws: Any) -> None:
+def test_old_metadata_files_are_deleted_if_the_table_says_so(namespace: TableNamespace, aws: Any) -> None:
     keep = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
     location = namespace.create("t", properties=keep).json()["metadata"]["location"]
     for number in range(5):
@@ -86,7 +86,7 @@ def test_old_metadata_files_are_deleted_if_the_table_says_so(namespace: Namespac
     assert len(namespace.load("t").json()["metadata"]["metadata-log"]) == 2
 
 
-def test_a_transaction_is_atomic(namespace: Namespace) -> None:
+def test_a_transaction_is_atomic(namespace: TableNamespace) -> None:
     for name in ("a", "b"):
         namespace.create(name)
 
@@ -104,7 +104,7 @@ def test_a_transaction_is_atomic(namespace: Namespace) -> None:
     assert [namespace.load(name).json()["metadata"]["properties"] for name in ("a", "b")] == [{"k": "v"}] * 2
 
 
-def test_a_repeated_request_with_its_key_runs_once(namespace: Namespace) -> None:
+def test_a_repeated_request_with_its_key_runs_once(namespace: TableNamespace) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
     first, second = namespace.create("t", headers=key), namespace.create("t", headers=key)
     assert first.status_code == second.status_code == 200
@@ -119,13 +119,13 @@ def test_a_repeated_request_with_its_key_runs_once(namespace: Namespace) -> None
     assert get_refusal(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
 
 
-def test_a_failed_request_may_be_retried_with_its_key(namespace: Namespace) -> None:
+def test_a_failed_request_may_be_retried_with_its_key(namespace: TableNamespace) -> None:
     key = {"Idempotency-Key": str(uuid.uuid4())}
     assert get_refusal(namespace.create("bad+name", headers=key)) == (400, "InvalidTableName")
     assert namespace.create("good", headers=key).status_code == 200
 
 
-def test_an_unchanged_table_is_sent_once(namespace: Namespace) -> None:
+def test_an_unchanged_table_is_sent_once(namespace: TableNamespace) -> None:
     namespace.create("t")
     tag = namespace.load("t").headers["etag"]
     assert namespace.load("t", headers={"If-None-Match": tag}).status_code == 304
@@ -145,14 +145,14 @@ def test_an_unchanged_table_is_sent_once(namespace: Namespace) -> None:
         ("{taken}/inner", (409, "LocationAlreadyTaken")),
     ],
 )
-def test_locations_are_kept_apart(namespace: Namespace, location: str, expected: tuple[int, str]) -> None:
+def test_locations_are_kept_apart(namespace: TableNamespace, location: str, expected: tuple[int, str]) -> None:
     taken = namespace.create("first").json()["metadata"]["location"]
     base = taken.rpartition("/")[0]
     location_to_take = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
     assert get_refusal(namespace.create("second", location=location_to_take)) == expected
 
 
-def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
+def test_a_custom_location_below_the_warehouse(namespace: TableNamespace) -> None:
     base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
     expected_location = f"{base}/by-hand/{namespace.name}"
     assert (
@@ -171,7 +171,7 @@ def test_a_custom_location_below_the_warehouse(namespace: Namespace) -> None:
         ({"action": "set-location", "location": "s3://elsewhere/t"}, "SetLocationNotAllowed"),
     ],
 )
-def test_invalid_updates_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
+def test_invalid_updates_are_refused(namespace: TableNamespace, update: dict[str, Any], kind: str) -> None:
     namespace.create("t")
     assert get_refusal(namespace.commit("t", update)) == (400, kind)
 
@@ -189,14 +189,16 @@ def test_invalid_updates_are_refused(namespace: Namespace, update: dict[str, Any
         ({"action": "set-properties", "updates": 1}, "updates[0]: invalid type: integer `1`, expected a map at"),
     ],
 )
-def test_malformed_updates_are_422_in_plain_text(namespace: Namespace, update: dict[str, Any], reason: str) -> None:
+def test_malformed_updates_are_422_in_plain_text(
+    namespace: TableNamespace, update: dict[str, Any], reason: str
+) -> None:
     namespace.create("t")
     response = namespace.commit("t", update)
     assert (response.status_code, response.headers["content-type"]) == (422, "text/plain; charset=utf-8")
     assert response.text.startswith(f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
-def test_fields_are_numbered_by_the_server(namespace: Namespace) -> None:
+def test_fields_are_numbered_by_the_server(namespace: TableNamespace) -> None:
     schema = {
         "type": "struct",
         "identifier-field-ids": [40],
@@ -233,7 +235,7 @@ def test_fields_are_numbered_by_the_server(namespace: Namespace) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_format_versions(namespace: Namespace, version: int) -> None:
+def test_format_versions(namespace: TableNamespace, version: int) -> None:
     metadata = namespace.create("t", properties={"format-version": str(version)}).json()["metadata"]
     assert metadata["format-version"] == version
     assert "properties" not in metadata
@@ -244,7 +246,7 @@ def test_a_format_version_must_be_allowed(lakekeeper: httpx.Client, make_warehou
     warehouse = make_warehouse(lakekeeper, "only-two")
     policy = {"allowed-format-versions": [2]}
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/format-version-policy", json=policy).raise_for_status()
-    namespace = Namespace(lakekeeper, warehouse)
+    namespace = TableNamespace(lakekeeper, warehouse)
     three = {"format-version": "3"}
     assert get_refusal(namespace.create("t", properties=three)) == (400, "FormatVersionNotAllowed")
     namespace.create("t").raise_for_status()
@@ -252,7 +254,7 @@ def test_a_format_version_must_be_allowed(lakekeeper: httpx.Client, make_warehou
     assert get_refusal(namespace.commit("t", upgrade)) == (400, "FormatVersionNotAllowed")
 
 
-def test_listings_come_in_pages(namespace: Namespace) -> None:
+def test_listings_come_in_pages(namespace: TableNamespace) -> None:
     for number in range(5):
         namespace.create(f"t{number}")
     names, token = [], ""
@@ -269,12 +271,14 @@ def test_listings_come_in_pages(namespace: Namespace) -> None:
     ("body", "status"),
     [({"name": "t"}, 422), ({"name": "t", "schema": {"fields": "x"}}, 422), ({"name": 1, "schema": SCHEMA}, 422)],
 )
-def test_a_misshapen_body_is_refused_in_plain_text(namespace: Namespace, body: dict[str, Any], status: int) -> None:
+def test_a_misshapen_body_is_refused_in_plain_text(
+    namespace: TableNamespace, body: dict[str, Any], status: int
+) -> None:
     response = namespace.client.post(f"{namespace.path}/tables", json=body)
     assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (status, "text/plain")
 
 
-def test_views_change_by_versions(namespace: Namespace) -> None:
+def test_views_change_by_versions(namespace: TableNamespace) -> None:
     def version(number: int, sql: str) -> dict[str, Any]:
         return {
             "version-id": number,

@@ -32,12 +32,12 @@ from tests.integration.provider.ground import (
     AUTHORIZERS,
     TOKEN,
     AuthorizerServer,
-    Ground,
-    TokensAsNames,
+    PreparedProject,
     run_authorizer_server,
 )
 from tests.integration.provider.old_server import VERSIONS, OldServer
 from tests.integration.provider.resource import CREATED_WAREHOUSE_IDS, Props, Resource, wire
+from tests.named_tokens import TokensAsNames
 from tests.real_servers import RealServers
 
 
@@ -176,13 +176,13 @@ def authorizer_server(
 
 
 @pytest.fixture(scope="session")
-def session_ground(authorizer_server: AuthorizerServer) -> Iterator[Ground]:
+def session_ground(authorizer_server: AuthorizerServer) -> Iterator[PreparedProject]:
     with authorizer_server.client() as client:
-        yield Ground(authorizer_server, client)
+        yield PreparedProject(authorizer_server, client)
 
 
 @pytest.fixture
-def ground(session_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+def ground(session_ground: PreparedProject, monkeypatch: pytest.MonkeyPatch) -> Iterator[PreparedProject]:
     """Objects of every kind to grant on, shared by tests that do not change them, and users without grants."""
     monkeypatch.setenv(TOKEN, "operator")
     session_ground.new_users()
@@ -191,11 +191,11 @@ def ground(session_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture
-def private_ground(authorizer_server: AuthorizerServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+def private_ground(authorizer_server: AuthorizerServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[PreparedProject]:
     """Objects of every kind to grant on, for one test only."""
     monkeypatch.setenv(TOKEN, "operator")
     with authorizer_server.client() as client:
-        yield Ground(authorizer_server, client)
+        yield PreparedProject(authorizer_server, client)
 
 
 @pytest.fixture(scope="session")

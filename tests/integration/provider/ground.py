@@ -14,10 +14,10 @@ import httpx
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
-from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
-from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.named_tokens import TokensAsNames
 
 Props = dict[str, Any]
 
@@ -64,19 +64,6 @@ class AuthorizerServer:
         return httpx.Client(base_url=self.endpoint, headers={"authorization": f"Bearer {name}"}, timeout=60)
 
 
-class TokensAsNames:
-    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
-        if token:
-            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
-        await self._app(scope, receive, send)
-
-
 @contextmanager
 def run_authorizer_server(
     authorizer: str, storage: Sandbox, directory: Path, **server_settings: Any
@@ -92,7 +79,7 @@ def run_authorizer_server(
         yield running
 
 
-class Ground:
+class PreparedProject:
     """A project that contains a warehouse, a namespace, a table of each kind, a view, a role and a tag; and users."""
 
     OWNER = frozenset({"oidc~operator"})

@@ -62,7 +62,7 @@ pulumi.export("role", role.arn)
 
 
 @dataclass(frozen=True)
-class Stack:
+class CliStack:
     """A Pulumi project with one stack `dev`, in its own folder."""
 
     cli: str
@@ -95,7 +95,7 @@ class Stack:
         return json.loads(self.run("stack", "export"))["deployment"].get("resources", [])
 
 
-def create_stack(cli: str, folder: Path, program: str, providers: str) -> Stack:
+def create_stack(cli: str, folder: Path, program: str, providers: str) -> CliStack:
     options = {"name": "conf", "main": ".", "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}}}
     (folder / "Pulumi.yaml").write_text(json.dumps(options))
     (folder / "__main__.py").write_text(program)
@@ -110,7 +110,7 @@ def create_stack(cli: str, folder: Path, program: str, providers: str) -> Stack:
         "KUBECONFIG": "/nonexistent",
         "PATH": f"{Path(cli).parent}:{os.environ['PATH']}",
     }
-    new_stack = Stack(cli, folder, env)
+    new_stack = CliStack(cli, folder, env)
     new_stack.run("stack", "init", "dev")
     return new_stack
 

@@ -133,7 +133,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     processes.stop(process.pid, module, credentials)
 
 
-class Clock:
+class AwsClock:
     """The time of an AWS, which a test may move ahead."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Clock:
 
 
 @pytest.fixture(scope="session")
-def aws_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, Clock]]:
+def aws_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, AwsClock]]:
     """An AWS in this process, with a clock to set."""
     from lakewright_sandbox.aws.authorizing_proxy import AuthorizingProxy
     from lakewright_sandbox.aws.identities import create_initial_identities
@@ -153,7 +153,7 @@ def aws_with_clock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[A
 
     keys = load_or_create(tmp_path_factory.mktemp("clocked") / "credentials")
     create_initial_identities(keys)
-    clock, port = Clock(), processes.free_port()
+    clock, port = AwsClock(), processes.free_port()
     server = create_server(AuthorizingProxy(create_app(), clock), "127.0.0.1", port)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.run)

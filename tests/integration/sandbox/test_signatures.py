@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, Clock, allow, expect_refusal, trusts
+from tests.integration.sandbox.conftest import CATALOG_ARN, Aws, AwsClock, allow, expect_refusal, trusts
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_presigned_urls(aws: Aws, bucket: str) -> None:
     assert httpx.get(lister.generate_presigned_url("list_objects_v2", Params={"Bucket": bucket})).status_code == 403
 
 
-def test_a_presigned_url_ends(aws_with_clock: tuple[Aws, Clock]) -> None:
+def test_a_presigned_url_ends(aws_with_clock: tuple[Aws, AwsClock]) -> None:
     aws, clock = aws_with_clock
     name = aws.bucket()
     s3 = aws.client("s3", signature_version="s3v4")

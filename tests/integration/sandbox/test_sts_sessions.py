@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.integration.sandbox.conftest import ACCOUNT, CATALOG_ARN, Aws, Clock, allow, expect_refusal, policy, trusts
+from tests.integration.sandbox.conftest import (
+    ACCOUNT,
+    CATALOG_ARN,
+    Aws,
+    AwsClock,
+    allow,
+    expect_refusal,
+    policy,
+    trusts,
+)
 
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 
@@ -193,7 +202,7 @@ class TestInvalidRequests:
 
 
 class TestTokens:
-    def test_a_session_ends(self, aws_with_clock: tuple[Aws, Clock]) -> None:
+    def test_a_session_ends(self, aws_with_clock: tuple[Aws, AwsClock]) -> None:
         aws, clock = aws_with_clock
         bucket = aws.bucket()
         session = aws.assume(aws.role(trusts(CATALOG_ARN), allow("s3:*")), DurationSeconds=900)

@@ -14,7 +14,7 @@ class NothingProvider(ResourceProvider):
         return CreateResult("made", props)
 
 
-class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
+class ViolatingWarehouse(Resource, module="lakekeeper", name="Warehouse"):
     """Has the type and the inputs of a warehouse, and needs no server."""
 
     def __init__(self, name: str, **props: object) -> None:
@@ -60,7 +60,7 @@ aws.iam.RolePolicy(
     policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
     opts=account,
 )
-Warehouse(
+ViolatingWarehouse(
     "static",
     credential={"type": "access-key"},
     deletion="purge",

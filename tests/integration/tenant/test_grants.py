@@ -13,12 +13,12 @@ import yaml
 from lakewright.ownership.record_role import RECORD_ROLE
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.run.permissions import choose_run_warehouse
-from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.named_tokens import TokensAsNames
 
 GRANTS = [
     {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}},
@@ -34,19 +34,6 @@ MAINTENANCE = {
     "parallel": 2,
     "server": {"executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": False}},
 }
-
-
-class TokensAsNames:
-    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
-        if token:
-            scope.setdefault("state", {})["principal"] = TokenPrincipal(f"oidc~{token}", name=token)
-        await self._app(scope, receive, send)
 
 
 @pytest.fixture

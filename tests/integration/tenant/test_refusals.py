@@ -18,7 +18,7 @@ ENGINES = ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)]
 
 
 @dataclass
-class Listener:
+class RecordingServer:
     """A server on loopback that records its requests and responds to all of them alike."""
 
     endpoint: str
@@ -26,7 +26,7 @@ class Listener:
 
 
 @pytest.fixture
-def refusing() -> Iterator[Listener]:
+def refusing() -> Iterator[RecordingServer]:
     """A server that refuses every request, as a Lakekeeper does that does not know the client."""
     body = json.dumps({"error": {"message": "no", "type": "MissingAuthorizationHeader", "code": 401, "stack": []}})
 
@@ -44,7 +44,7 @@ def refusing() -> Iterator[Listener]:
             """Log nothing: the test reads `requests`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
-    listener = Listener(f"http://127.0.0.1:{server.server_port}")
+    listener = RecordingServer(f"http://127.0.0.1:{server.server_port}")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield listener
     server.shutdown()
@@ -68,7 +68,7 @@ def environment(tenant: Any, text: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @CHANGED_ENVIRONMENT
 def test_invalid_spec_is_reported_in_full_before_any_call(
-    make_tenant: Callable[..., Any], refusing: Listener, engine: str
+    make_tenant: Callable[..., Any], refusing: RecordingServer, engine: str
 ) -> None:
     tenant = make_tenant(
         colour="blue",
@@ -136,7 +136,9 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
 
 
 @CHANGED_ENVIRONMENT
-def test_refusing_lakekeeper_is_named_with_its_reason(make_tenant: Callable[..., Any], refusing: Listener) -> None:
+def test_refusing_lakekeeper_is_named_with_its_reason(
+    make_tenant: Callable[..., Any], refusing: RecordingServer
+) -> None:
     tenant = make_tenant()
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{refusing.endpoint}'}}\n")
 

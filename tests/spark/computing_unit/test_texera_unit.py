@@ -120,7 +120,7 @@ def declare(sandbox: Sandbox, guarded: Guarded, folder: Path, number: int) -> Te
 
 
 @dataclass(frozen=True)
-class RunningUnit:
+class RunningTexeraUnit:
     """The proxy of a unit's pod, and the variables of the unit's container."""
 
     tenant: Tenant
@@ -132,7 +132,7 @@ class RunningUnit:
 
 
 @pytest.fixture(scope="module")
-def unit(sandbox: Sandbox, guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningUnit]:
+def unit(sandbox: Sandbox, guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTexeraUnit]:
     """Run the proxy of a rendered pod. Free ports replace its ports, which belong to the pod's network."""
     tenant = declare(sandbox, guarded, tmp_path_factory.mktemp("first"), 1)
     guarded.tokens.valid |= {f"first-{count}": f"kubernetes~{UID.format(number=1)}" for count in range(3)}
@@ -152,7 +152,7 @@ def unit(sandbox: Sandbox, guarded: Guarded, tmp_path_factory: pytest.TempPathFa
     )
     variables = {variable["name"]: variable["value"] for variable in pod.find_container("texera")["env"]}
     with pod.run(port):
-        yield RunningUnit(tenant, pod, variables)
+        yield RunningTexeraUnit(tenant, pod, variables)
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +235,7 @@ class TexeraCatalog:
         return array
 
 
-def test_unit_creates_writes_reads_and_drops_a_table(jvm: Any, unit: RunningUnit) -> None:
+def test_unit_creates_writes_reads_and_drops_a_table(jvm: Any, unit: RunningTexeraUnit) -> None:
     unit.present_token("first-0")
     texera = TexeraCatalog(jvm, unit.variables)
     identifier = texera.identify(NAMESPACE, TABLE)
@@ -248,7 +248,7 @@ def test_unit_creates_writes_reads_and_drops_a_table(jvm: Any, unit: RunningUnit
     assert texera.catalog.tableExists(identifier) is False
 
 
-def test_unit_creates_a_namespace_of_its_own(jvm: Any, unit: RunningUnit) -> None:
+def test_unit_creates_a_namespace_of_its_own(jvm: Any, unit: RunningTexeraUnit) -> None:
     """A newer Texera may write to another namespace, which no spec declares."""
     unit.present_token("first-0")
     texera = TexeraCatalog(jvm, unit.variables)
@@ -261,7 +261,7 @@ def test_unit_creates_a_namespace_of_its_own(jvm: Any, unit: RunningUnit) -> Non
     assert texera.catalog.dropTable(identifier) is True
 
 
-def test_renewed_token_is_used_by_an_open_catalog(jvm: Any, guarded: Guarded, unit: RunningUnit) -> None:
+def test_renewed_token_is_used_by_an_open_catalog(jvm: Any, guarded: Guarded, unit: RunningTexeraUnit) -> None:
     """Kubernetes renews the token in its file. The unit keeps its catalog, which has no token."""
     unit.present_token("first-1")
     texera = TexeraCatalog(jvm, unit.variables)
@@ -277,7 +277,7 @@ def test_renewed_token_is_used_by_an_open_catalog(jvm: Any, guarded: Guarded, un
 
 
 def test_token_of_another_tenant_is_refused(
-    jvm: Any, sandbox: Sandbox, guarded: Guarded, unit: RunningUnit, tmp_path: Path
+    jvm: Any, sandbox: Sandbox, guarded: Guarded, unit: RunningTexeraUnit, tmp_path: Path
 ) -> None:
     declare(sandbox, guarded, tmp_path, 2)
     guarded.tokens.valid["second"] = f"kubernetes~{UID.format(number=2)}"
@@ -296,7 +296,7 @@ def test_token_of_another_tenant_is_refused(
         opened.create_namespace("of-the-other")
 
 
-def test_management_is_out_of_reach_through_the_proxy(unit: RunningUnit) -> None:
+def test_management_is_out_of_reach_through_the_proxy(unit: RunningTexeraUnit) -> None:
     unit.present_token("first-0")
     proxy = unit.variables["STORAGE_ICEBERG_CATALOG_REST_URI"].removesuffix("/catalog")
 
@@ -305,7 +305,7 @@ def test_management_is_out_of_reach_through_the_proxy(unit: RunningUnit) -> None
     assert (response.status_code, response.json()["error"]["type"]) == (404, "NotForwarded")
 
 
-def test_unit_has_no_token(unit: RunningUnit) -> None:
+def test_unit_has_no_token(unit: RunningTexeraUnit) -> None:
     texera = unit.pod.find_container("texera")
 
     assert "/var/run/secrets" not in json.dumps(texera["volumeMounts"])

@@ -53,7 +53,7 @@ def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledN
     spark.sql(f"DROP NAMESPACE results.{name}")
 
 
-class Runner:
+class MaintainProcess:
     """`lakewright-spark maintain` in its own process group."""
 
     def __init__(self, scheduled: ScheduledNamespace, folder: Path, *options: str) -> None:
@@ -133,7 +133,7 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
     chance = random.Random(7)
     for _ in range(KILLS):
         await_lease(scheduled)
-        runner = Runner(scheduled, tmp_path)
+        runner = MaintainProcess(scheduled, tmp_path)
         try:
             runner.done(chance.randrange(1, 4))
         finally:
@@ -160,7 +160,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     scheduled: ScheduledNamespace, tmp_path: Path, wish: signal.Signals
 ) -> None:
     tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
-    runner = Runner(scheduled, tmp_path)
+    runner = MaintainProcess(scheduled, tmp_path)
     runner.done(1)
     runner.process.send_signal(wish)
     code, error_text = runner.wait()
@@ -178,7 +178,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
 @pytest.mark.skipif(not FULL, reason="starts its own JVM: test-all")
 def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
     tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
-    runner = Runner(scheduled, tmp_path)
+    runner = MaintainProcess(scheduled, tmp_path)
     runner.done(1)
     os.kill(runner.spark(), signal.SIGKILL)
     code, error_text = runner.wait()

@@ -342,7 +342,7 @@ def test_expiring_credentials_are_refreshed(writer: ResultWriter, reader: Result
     assert reader.count(uri) == 10
 
 
-class Executions:
+class KnownExecutions:
     """Knows one execution, which wrote to the warehouse `elsewhere`."""
 
     def find_warehouse(self, workflow: int, execution: int) -> str | None:
@@ -352,7 +352,7 @@ class Executions:
 def test_warehouse_of_an_address(catalog_config: CatalogConfig) -> None:
     (results,) = catalog_config.warehouses
     two = catalog_config.model_copy(update={"warehouses": [results, CatalogWarehouse(name="elsewhere", id="2")]})
-    reader = ResultReader(two, "results", executions=Executions())
+    reader = ResultReader(two, "results", executions=KnownExecutions())
     port = Port("Op-1")
     assert reader.find_warehouse(Execution(3, 1, "results").result(port)) == "results"
     assert reader.find_warehouse(Execution(3, 1).result(port)) == "elsewhere"

@@ -14,7 +14,14 @@ import pyarrow as pa
 import pytest
 from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from certificates import create_certificates
-from cluster import ENCRYPTED, SMALL, Cluster, environment_without_credentials, standalone_cluster, write_spark_conf
+from cluster import (
+    ENCRYPTED,
+    SMALL,
+    StandaloneCluster,
+    environment_without_credentials,
+    standalone_cluster,
+    write_spark_conf,
+)
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenAuth
@@ -34,7 +41,7 @@ SCRIPT = Path(__file__).parent / "cluster_job.py"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
     with standalone_cluster(tmp_path) as running:
         yield running
 
@@ -43,7 +50,7 @@ def run(
     script: Path,
     *arguments: str,
     config: CatalogConfig,
-    cluster: Cluster,
+    cluster: StandaloneCluster,
     folder: Path,
     execution: int,
     refused: int = 0,
@@ -68,7 +75,7 @@ def run(
 
 @pytest.mark.parametrize("stage", ["write", pytest.param("shuffle", marks=FULL_ONLY)])
 def test_remote_executors_survive_a_killed_worker(
-    catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path, stage: str
+    catalog_config: CatalogConfig, cluster: StandaloneCluster, tmp_path: Path, stage: str
 ) -> None:
     settings = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
     output = run(SCRIPT, str(cluster.workers[0]), stage, **settings)
@@ -127,14 +134,19 @@ def test_secrets_are_refused_without_encryption(
     (tmp_path / "script.py").write_text("raise AssertionError('it ran')")
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     config = catalog_config.model_copy(update={"auth": TokenAuth(kind="token", token="env:JOB_SECRET")})
-    settings = {"config": config, "cluster": Cluster("spark://127.0.0.1:1", ()), "folder": tmp_path, "execution": 3}
+    settings = {
+        "config": config,
+        "cluster": StandaloneCluster("spark://127.0.0.1:1", ()),
+        "folder": tmp_path,
+        "execution": 3,
+    }
     error_text = run(tmp_path / "script.py", **settings, refused=IdentityError.exit_code)
     assert "expected spark.authenticate=true and spark.network.crypto.enabled=true" in error_text
     assert "s3cr3t" not in error_text
 
 
 @FULL_ONLY
-def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path) -> None:
+def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: StandaloneCluster, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("n", pa.int64())])
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("clustered")

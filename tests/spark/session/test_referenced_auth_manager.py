@@ -21,7 +21,7 @@ from waiting import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.stand_in("plays an identity provider")]
 
 
-class IdentityProvider(AuthenticatingProxy):
+class UnreliableIdentityProvider(AuthenticatingProxy):
     """An identity provider that can be down, and that changes its client's secret."""
 
     def __init__(self) -> None:
@@ -48,9 +48,9 @@ def jvm() -> Iterator[Any]:
 
 
 @pytest.fixture
-def provider() -> Iterator[IdentityProvider]:
-    with serve_proxy(IdentityProvider()) as provider:
-        assert isinstance(provider, IdentityProvider)
+def provider() -> Iterator[UnreliableIdentityProvider]:
+    with serve_proxy(UnreliableIdentityProvider()) as provider:
+        assert isinstance(provider, UnreliableIdentityProvider)
         yield provider
 
 
@@ -61,13 +61,13 @@ def secret(tmp_path: Path) -> Path:
     return file
 
 
-def client(provider: IdentityProvider, secret: Path, **more: str) -> ClientCredentialsAuth:
+def client(provider: UnreliableIdentityProvider, secret: Path, **more: str) -> ClientCredentialsAuth:
     return ClientCredentialsAuth(
         kind="client-credentials", token_url=provider.token_url, client_id="job", client_secret=f"file:{secret}", **more
     )
 
 
-class Session:
+class AuthSession:
     """An authentication session of Iceberg for a catalog's authentication."""
 
     def __init__(self, jvm: Any, auth: CatalogAuth) -> None:
@@ -91,7 +91,7 @@ class Session:
 def test_renewed_token_file_is_used(jvm: Any, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
-    session = Session(jvm, TokenFileAuth(kind="token-file", path=str(file)))
+    session = AuthSession(jvm, TokenFileAuth(kind="token-file", path=str(file)))
 
     assert session.authorization() == "Bearer first"
     file.write_text("second\n")
@@ -99,29 +99,31 @@ def test_renewed_token_file_is_used(jvm: Any, tmp_path: Path) -> None:
 
 
 def test_missing_token_names_its_file(jvm: Any, tmp_path: Path) -> None:
-    session = Session(jvm, TokenFileAuth(kind="token-file", path=str(tmp_path / "none")))
+    session = AuthSession(jvm, TokenFileAuth(kind="token-file", path=str(tmp_path / "none")))
 
     with pytest.raises(Py4JJavaError, match=r"catalog credential file:.*none: expected a variable or file that is"):
         session.authorization()
 
 
-def test_sessions_share_a_token_until_it_expires(jvm: Any, provider: IdentityProvider, secret: Path) -> None:
-    first, second = (Session(jvm, client(provider, secret)).authorization() for _ in range(2))
+def test_sessions_share_a_token_until_it_expires(jvm: Any, provider: UnreliableIdentityProvider, secret: Path) -> None:
+    first, second = (AuthSession(jvm, client(provider, secret)).authorization() for _ in range(2))
 
     assert first == second
     assert len(provider.grants) == 1
 
 
-def test_request_has_scope_and_audience(jvm: Any, provider: IdentityProvider, secret: Path) -> None:
-    Session(jvm, client(provider, secret, scope="lakekeeper", audience="catalog")).authorization()
+def test_request_has_scope_and_audience(jvm: Any, provider: UnreliableIdentityProvider, secret: Path) -> None:
+    AuthSession(jvm, client(provider, secret, scope="lakekeeper", audience="catalog")).authorization()
 
     (form,) = provider.grants
     assert (form["grant_type"], form["scope"], form["audience"]) == ("client_credentials", "lakekeeper", "catalog")
 
 
-def test_expiring_token_is_renewed_with_the_present_secret(jvm: Any, provider: IdentityProvider, secret: Path) -> None:
+def test_expiring_token_is_renewed_with_the_present_secret(
+    jvm: Any, provider: UnreliableIdentityProvider, secret: Path
+) -> None:
     provider.life = 2
-    session = Session(jvm, client(provider, secret))
+    session = AuthSession(jvm, client(provider, secret))
     first = session.authorization()
 
     provider.secret = "second-secret"
@@ -132,10 +134,10 @@ def test_expiring_token_is_renewed_with_the_present_secret(jvm: Any, provider: I
     assert provider.grants[1]["client_secret"] == "second-secret"
 
 
-def test_present_token_outlives_an_outage(jvm: Any, provider: IdentityProvider, secret: Path) -> None:
+def test_present_token_outlives_an_outage(jvm: Any, provider: UnreliableIdentityProvider, secret: Path) -> None:
     """A token is renewed before it expires; if that fails, it is used until then."""
     provider.life = 2
-    session = Session(jvm, client(provider, secret))
+    session = AuthSession(jvm, client(provider, secret))
     first = session.authorization()
     provider.is_down = True
 
@@ -150,16 +152,18 @@ def test_present_token_outlives_an_outage(jvm: Any, provider: IdentityProvider, 
 
 
 @pytest.mark.parametrize("reference", ["the-secret-itself", "vault:secret/data/jobs#key"])
-def test_only_references_are_accepted(reference: str, jvm: Any, provider: IdentityProvider, secret: Path) -> None:
+def test_only_references_are_accepted(
+    reference: str, jvm: Any, provider: UnreliableIdentityProvider, secret: Path
+) -> None:
     auth = client(provider, secret).model_copy(update={"client_secret": reference})
 
     with pytest.raises(Py4JJavaError) as caught:
-        Session(jvm, auth)
+        AuthSession(jvm, auth)
 
     assert "expected a reference to a secret, file:PATH or env:NAME" in str(caught.value)
     assert reference not in str(caught.value)
 
 
-def wait_for_another(session: Session, first: str) -> None:
+def wait_for_another(session: AuthSession, first: str) -> None:
     """Wait until the token has changed."""
     wait_until(lambda: session.authorization() != first)

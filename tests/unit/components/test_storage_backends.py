@@ -44,12 +44,12 @@ def test_restricted_fields_of_backends() -> None:
 
 
 def test_restricted_fields_are_found_in_any_annotation() -> None:
-    class Keys(StrictModel):
+    class StoreKeys(StrictModel):
         token: Reference | None = None
 
     class Toy(StrictModel):
         backend: Literal["toy"]
-        keys: Keys | None = None
+        keys: StoreKeys | None = None
         proxy: TenantEndpoint | None = None
         secret: Annotated[Reference, Field(description="of the store")]
 

@@ -31,7 +31,7 @@ TEAM = "7c1d2e3f-0f4c-4c36-9d2f-62a13b1f6b0a"
 
 
 @dataclass
-class Server:
+class DirectoryServer:
     """A directory. `refusals` are answered first, one each; `rejected` are tokens that have expired."""
 
     endpoint: str = ""
@@ -59,7 +59,7 @@ class Server:
         return respond
 
 
-def keycloak_app(server: Server) -> Starlette:
+def keycloak_app(server: DirectoryServer) -> Starlette:
     def window(request: Request, items: list[dict[str, Any]]) -> Response:
         first, most = int(request.query_params["first"]), int(request.query_params["max"])
         return JSONResponse(items[first : first + most])
@@ -97,7 +97,7 @@ def walk(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from walk(group["subGroups"])
 
 
-def entra_app(server: Server) -> Starlette:
+def entra_app(server: DirectoryServer) -> Starlette:
     def groups(request: Request) -> Response:
         display_name = (
             request.query_params["$filter"].removeprefix("displayName eq '").removesuffix("'").replace("''", "'")
@@ -135,26 +135,26 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def keycloak() -> Iterator[Server]:
-    server = Server()
+def keycloak() -> Iterator[DirectoryServer]:
+    server = DirectoryServer()
     with serve(keycloak_app(server)) as server.endpoint:
         yield server
 
 
 @pytest.fixture
-def entra() -> Iterator[Server]:
-    server = Server()
+def entra() -> Iterator[DirectoryServer]:
+    server = DirectoryServer()
     with serve(entra_app(server)) as server.endpoint:
         yield server
 
 
-def connect_keycloak(server: Server, secret: str = SECRET) -> GroupDirectory:
+def connect_keycloak(server: DirectoryServer, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "keycloak", "url": server.endpoint, "realm": "platform"}
     client = {"client_id": "reader", "client_secret": "env:READER"}
     return KeycloakSettings.model_validate(settings | client).connect(lambda _reference: secret)
 
 
-def connect_entra(server: Server, secret: str = SECRET) -> GroupDirectory:
+def connect_entra(server: DirectoryServer, secret: str = SECRET) -> GroupDirectory:
     settings = {"kind": "entra", "tenant_id": "contoso.example", "client_id": "reader", "client_secret": "env:READER"}
     places = {"login_url": server.endpoint, "graph_url": server.endpoint}
     return EntraSettings.model_validate(settings | places).connect(lambda _reference: secret)
@@ -176,7 +176,7 @@ def member(subject: str, **more: Any) -> dict[str, Any]:
     return {"@odata.type": "#microsoft.graph.user", "id": subject, "accountEnabled": True, **names, **more}
 
 
-def test_keycloak_members_come_in_pages(keycloak: Server) -> None:
+def test_keycloak_members_come_in_pages(keycloak: DirectoryServer) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user(f"u{number:03}", firstName="Ann", lastName=str(number)) for number in range(230)]
 
@@ -187,14 +187,14 @@ def test_keycloak_members_come_in_pages(keycloak: Server) -> None:
     assert sum("/members" in call for call in keycloak.calls) == 3
 
 
-def test_keycloak_leaves_out_disabled_accounts(keycloak: Server) -> None:
+def test_keycloak_leaves_out_disabled_accounts(keycloak: DirectoryServer) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
     keycloak.members = [user("ann"), user("ben", enabled=False)]
 
     assert connect_keycloak(keycloak).list_members("analysts") == [Person("ann", "ann@acme")]
 
 
-def test_keycloak_finds_a_group_by_name_in_the_tree(keycloak: Server) -> None:
+def test_keycloak_finds_a_group_by_name_in_the_tree(keycloak: DirectoryServer) -> None:
     keycloak.groups = [group("teams", TEAM, group("analysts", ANALYSTS, above="/teams"))]
     keycloak.members = [user("ann")]
 
@@ -202,7 +202,7 @@ def test_keycloak_finds_a_group_by_name_in_the_tree(keycloak: Server) -> None:
     assert connect_keycloak(keycloak).list_members("/teams/analysts") == [Person("ann", "ann@acme")]
 
 
-def test_keycloak_refuses_an_ambiguous_name(keycloak: Server) -> None:
+def test_keycloak_refuses_an_ambiguous_name(keycloak: DirectoryServer) -> None:
     keycloak.groups = [group("analysts", ANALYSTS), group("teams", "x", group("analysts", TEAM, above="/teams"))]
 
     with pytest.raises(AmbiguousGroupError, match=r"2 groups named `analysts`: `/analysts`, `/teams/analysts`"):
@@ -210,7 +210,7 @@ def test_keycloak_refuses_an_ambiguous_name(keycloak: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["analyst", "/analysts/none", "/../../users", "/a/./b"])
-def test_keycloak_reports_a_missing_group(keycloak: Server, name: str) -> None:
+def test_keycloak_reports_a_missing_group(keycloak: DirectoryServer, name: str) -> None:
     keycloak.groups = [group("analysts", ANALYSTS)]
 
     with pytest.raises(GroupNotFoundError, match="has no group"):
@@ -218,7 +218,7 @@ def test_keycloak_reports_a_missing_group(keycloak: Server, name: str) -> None:
     assert not [call for call in keycloak.calls if ".." in call or "users" in call]
 
 
-def test_entra_members_come_in_pages(entra: Server) -> None:
+def test_entra_members_come_in_pages(entra: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     entra.members = [member(f"u{number}") for number in range(5)]
 
@@ -232,7 +232,7 @@ def test_entra_members_come_in_pages(entra: Server) -> None:
     assert connect_entra(entra).list_members(ANALYSTS)[0] == Person("u0", "Name of u0")
 
 
-def test_entra_counts_active_people_only(entra: Server) -> None:
+def test_entra_counts_active_people_only(entra: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     nested = {"@odata.type": "#microsoft.graph.group", "id": TEAM, "displayName": "nested"}
     # Without the right to read users, Graph reports type and id alone.
@@ -242,13 +242,13 @@ def test_entra_counts_active_people_only(entra: Server) -> None:
     assert connect_entra(entra).list_members("analysts") == [Person("ann", "Name of ann"), Person("cid", "cid")]
 
 
-def test_entra_quotes_names(entra: Server) -> None:
+def test_entra_quotes_names(entra: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "Ann's team"}]
 
     assert connect_entra(entra).list_members("Ann's team") == []
 
 
-def test_entra_refuses_an_ambiguous_name(entra: Server) -> None:
+def test_entra_refuses_an_ambiguous_name(entra: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}, {"id": TEAM, "displayName": "analysts"}]
 
     with pytest.raises(AmbiguousGroupError, match=f"`{ANALYSTS}`, `{TEAM}`. Name the group by its object id"):
@@ -256,12 +256,12 @@ def test_entra_refuses_an_ambiguous_name(entra: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["analysts", TEAM])
-def test_entra_reports_a_missing_group(entra: Server, name: str) -> None:
+def test_entra_reports_a_missing_group(entra: DirectoryServer, name: str) -> None:
     with pytest.raises(GroupNotFoundError, match="has no group"):
         connect_entra(entra).list_members(name)
 
 
-def test_entra_sends_its_token_to_no_other_server(entra: Server, keycloak: Server) -> None:
+def test_entra_sends_its_token_to_no_other_server(entra: DirectoryServer, keycloak: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     entra.refusals = [
         JSONResponse({"value": [{"id": ANALYSTS}]}),
@@ -278,7 +278,7 @@ def refuse_for_rate_limit() -> Response:
     return JSONResponse(body, 429, headers={"retry-after": "17"})
 
 
-def test_expired_token_and_rate_limit_pass(entra: Server, keycloak: Server) -> None:
+def test_expired_token_and_rate_limit_pass(entra: DirectoryServer, keycloak: DirectoryServer) -> None:
     entra.groups = [{"id": ANALYSTS, "displayName": "analysts"}]
     keycloak.groups = [group("analysts", ANALYSTS)]
     for server, connect in ((entra, connect_entra), (keycloak, connect_keycloak)):
@@ -288,14 +288,14 @@ def test_expired_token_and_rate_limit_pass(entra: Server, keycloak: Server) -> N
         assert server.issued == 2
 
 
-def test_lasting_rate_limit_is_reported(entra: Server) -> None:
+def test_lasting_rate_limit_is_reported(entra: DirectoryServer) -> None:
     entra.refusals = [refuse_for_rate_limit() for _ in range(9)]
 
     with pytest.raises(DirectoryUnavailableError, match=r"responded with 429 \(TooManyRequests\).*Try again later"):
         connect_entra(entra).list_members("analysts")
 
 
-def test_wrong_secret_is_reported_without_it(entra: Server, keycloak: Server) -> None:
+def test_wrong_secret_is_reported_without_it(entra: DirectoryServer, keycloak: DirectoryServer) -> None:
     for server, connect in ((entra, connect_entra), (keycloak, connect_keycloak)):
         with pytest.raises(DirectoryRefusedError, match="401 invalid_client") as refused:
             connect(server, "another").list_members("analysts")
@@ -303,14 +303,14 @@ def test_wrong_secret_is_reported_without_it(entra: Server, keycloak: Server) ->
         assert "another" not in str(refused.value)
 
 
-def test_missing_rights_are_reported(entra: Server) -> None:
+def test_missing_rights_are_reported(entra: DirectoryServer) -> None:
     entra.refusals = [JSONResponse({"error": {"code": "Authorization_RequestDenied", "message": "x"}}, 403)]
 
     with pytest.raises(DirectoryRefusedError, match=r"403 to client `reader` \(Authorization_RequestDenied\)"):
         connect_entra(entra).list_members("analysts")
 
 
-def test_answer_that_is_no_json_is_reported(keycloak: Server) -> None:
+def test_answer_that_is_no_json_is_reported(keycloak: DirectoryServer) -> None:
     keycloak.refusals = [Response("<html>sign in</html>")]
 
     with pytest.raises(DirectoryUnavailableError, match="something other than JSON"):
@@ -318,7 +318,7 @@ def test_answer_that_is_no_json_is_reported(keycloak: Server) -> None:
 
 
 def test_directory_without_tls_is_refused() -> None:
-    server = Server(endpoint="http://idp.example")
+    server = DirectoryServer(endpoint="http://idp.example")
 
     with pytest.raises(DirectoryRefusedError, match="expected `https://`"):
         connect_keycloak(server)

@@ -54,7 +54,7 @@ HINTS = StorageHints(AccessKeys("env:ID", "env:SECRET"), {ROLE: RoleFacts("the-e
 
 
 @dataclass(frozen=True)
-class Account:
+class AwsAccountSettings:
     """The environment's settings for AWS."""
 
     region: str = "us-west-2"
@@ -80,7 +80,7 @@ def warehouse(profile: dict[str, Any], *paths: str, **more: Any) -> FoundWarehou
 
 def draft_tenant(*warehouses: FoundWarehouse, hints: StorageHints = HINTS, **more: Any) -> TenantDraft:
     objects = ProjectObjects("acme", "acme", OPENFGA, warehouses, **more)
-    return draft_tenant_spec(objects, TenantNames("acme", "tests", "sandbox"), hints, Account())
+    return draft_tenant_spec(objects, TenantNames("acme", "tests", "sandbox"), hints, AwsAccountSettings())
 
 
 def reasons(draft: TenantDraft, kind: str) -> dict[str, str]:

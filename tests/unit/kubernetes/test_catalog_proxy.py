@@ -42,7 +42,7 @@ TABLE = {
 }
 
 
-class Catalog(BaseHTTPRequestHandler):
+class RecordingCatalog(BaseHTTPRequestHandler):
     """Responds like a catalog, and records requests."""
 
     protocol_version = "HTTP/1.1"
@@ -104,8 +104,8 @@ class RunningProxy:
         return self.requests[-1][2]
 
 
-def start_catalog(certificate: tuple[Path, str] | None = None) -> tuple[ThreadingHTTPServer, type[Catalog]]:
-    handler = type("RecordingCatalog", (Catalog,), {"requests": []})
+def start_catalog(certificate: tuple[Path, str] | None = None) -> tuple[ThreadingHTTPServer, type[RecordingCatalog]]:
+    handler = type("RecordingCatalog", (RecordingCatalog,), {"requests": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

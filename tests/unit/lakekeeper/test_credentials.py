@@ -45,7 +45,7 @@ def test_from_the_stacks_configuration() -> None:
         resolve("config:other", {}.get)
 
 
-class Vault(BaseHTTPRequestHandler):
+class VaultServer(BaseHTTPRequestHandler):
     """Answers one path of each of Vault's two key-value engines."""
 
     def do_GET(self) -> None:
@@ -65,7 +65,7 @@ class Vault(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with HTTPServer(("127.0.0.1", 0), Vault) as server:
+    with HTTPServer(("127.0.0.1", 0), VaultServer) as server:
         Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("VAULT_TOKEN", "token")

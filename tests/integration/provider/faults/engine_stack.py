@@ -15,7 +15,7 @@ from lakewright_engine.project.project import PulumiProject
 
 from tests.command_server import run_command
 from tests.integration.provider.faults.found_drift import CHANGED, GONE, TYPES, get_key
-from tests.integration.provider.faults.random_stack import Declarations, Key, Managed, Stack, sort_by_creation
+from tests.integration.provider.faults.random_stack import Declarations, Key, Managed, OperatedStack, sort_by_creation
 from tests.integration.provider.resource import Props
 
 PROGRAM = """
@@ -32,7 +32,7 @@ for item in document["objects"]:
 """
 
 
-class EngineStack(Stack):
+class EngineStack(OperatedStack):
     """A stack whose operations are commands on the embedded engine or the Pulumi CLI."""
 
     def __init__(self, server: Props, folder: Path, engine: str) -> None:

@@ -22,7 +22,7 @@ from tests.integration.provider.faults.fault_server import Operator
 from tests.integration.provider.faults.random_stack import (
     Declarations,
     DeclaredObject,
-    Stack,
+    OperatedStack,
     expect_server_objects,
     read_server_objects,
 )
@@ -66,7 +66,7 @@ class RandomStack(RuleBasedStateMachine):
         self.http: httpx.Client = self.operator.fault_server.http
         self.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         self.declarations: Declarations = {}
-        self.stack = Stack(self.operator.server)
+        self.stack = OperatedStack(self.operator.server)
         self.ages: dict[str, int] = {}
         self.settled = True
         """Whether no object was changed outside the stack since the last `up`."""

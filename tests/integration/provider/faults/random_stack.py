@@ -42,7 +42,7 @@ class Managed(Resource):
         return super().up(**props)
 
 
-class Stack:
+class OperatedStack:
     """The state of a stack, and the operations on it."""
 
     def __init__(self, server: Props) -> None:

@@ -20,30 +20,30 @@ from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 
-from tests.integration.provider.ground import KINDS, Ground
+from tests.integration.provider.ground import KINDS, PreparedProject
 from tests.integration.provider.resource import Props, Resource
 
 
-def declare_grant(ground: Ground, kind: str, **changes: Any) -> Props:
+def declare_grant(ground: PreparedProject, kind: str, **changes: Any) -> Props:
     """Return the declared properties of a grant."""
     privilege, user = ground.privileges(kind)[0], ground.users["ann"]
     return {"server": ground.server, "on": ground.build_target(kind), "privilege": privilege, "user": user} | changes
 
 
-def create_grant(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grant(ground: PreparedProject, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantProvider())
     resource.up(**declare_grant(ground, kind, **changes))
     return resource
 
 
 @pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+def kind(request: pytest.FixtureRequest, ground: PreparedProject) -> str:
     if request.param not in ground.kinds:
         pytest.skip(f"the Grants API has no grants on a {request.param}")
     return request.param
 
 
-def test_grant_is_created_read_and_deleted(ground: Ground, kind: str) -> None:
+def test_grant_is_created_read_and_deleted(ground: PreparedProject, kind: str) -> None:
     grant = create_grant(ground, kind)
     assert ("user", ground.users["ann"]) in ground.holders(kind, grant.outs["privilege"])
     assert grant.up(**declare_grant(ground, kind)) == "same"
@@ -52,7 +52,7 @@ def test_grant_is_created_read_and_deleted(ground: Ground, kind: str) -> None:
     assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.privileges(kind)[0])
 
 
-def test_revoked_grant_is_drift_and_restored(ground: Ground, kind: str) -> None:
+def test_revoked_grant_is_drift_and_restored(ground: PreparedProject, kind: str) -> None:
     grant = create_grant(ground, kind)
     ground.revoke(kind, ground.privileges(kind)[0], user=ground.users["ann"])
     assert grant.refresh() == "delete"
@@ -60,7 +60,7 @@ def test_revoked_grant_is_drift_and_restored(ground: Ground, kind: str) -> None:
     assert grant.refresh() == "same"
 
 
-def test_grants_of_others_are_ignored(ground: Ground) -> None:
+def test_grants_of_others_are_ignored(ground: PreparedProject) -> None:
     ground.grant("table", ground.privileges("table")[0], user=ground.users["eve"])
     grant = create_grant(ground, "table")
     ground.grant("table", ground.privileges("table")[1], user=ground.users["ann"])
@@ -70,7 +70,7 @@ def test_grants_of_others_are_ignored(ground: Ground) -> None:
     assert ground.holders("table", ground.privileges("table")[1]) >= {("user", ground.users["ann"])}
 
 
-def test_role_is_granted_a_privilege(ground: Ground) -> None:
+def test_role_is_granted_a_privilege(ground: PreparedProject) -> None:
     grant = create_grant(ground, "warehouse", user=None, role=ground.role_id)
     assert ("role", ground.role_id) in ground.holders("warehouse", grant.outs["privilege"])
     assert grant.refresh() == "same"
@@ -79,7 +79,7 @@ def test_role_is_granted_a_privilege(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("changed", ["on", "privilege", "user"])
-def test_changed_grant_replaces(ground: Ground, changed: str) -> None:
+def test_changed_grant_replaces(ground: PreparedProject, changed: str) -> None:
     grant = create_grant(ground, "warehouse")
     before, ann = ground.privileges("warehouse")[0], ("user", ground.users["ann"])
     new_values = {
@@ -92,18 +92,18 @@ def test_changed_grant_replaces(ground: Ground, changed: str) -> None:
     assert grant.refresh() == "same"
 
 
-def test_existing_grant_is_taken_for_a_killed_create(ground: Ground) -> None:
+def test_existing_grant_is_taken_for_a_killed_create(ground: PreparedProject) -> None:
     ground.grant("table", ground.privileges("table")[0], user=ground.users["ann"])
     assert create_grant(ground, "table").refresh() == "same"
 
 
-def test_deleting_a_missing_grant_is_no_error(ground: Ground) -> None:
+def test_deleting_a_missing_grant_is_no_error(ground: PreparedProject) -> None:
     grant = create_grant(ground, "table")
     ground.revoke("table", ground.privileges("table")[0], user=ground.users["ann"])
     grant.destroy()
 
 
-def test_recreated_table_has_no_grants_until_the_next_up(private_ground: Ground) -> None:
+def test_recreated_table_has_no_grants_until_the_next_up(private_ground: PreparedProject) -> None:
     grant = create_grant(private_ground, "table")
     private_ground.drop_table()
     private_ground.make_table()
@@ -112,7 +112,7 @@ def test_recreated_table_has_no_grants_until_the_next_up(private_ground: Ground)
     assert grant.refresh() == "same"
 
 
-def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: Ground) -> None:
+def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: PreparedProject) -> None:
     grant = create_grant(private_ground, "table")
     outs = grant.outs
     private_ground.drop_table()
@@ -122,13 +122,15 @@ def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: Ground) ->
         grant.up(**declare_grant(private_ground, "table"))
 
 
-def test_grant_on_a_deleted_warehouse_is_gone(private_ground: Ground) -> None:
+def test_grant_on_a_deleted_warehouse_is_gone(private_ground: PreparedProject) -> None:
     grants = [create_grant(private_ground, kind) for kind in ("warehouse", "namespace", "table")]
     private_ground.drop_all()
     assert [grant.refresh() for grant in grants] == ["delete", "delete", "delete"]
 
 
-def test_grant_in_an_inactive_warehouse_is_not_gone(private_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grant_in_an_inactive_warehouse_is_not_gone(
+    private_ground: PreparedProject, capsys: pytest.CaptureFixture[str]
+) -> None:
     grant = create_grant(private_ground, "namespace")
     private_ground.post(f"/management/v1/warehouse/{private_ground.warehouse_id}/deactivate", {})
     assert grant.refresh() == "same"
@@ -137,7 +139,7 @@ def test_grant_in_an_inactive_warehouse_is_not_gone(private_ground: Ground, caps
         grant.destroy()
 
 
-def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> None:
+def test_refresh_of_many_grants_lists_table_and_grants_once(ground: PreparedProject) -> None:
     privileges, users = ground.privileges("table"), ground.users.values()
     grants = [
         create_grant(ground, "table", privilege=privilege, user=user) for privilege in privileges for user in users
@@ -152,7 +154,9 @@ def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> N
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, ForbiddenError), (404, NoSuchPathError), (500, RefusedError)])
-def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: int, error: type[Exception]) -> None:
+def test_refusals_and_foreign_responses_are_not_absence(
+    ground: PreparedProject, status: int, error: type[Exception]
+) -> None:
     """A gateway's 404 is reported: the authorizer may keep no grants. It never means that one grant is missing."""
     grant = create_grant(ground, "warehouse")
     rules = [
@@ -164,12 +168,12 @@ def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: 
         grant.refresh()
 
 
-def test_unknown_privilege_lists_the_known_ones(ground: Ground) -> None:
+def test_unknown_privilege_lists_the_known_ones(ground: PreparedProject) -> None:
     with pytest.raises(NotGrantableError, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
         create_grant(ground, "table", privilege="nonsense")
 
 
-def test_grants_lookup(ground: Ground) -> None:
+def test_grants_lookup(ground: PreparedProject) -> None:
     grant = create_grant(ground, "table")
     lookup_args: dict[str, Any] = {"server": ground.server, "on": ground.build_target("table")}
     assert (grant.outs["privilege"], ground.users["ann"], None) in [
@@ -178,14 +182,14 @@ def test_grants_lookup(ground: Ground) -> None:
     grant.destroy()
 
 
-def test_lookup_reports_missing_or_wrong_arguments(ground: Ground) -> None:
+def test_lookup_reports_missing_or_wrong_arguments(ground: PreparedProject) -> None:
     with pytest.raises(NothingFoundError, match=r"table/sales\.missing is not at"):
         get_grants(server=ground.server, on=ground.build_target("table") | {"name": "missing"})
     with pytest.raises(InvalidLookupError, match="`type` must be one of `server`, `project`"):
         get_grants(server=ground.server, on={"type": "galaxy"})
 
 
-def test_lost_response_does_no_harm(ground: Ground) -> None:
+def test_lost_response_does_no_harm(ground: PreparedProject) -> None:
     grant = Resource(GrantProvider())
     for verb in ("give", "take"):
         rule = {"method": "POST", "path": "*/grants", "action": "drop", "when": "after"}

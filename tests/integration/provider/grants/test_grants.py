@@ -11,12 +11,12 @@ from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOwnedError, TargetMissingError
 
-from tests.integration.provider.ground import KINDS, Ground
+from tests.integration.provider.ground import KINDS, PreparedProject
 from tests.integration.provider.resource import Props, Resource
 
 
 @pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+def kind(request: pytest.FixtureRequest, ground: PreparedProject) -> str:
     """A kind of object without grants except the owner's."""
     if request.param not in ground.kinds:
         pytest.skip(f"the Grants API has no grants on a {request.param}")
@@ -25,12 +25,12 @@ def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
 
 
 @pytest.fixture
-def space(ground: Ground) -> str:
+def space(ground: PreparedProject) -> str:
     ground.clear("namespace")
     return "namespace"
 
 
-def build_entries(ground: Ground, kind: str) -> list[Props]:
+def build_entries(ground: PreparedProject, kind: str) -> list[Props]:
     """Return the first privilege for a user, declared twice, which is allowed; and for a role of the project."""
     privilege = ground.grant_privileges(kind)[0]
     ann = {"privilege": privilege, "user": ground.users["ann"]}
@@ -39,31 +39,31 @@ def build_entries(ground: Ground, kind: str) -> list[Props]:
     )
 
 
-def declare_grants(ground: Ground, kind: str, **changes: Any) -> Props:
+def declare_grants(ground: PreparedProject, kind: str, **changes: Any) -> Props:
     """Return the declared properties of all grants on an object."""
     return {"server": ground.server, "on": ground.build_target(kind), "grants": build_entries(ground, kind)} | changes
 
 
-def create_grants(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grants(ground: PreparedProject, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantsProvider())
     resource.up(**declare_grants(ground, kind, **changes))
     return resource
 
 
-def holders(ground: Ground, kind: str) -> set[str]:
+def holders(ground: PreparedProject, kind: str) -> set[str]:
     """Return the holders of the first privilege, except the creator of the object."""
     principals = ground.holders(kind, ground.grant_privileges(kind)[0])
     return {principal_id for _, principal_id in principals} & {ground.role_id, *ground.users.values()}
 
 
-def test_grants_are_created_and_read(ground: Ground, kind: str) -> None:
+def test_grants_are_created_and_read(ground: PreparedProject, kind: str) -> None:
     grants = create_grants(ground, kind)
     assert holders(ground, kind) == {entry.get("user") or entry.get("role") for entry in build_entries(ground, kind)}
     assert grants.up(**declare_grants(ground, kind)) == "same"
     assert grants.refresh() == "same"
 
 
-def test_grants_change_in_place(ground: Ground, kind: str) -> None:
+def test_grants_change_in_place(ground: PreparedProject, kind: str) -> None:
     grants = create_grants(ground, kind)
     bob = [{"privilege": ground.grant_privileges(kind)[0], "user": ground.users["bob"]}]
     assert grants.up(**declare_grants(ground, kind, grants=bob)) == "update"
@@ -73,7 +73,7 @@ def test_grants_change_in_place(ground: Ground, kind: str) -> None:
     assert grants.refresh() == "same"
 
 
-def test_undeclared_grant_is_drift_and_revoked(ground: Ground, kind: str) -> None:
+def test_undeclared_grant_is_drift_and_revoked(ground: PreparedProject, kind: str) -> None:
     grants = create_grants(ground, kind)
     ground.grant(kind, ground.grant_privileges(kind)[0], user=ground.users["eve"])
     assert grants.refresh() == "update"
@@ -83,7 +83,7 @@ def test_undeclared_grant_is_drift_and_revoked(ground: Ground, kind: str) -> Non
     assert grants.refresh() == "same"
 
 
-def test_revoked_grant_is_drift_and_restored(ground: Ground, space: str) -> None:
+def test_revoked_grant_is_drift_and_restored(ground: PreparedProject, space: str) -> None:
     grants = create_grants(ground, space)
     ground.revoke(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
     assert grants.refresh() == "update"
@@ -92,7 +92,9 @@ def test_revoked_grant_is_drift_and_restored(ground: Ground, space: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["project", "namespace"])
-def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_undeclared_grants_need_adopt(
+    ground: PreparedProject, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     ground.clear(kind)
     privilege = ground.grant_privileges(kind)[0]
     ground.grant(kind, privilege, user=ground.users["eve"])
@@ -106,19 +108,19 @@ def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys
     assert adopted.refresh() == "same"
 
 
-def test_killed_create_is_completed(ground: Ground, space: str) -> None:
+def test_killed_create_is_completed(ground: PreparedProject, space: str) -> None:
     ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
     assert create_grants(ground, space).refresh() == "same"
 
 
-def test_destroy_revokes_declared_grants_only(ground: Ground, space: str) -> None:
+def test_destroy_revokes_declared_grants_only(ground: PreparedProject, space: str) -> None:
     grants = create_grants(ground, space)
     ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["eve"])
     grants.destroy()
     assert holders(ground, space) == {ground.users["eve"]}
 
 
-def test_lost_response_does_no_harm(ground: Ground, space: str) -> None:
+def test_lost_response_does_no_harm(ground: PreparedProject, space: str) -> None:
     rules = [
         {"method": "POST", "path": path, "action": "drop", "when": "after"} for path in ("*/grants", "*/assignments")
     ]
@@ -126,7 +128,7 @@ def test_lost_response_does_no_harm(ground: Ground, space: str) -> None:
     assert create_grants(ground, space).refresh() == "same"
 
 
-def test_more_grants_than_one_call_takes(ground: Ground, space: str) -> None:
+def test_more_grants_than_one_call_takes(ground: PreparedProject, space: str) -> None:
     privilege = ground.grant_privileges(space)[0]
     many = [f"oidc~{ground.users['ann']}-{number}"[:100] for number in range(120)]
     for user_id in many:
@@ -138,12 +140,12 @@ def test_more_grants_than_one_call_takes(ground: Ground, space: str) -> None:
     assert holders(ground, space) == set()
 
 
-def test_another_object_replaces(ground: Ground, space: str) -> None:
+def test_another_object_replaces(ground: PreparedProject, space: str) -> None:
     grants = create_grants(ground, space)
     assert grants.preview(**declare_grants(ground, space, on=ground.build_target("table"))) == "replace"
 
 
-def test_recreated_table_is_drift_and_granted_again(private_ground: Ground) -> None:
+def test_recreated_table_is_drift_and_granted_again(private_ground: PreparedProject) -> None:
     grants = create_grants(private_ground, "table")
     before = grants.outs["object_id"]
     private_ground.drop_table()
@@ -154,7 +156,7 @@ def test_recreated_table_is_drift_and_granted_again(private_ground: Ground) -> N
     assert grants.outs["object_id"] != before
 
 
-def test_grants_on_a_deleted_table_are_gone_and_refused(private_ground: Ground) -> None:
+def test_grants_on_a_deleted_table_are_gone_and_refused(private_ground: PreparedProject) -> None:
     grants = create_grants(private_ground, "table")
     outs = grants.outs
     private_ground.drop_table()
@@ -164,7 +166,7 @@ def test_grants_on_a_deleted_table_are_gone_and_refused(private_ground: Ground) 
         grants.up(**declare_grants(private_ground, "table"))
 
 
-def test_unknown_user_is_named_with_the_solution(ground: Ground, space: str) -> None:
+def test_unknown_user_is_named_with_the_solution(ground: PreparedProject, space: str) -> None:
     entry = {"privilege": ground.grant_privileges(space)[0], "user": "oidc~nobody"}
     if ground.authorizer == "openfga":  # Here the server takes any user.
         assert create_grants(ground, space, grants=[entry]).refresh() == "same"
@@ -192,7 +194,7 @@ def test_role_members_are_not_grants_on_the_role() -> None:
     assert failures[""] == "`assignee` is membership in a role: declare it by `RoleMembers`"
 
 
-def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str) -> None:
+def test_grant_beside_grants_is_refused_in_any_order(ground: PreparedProject, space: str) -> None:
     entry = build_entries(ground, space)[0]
     target_props = {"server": ground.server, "on": ground.build_target(space)}
     beside = Resource(GrantProvider())
@@ -213,7 +215,7 @@ def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str)
     assert not owner.failures(**elsewhere, grants=[], declared_as="all-of-it")
 
 
-def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
+def test_object_ids_ignore_case(ground: PreparedProject, space: str) -> None:
     target_props = {"server": ground.server, "on": ground.build_target(space)}
     assert not Resource(GrantsProvider()).failures(**target_props, grants=[], declared_as="first")
     target_props["on"] = ground.build_target(space) | {"namespace": "SALES"}
@@ -221,7 +223,7 @@ def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
     assert second["on"] == "Grants `first` owns all grants there already; there can be one such resource for each"
 
 
-def test_grant_that_moves_to_another_resource_is_kept(ground: Ground, space: str) -> None:
+def test_grant_that_moves_to_another_resource_is_kept(ground: PreparedProject, space: str) -> None:
     """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
     grants = create_grants(ground, space)
     run_context.start(run_context.current().next())  # The next run of the program declares one of them separately.

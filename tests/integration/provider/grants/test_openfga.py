@@ -14,7 +14,7 @@ from lakewright.lakekeeper.identity.user import UserProvider
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.server.project import ProjectProvider
 
-from tests.integration.provider.ground import TOKEN, Ground
+from tests.integration.provider.ground import TOKEN, PreparedProject
 from tests.integration.provider.resource import Props, Resource
 
 OWNING = {
@@ -28,26 +28,26 @@ pytestmark = pytest.mark.parametrize("authorizer_server", ["openfga"], indirect=
 
 
 @pytest.fixture(params=list(OWNING))
-def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+def kind(request: pytest.FixtureRequest, ground: PreparedProject) -> str:
     ground.clear(request.param)
     return request.param
 
 
-def declare_grants(ground: Ground, kind: str, **changes: Any) -> Props:
+def declare_grants(ground: PreparedProject, kind: str, **changes: Any) -> Props:
     return {"server": ground.server, "on": ground.build_target(kind)} | changes
 
 
-def create_grants(ground: Ground, kind: str, **changes: Any) -> Resource:
+def create_grants(ground: PreparedProject, kind: str, **changes: Any) -> Resource:
     resource = Resource(GrantsProvider())
     resource.up(**declare_grants(ground, kind, **{"grants": []} | changes))
     return resource
 
 
-def build_owner(ground: Ground, kind: str, name: str) -> Props:
+def build_owner(ground: PreparedProject, kind: str, name: str) -> Props:
     return {"privilege": OWNING[kind], "user": ground.users.get(name, name)}
 
 
-def test_creator_remains_owner_and_is_reported(ground: Ground, kind: str) -> None:
+def test_creator_remains_owner_and_is_reported(ground: PreparedProject, kind: str) -> None:
     grants = create_grants(ground, kind)
     assert {"privilege": OWNING[kind], "user": "oidc~operator"} in grants.outs["kept_owners"]
     assert CREATOR in ground.holders(kind, OWNING[kind])
@@ -58,7 +58,7 @@ def test_creator_remains_owner_and_is_reported(ground: Ground, kind: str) -> Non
     assert ("user", ground.users["ann"]) not in ground.holders(kind, OWNING[kind])
 
 
-def test_later_owner_is_drift(ground: Ground, kind: str) -> None:
+def test_later_owner_is_drift(ground: PreparedProject, kind: str) -> None:
     grants = create_grants(ground, kind)
     ground.grant(kind, OWNING[kind], user=ground.users["eve"])
     assert grants.refresh() == "update"
@@ -68,7 +68,7 @@ def test_later_owner_is_drift(ground: Ground, kind: str) -> None:
     assert CREATOR in ground.holders(kind, OWNING[kind])
 
 
-def test_owners_may_be_declared_exclusively(ground: Ground) -> None:
+def test_owners_may_be_declared_exclusively(ground: PreparedProject) -> None:
     ground.clear("view")
     ground.grant("view", "ownership", user=ground.users["eve"])
     grants = create_grants(ground, "view")
@@ -79,7 +79,7 @@ def test_owners_may_be_declared_exclusively(ground: Ground) -> None:
     assert grants.refresh() == "same"
 
 
-def test_undeclared_ownership_of_the_stack_is_kept(ground: Ground) -> None:
+def test_undeclared_ownership_of_the_stack_is_kept(ground: PreparedProject) -> None:
     ground.clear("table")
     grants = create_grants(
         ground, "table", grants=[build_owner(ground, "table", "oidc~operator"), build_owner(ground, "table", "ann")]
@@ -91,7 +91,7 @@ def test_undeclared_ownership_of_the_stack_is_kept(ground: Ground) -> None:
     assert ground.holders("table", "ownership") == {CREATOR}
 
 
-def test_creator_of_a_recreated_table_remains_owner(private_ground: Ground) -> None:
+def test_creator_of_a_recreated_table_remains_owner(private_ground: PreparedProject) -> None:
     describe = [{"privilege": "describe", "user": private_ground.users["ann"]}]
     grants = create_grants(private_ground, "table", grants=describe)
     private_ground.drop_table()
@@ -104,7 +104,7 @@ def test_creator_of_a_recreated_table_remains_owner(private_ground: Ground) -> N
 
 
 @pytest.mark.parametrize("kind", ["TupleAlreadyExistsError", "TupleNotFoundError"])
-def test_grants_are_reread_after_a_concurrent_change(ground: Ground, kind: str) -> None:
+def test_grants_are_reread_after_a_concurrent_change(ground: PreparedProject, kind: str) -> None:
     ground.clear("namespace")
     status = 409 if kind == "TupleAlreadyExistsError" else 404
     rule = {"method": "POST", "path": "*/assignments", "action": "answer", "status": status, "type": kind}
@@ -113,7 +113,7 @@ def test_grants_are_reread_after_a_concurrent_change(ground: Ground, kind: str) 
     assert grants.refresh() == "same"
 
 
-def test_missing_grant_right_is_named(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_grant_right_is_named(ground: PreparedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     ground.grant("warehouse", "describe", user="oidc~visitor")
     server = as_user(ground, monkeypatch, "visitor")
     describe = declare_grants(ground, "warehouse", privilege="describe", user=ground.users["ann"]) | {"server": server}
@@ -121,7 +121,7 @@ def test_missing_grant_right_is_named(ground: Ground, monkeypatch: pytest.Monkey
         Resource(GrantProvider()).up(**describe)
 
 
-def test_unreadable_grants_are_not_missing(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_grants_are_not_missing(ground: PreparedProject, monkeypatch: pytest.MonkeyPatch) -> None:
     looker_grant = {"privilege": "describe", "user": "oidc~looker"}
     grant, grants = Resource(GrantProvider()), Resource(GrantsProvider())
     grant.up(**declare_grants(ground, "warehouse", **looker_grant))
@@ -138,7 +138,7 @@ def test_unreadable_grants_are_not_missing(ground: Ground, monkeypatch: pytest.M
         grant.refresh()
 
 
-def test_grants_of_a_deleted_project_are_gone(private_ground: Ground) -> None:
+def test_grants_of_a_deleted_project_are_gone(private_ground: PreparedProject) -> None:
     project_id = f"{private_ground.project_id}-2"
     server = private_ground.server
     project, role, members = Resource(ProjectProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
@@ -159,12 +159,12 @@ def test_grants_of_a_deleted_project_are_gone(private_ground: Ground) -> None:
         provider.delete(object_id, props)
 
 
-def test_role_cannot_be_granted_to_itself(ground: Ground) -> None:
+def test_role_cannot_be_granted_to_itself(ground: PreparedProject) -> None:
     with pytest.raises(RefusedError, match="SelfAssignment"):
         Resource(GrantProvider()).up(**declare_grants(ground, "role", privilege="ownership", role=ground.role_id))
 
 
-def test_role_membership_conflicts_with_members_only(ground: Ground) -> None:
+def test_role_membership_conflicts_with_members_only(ground: PreparedProject) -> None:
     """A grant of membership is allowed beside grants on the role, but not beside the role's declared members."""
     assignee = declare_grants(ground, "role", privilege="assignee", user=ground.users["ann"])
     role = {"server": ground.server, "project_id": ground.project_id, "role_id": ground.role_id}
@@ -176,7 +176,7 @@ def test_role_membership_conflicts_with_members_only(ground: Ground) -> None:
     grant.destroy()
 
 
-def test_users_roles_and_members_with_openfga(ground: Ground) -> None:
+def test_users_roles_and_members_with_openfga(ground: PreparedProject) -> None:
     project_props = {"server": ground.server, "project_id": ground.project_id}
     user, role, members = Resource(UserProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
     user.up(server=ground.server, user_id=f"oidc~zoe-{ground.project_id}", name="Zoe", user_type="human")
@@ -192,7 +192,7 @@ def test_users_roles_and_members_with_openfga(ground: Ground) -> None:
     user.destroy()
 
 
-def as_user(ground: Ground, monkeypatch: pytest.MonkeyPatch, name: str) -> Props:
+def as_user(ground: PreparedProject, monkeypatch: pytest.MonkeyPatch, name: str) -> Props:
     """Return the server as that user's token reaches it."""
     variable = f"{TOKEN}_{name.upper()}"
     monkeypatch.setenv(variable, name)

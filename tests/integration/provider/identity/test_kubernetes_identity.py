@@ -35,7 +35,7 @@ AUDIENCE = "lakekeeper"
 CLIENT = OAuthClient("ci", "s3cret", audiences=(AUDIENCE,), scopes=())
 
 
-class Cluster:
+class TrustedCluster:
     """The token issuer of a Kubernetes cluster, an identity provider, and a Lakekeeper that trusts both."""
 
     def __init__(self, folder: Path, stack: ExitStack, **settings: Any) -> None:
@@ -72,13 +72,13 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., TrustedCluster]]:
     with ExitStack() as stack:
-        yield lambda **settings: Cluster(tmp_path_factory.mktemp("cluster"), stack, **settings)
+        yield lambda **settings: TrustedCluster(tmp_path_factory.mktemp("cluster"), stack, **settings)
 
 
 @pytest.fixture(scope="module")
-def cluster(start: Callable[..., Cluster]) -> Cluster:
+def cluster(start: Callable[..., TrustedCluster]) -> TrustedCluster:
     return start()
 
 
@@ -86,20 +86,22 @@ def job(name: str = "job") -> ServiceAccount:
     return ServiceAccount("tenant", f"{name}-{uuid.uuid4().hex[:8]}", str(uuid.uuid4()))
 
 
-def test_service_account_is_identified_by_uid_or_name(cluster: Cluster, start: Callable[..., Cluster]) -> None:
+def test_service_account_is_identified_by_uid_or_name(
+    cluster: TrustedCluster, start: Callable[..., TrustedCluster]
+) -> None:
     assert users.ourselves(cluster.client(cluster.deployer)) == f"kubernetes~{cluster.deployer.uid}"
     by_name = start(kubernetes_subject="username")
     assert users.ourselves(by_name.client(by_name.deployer)) == "kubernetes~system:serviceaccount:platform:deployer"
 
 
-def test_server_without_audiences_takes_the_issuer(start: Callable[..., Cluster]) -> None:
+def test_server_without_audiences_takes_the_issuer(start: Callable[..., TrustedCluster]) -> None:
     bare = start(kubernetes_audiences=())
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         bare.client(job()).server()
     assert bare.client(job(), aud=[bare.issuer]).server()
 
 
-def test_people_authenticate_with_the_identity_provider(cluster: Cluster) -> None:
+def test_people_authenticate_with_the_identity_provider(cluster: TrustedCluster) -> None:
     claims = cluster.idp.claims(cluster.idp_issuer, CLIENT, AUDIENCE, "")
     headers = {"authorization": f"Bearer {cluster.idp.key.sign(claims)}"}
     httpx.post(f"{cluster.endpoint}/management/v1/user", json={}, headers=headers).raise_for_status()
@@ -111,12 +113,12 @@ def test_people_authenticate_with_the_identity_provider(cluster: Cluster) -> Non
     [{"aud": ["https://kubernetes.default.svc"]}, {"exp": 1_000_000_000}, {"kubernetes.io": {}}, {"iss": "https://x"}],
     ids=str,
 )
-def test_wrong_or_missing_token_is_refused(cluster: Cluster, claims: Props) -> None:
+def test_wrong_or_missing_token_is_refused(cluster: TrustedCluster, claims: Props) -> None:
     with pytest.raises(NotAuthenticatedError, match="401 AuthenticationFailed"):
         cluster.client(job(), **claims).server()
 
 
-def test_stack_in_the_cluster_owns_its_objects(cluster: Cluster, unique: str) -> None:
+def test_stack_in_the_cluster_owns_its_objects(cluster: TrustedCluster, unique: str) -> None:
     server = cluster.server(cluster.deployer)
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=unique, name="ours")
@@ -125,7 +127,7 @@ def test_stack_in_the_cluster_owns_its_objects(cluster: Cluster, unique: str) ->
     assert project.refresh() == "same"
 
 
-def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str) -> None:
+def test_job_has_the_grants_of_its_service_account(cluster: TrustedCluster, unique: str) -> None:
     """The user is declared before the job's first call, by the uid that the cluster gave the account."""
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
@@ -140,7 +142,7 @@ def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str
     assert (user.refresh(), grant.refresh()) == ("same", "same")
 
 
-def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> None:
+def test_recreated_account_is_another_user(cluster: TrustedCluster, unique: str) -> None:
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     on = {"type": "project", "project_id": unique}
@@ -151,7 +153,7 @@ def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> Non
         projects.read_name(cluster.client(recreated), unique)
 
 
-def test_account_that_called_first_is_taken_over(cluster: Cluster, unique: str) -> None:
+def test_account_that_called_first_is_taken_over(cluster: TrustedCluster, unique: str) -> None:
     """A pod may call before the stack creates its user. The server adds the user then."""
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
@@ -169,7 +171,7 @@ def test_account_that_called_first_is_taken_over(cluster: Cluster, unique: str) 
     assert user.refresh() == "same"
 
 
-def test_members_whom_the_server_does_not_know_are_registered(cluster: Cluster, unique: str) -> None:
+def test_members_whom_the_server_does_not_know_are_registered(cluster: TrustedCluster, unique: str) -> None:
     server = cluster.server(cluster.deployer)
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     role, members = Resource(RoleProvider()), Resource(RoleMembersProvider())

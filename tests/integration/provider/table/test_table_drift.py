@@ -44,7 +44,7 @@ def orders(warehouse: Resource, server: Props, storage: Props, http: httpx.Clien
     }
 
 
-class Job:
+class CommittingUser:
     """Another user who commits to the table."""
 
     def __init__(self, http: httpx.Client, orders: Props) -> None:
@@ -97,7 +97,7 @@ def field(position: int, **changes: Any) -> Callable[[Fields], Fields]:
     return lambda fields: [field | changes if at == position else field for at, field in enumerate(fields)]
 
 
-HEALED: dict[str, Callable[[Job], None]] = {
+HEALED: dict[str, Callable[[CommittingUser], None]] = {
     "a description": lambda job: job.change(field(0, doc="of something else")),
     "a default": lambda job: job.change(field(2, **{"write-default": 2.5})),
     "a name": lambda job: job.change(field(1, name="when")),
@@ -116,7 +116,7 @@ HEALED: dict[str, Callable[[Job], None]] = {
     "a property removed": lambda job: job.commit({"action": "remove-properties", "removals": ["owner"]}),
 }
 
-REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
+REFUSED: dict[str, tuple[Callable[[CommittingUser], None], str]] = {
     "a column widened": (lambda job: job.change(field(0, type="long")), "`id`: long -> int would narrow it"),
     "a column made optional": (
         lambda job: job.change(field(0, required=False), **{"identifier-field-ids": []}),
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
 
 @pytest.mark.parametrize("drift", HEALED)
 def test_drift_is_reported_and_restored(drift: str, orders: Props, http: httpx.Client) -> None:
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     table.up(**orders)
     before = job.current_metadata()
     HEALED[drift](job)
@@ -154,7 +154,7 @@ def test_drift_is_reported_and_restored(drift: str, orders: Props, http: httpx.C
 
 @pytest.mark.parametrize("drift", REFUSED)
 def test_drift_is_reported_and_refused_with_the_reason(drift: str, orders: Props, http: httpx.Client) -> None:
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)
     act, reason = REFUSED[drift]
@@ -175,7 +175,7 @@ def test_drift_is_reported_and_refused_with_the_reason(drift: str, orders: Props
 @pytest.mark.parametrize("drift", REFUSED)
 def test_declared_drift_is_no_change(drift: str, orders: Props, http: httpx.Client) -> None:
     """The spec declares the live values, as `drift --accept` writes them."""
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)
     REFUSED[drift][0](job)
@@ -189,7 +189,7 @@ def test_declared_drift_is_no_change(drift: str, orders: Props, http: httpx.Clie
 
 
 def test_accepted_drift_is_not_refused(orders: Props, http: httpx.Client) -> None:
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     table.up(**orders)
     REFUSED["a column added"][0](job)
     table.refresh()
@@ -199,7 +199,7 @@ def test_accepted_drift_is_not_refused(orders: Props, http: httpx.Client) -> Non
 
 
 def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client) -> None:
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     table.up(**orders)
     REFUSED["a column added"][0](job)
     table.refresh()
@@ -212,7 +212,7 @@ def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client
 
 def test_preview_refuses_a_table_moved_by_a_job(orders: Props, http: httpx.Client, sandbox: Sandbox) -> None:
     """No server takes `set-location`. A job moves a table by registering its metadata at another location."""
-    table, job = Resource(TableProvider()), Job(http, orders)
+    table, job = Resource(TableProvider()), CommittingUser(http, orders)
     table.up(**orders)
     moved = job.register_elsewhere(sandbox)
 

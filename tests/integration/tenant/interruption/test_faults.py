@@ -35,7 +35,7 @@ FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 
 
 @dataclass(frozen=True)
-class Case:
+class InterruptionCase:
     """The requests that fail, how they fail, the expected message, and the expected state after the failure."""
 
     server: str
@@ -48,35 +48,35 @@ class Case:
 
 
 CASES = {
-    "Lakekeeper is slow from the start": Case(
+    "Lakekeeper is slow from the start": InterruptionCase(
         "lakekeeper",
         "GET /management/v1/info",
         "GET /management/v1/info at {endpoint} did not respond",
         {"ExternalId"},
         patience=SLOW_ANSWER,
     ),
-    "Lakekeeper is slow with a namespace": Case(
+    "Lakekeeper is slow with a namespace": InterruptionCase(
         "lakekeeper",
         "POST /catalog/v1/",
         "/namespaces at {endpoint} did not respond within 5 s",
         {"Role", "Warehouse"},
         patience=SLOW_ANSWER,
     ),
-    "S3 is slow with the bucket": Case(
+    "S3 is slow with the bucket": InterruptionCase(
         "aws",
         "PUT /{bucket} ",
         "creating the bucket {bucket}: no usable response from {endpoint}",
         {"ExternalId"},
         patience=SLOW_ANSWER,
     ),
-    "S3 is slow when the catalog tries it": Case(
+    "S3 is slow when the catalog tries it": InterruptionCase(
         "aws",
         "PUT /{bucket}/",
         "POST /management/v1/warehouse at {lakekeeper} did not respond within 5 s; the server probes the storage",
         {"Bucket", "Role", "Project"},
         patience=SLOW_STORAGE,
     ),
-    "S3 refuses the catalog": Case(
+    "S3 refuses the catalog": InterruptionCase(
         "aws",
         "PUT /{bucket}/",
         "POST /management/v1/warehouse at {lakekeeper} responded with 400 PermissionDenied: Storage validation failed",
@@ -114,7 +114,7 @@ SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
 
 @pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in (CASES if FULL else SHORT)])
 def test_failed_up_is_reported_and_the_next_up_continues(
-    make_tenant: MakeTenant, run_proxy: Callable[[str], FaultyProxy], case: Case
+    make_tenant: MakeTenant, run_proxy: Callable[[str], FaultyProxy], case: InterruptionCase
 ) -> None:
     tenant = make_tenant()
     proxy = run_proxy(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)

@@ -34,7 +34,7 @@ def sandbox(openfga_sandbox: Sandbox) -> Sandbox:
 
 
 @dataclass(frozen=True)
-class Caller:
+class CatalogCaller:
     """A client of the catalog with the token of a unit or job."""
 
     http: httpx.Client
@@ -51,7 +51,7 @@ class Caller:
     def _headers(self) -> dict[str, str]:
         return {"x-project-id": self.project, "x-iceberg-access-delegation": "vended-credentials"}
 
-    def outcomes(self, lake: Lake, warehouse: str) -> dict[str, int]:
+    def outcomes(self, lake: UnitWarehouses, warehouse: str) -> dict[str, int]:
         """Return the status of each call on the table `t` of a warehouse."""
         prefix = lake.warehouses[warehouse]
         return {
@@ -67,7 +67,7 @@ class Caller:
             "sign": self.sign(lake),
         }
 
-    def sign(self, lake: Lake) -> int:
+    def sign(self, lake: UnitWarehouses) -> int:
         """Return the status of signing a read of the table `t` of the warehouse `signed`."""
         table, location = lake.signed_table
         request = {"region": "us-east-1", "method": "GET", "uri": f"{lake.s3}/{location}/data/x", "headers": {}}
@@ -81,7 +81,7 @@ ALLOWED = dict.fromkeys(("config", "load", "credentials", "list", "create", "sig
 
 
 @dataclass(frozen=True)
-class Lake:
+class UnitWarehouses:
     """The warehouses of a tenant, with a table `t` in each, which the unit does not own."""
 
     tenant: str
@@ -91,15 +91,15 @@ class Lake:
     """Id and location of the table `t` of the warehouse `signed`."""
 
 
-def deploy_lake(tenant: Tenant) -> Lake:
+def deploy_lake(tenant: Tenant) -> UnitWarehouses:
     """Deploy a tenant and create its tables."""
     warehouses = tenant.up()["outputs"]["warehouse_ids"]
     tables = {name: make_table(tenant, warehouse)["metadata"] for name, warehouse in warehouses.items()}
     signed = (tables["signed"]["table-uuid"], tables["signed"]["location"].removeprefix("s3://"))
-    return Lake(tenant.name, tenant.sandbox.aws.endpoint, warehouses, signed)
+    return UnitWarehouses(tenant.name, tenant.sandbox.aws.endpoint, warehouses, signed)
 
 
-def authenticate_unit(tenant: Tenant, unit: str = "cu", project: str | None = None) -> Caller:
+def authenticate_unit(tenant: Tenant, unit: str = "cu", project: str | None = None) -> CatalogCaller:
     """Return a client with a token of a unit, requested as from outside the cluster."""
     environment = Environment.load(tenant.folder / "environments" / "sandbox.yaml")
     token = find_identity(TenantSpec.model_validate(tenant.spec), environment, unit).token
@@ -110,12 +110,12 @@ def authenticate_unit(tenant: Tenant, unit: str = "cu", project: str | None = No
     issued = httpx.post(token.token_url, data=form).raise_for_status().json()["access_token"]
     headers = {"authorization": f"Bearer {issued}"}
     http = httpx.Client(base_url=tenant.sandbox.lakekeeper.endpoint, headers=headers, timeout=60)
-    return Caller(http, project or tenant.name)
+    return CatalogCaller(http, project or tenant.name)
 
 
 def make_table(tenant: Tenant, warehouse_id: str) -> dict[str, Any]:
     """Create the table `t` with the rights of the stack, so that the unit owns no object."""
-    caller, body = Caller(administrator(tenant), tenant.name), {"name": "t", "schema": SCHEMA}
+    caller, body = CatalogCaller(administrator(tenant), tenant.name), {"name": "t", "schema": SCHEMA}
     return caller.table(warehouse_id, method="POST", json=body).raise_for_status().json()
 
 

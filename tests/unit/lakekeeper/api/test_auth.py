@@ -24,7 +24,7 @@ SETTINGS = ServerClientCredentialsAuth(
 )
 
 
-class IdentityProvider:
+class TokenIssuer:
     """Issues tokens named t1, t2, ... that are valid for 100 s."""
 
     def __init__(self, answer: httpx.Response | None = None) -> None:
@@ -55,7 +55,7 @@ def call_with_tokens(tokens: Tokens, accepted: str) -> tuple[int, list[str]]:
 
 
 def test_token_request_follows_the_rfc() -> None:
-    provider = IdentityProvider()
+    provider = TokenIssuer()
     assert provider.tokens().current() == "t1"
     assert provider.forms == [
         {
@@ -69,7 +69,7 @@ def test_token_request_follows_the_rfc() -> None:
 
 
 def test_token_is_kept_and_renewed_before_it_ends() -> None:
-    provider = IdentityProvider()
+    provider = TokenIssuer()
     tokens = provider.tokens()
     assert [tokens.current(), tokens.current()] == ["t1", "t1"]
     provider.time = 79
@@ -79,7 +79,7 @@ def test_token_is_kept_and_renewed_before_it_ends() -> None:
 
 
 def test_many_threads_request_one_token() -> None:
-    provider = IdentityProvider()
+    provider = TokenIssuer()
     tokens = provider.tokens()
     gate = threading.Barrier(8)
     received: list[str] = []
@@ -98,12 +98,12 @@ def test_many_threads_request_one_token() -> None:
 
 
 def test_rejected_token_is_renewed_once() -> None:
-    assert call_with_tokens(IdentityProvider().tokens(), "t2") == (200, ["Bearer t1", "Bearer t2"])
-    assert call_with_tokens(IdentityProvider().tokens(), "never") == (401, ["Bearer t1", "Bearer t2"])
+    assert call_with_tokens(TokenIssuer().tokens(), "t2") == (200, ["Bearer t1", "Bearer t2"])
+    assert call_with_tokens(TokenIssuer().tokens(), "never") == (401, ["Bearer t1", "Bearer t2"])
 
 
 def test_two_rejections_of_one_token_renew_it_once() -> None:
-    provider = IdentityProvider()
+    provider = TokenIssuer()
     tokens = provider.tokens()
     tokens.current()
     assert [tokens.renew("t1"), tokens.renew("t1")] == ["t2", "t2"]
@@ -122,7 +122,7 @@ def test_missing_token_is_one_sentence_without_the_secret(answer: httpx.Response
     with pytest.raises(
         NotAuthenticatedError, match=r"https://idp\.test/token gave no token to client lakewright"
     ) as refused:
-        IdentityProvider(answer).tokens().current()
+        TokenIssuer(answer).tokens().current()
     assert "s3cret" not in str(refused.value)
 
 

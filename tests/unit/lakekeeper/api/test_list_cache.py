@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedE
 from lakewright.lakekeeper.api.connection.list_cache import MAX_AGE, Index, ListCache, SharedAnswers
 
 
-class Clock:
+class CacheClock:
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -35,7 +35,7 @@ def test_concurrent_readers_share_a_list() -> None:
 
 
 def test_list_is_shared_for_a_moment_and_then_read_again() -> None:
-    clock = Clock()
+    clock = CacheClock()
     shared, responses = SharedAnswers(clock), iter(["first", "second"])
     assert shared.get_cached("key", lambda: next(responses)) == "first"
     clock.now += MAX_AGE
@@ -45,7 +45,7 @@ def test_list_is_shared_for_a_moment_and_then_read_again() -> None:
 
 
 def test_age_of_a_list_counts_from_its_response() -> None:
-    clock = Clock()
+    clock = CacheClock()
     shared, responses = SharedAnswers(clock), iter(["first", "second"])
 
     def slow() -> str:

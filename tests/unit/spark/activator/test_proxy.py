@@ -91,7 +91,7 @@ def check(case: Callable[[], Coroutine[None, None, None]]) -> None:
     asyncio.run(case())
 
 
-class Clock:
+class ProxyClock:
     """A clock that a test moves."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Clock:
 
 
 def test_silent_unit_is_stopped_and_started_on_use() -> None:
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock) as proxied:
@@ -122,7 +122,7 @@ def test_silent_unit_is_stopped_and_started_on_use() -> None:
 
 def test_connection_without_bytes_starts_nothing() -> None:
     """Port scans and the probes of load balancers connect and send nothing."""
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock) as proxied:
@@ -135,7 +135,7 @@ def test_connection_without_bytes_starts_nothing() -> None:
 
 
 def test_traffic_keeps_a_unit_running() -> None:
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock) as proxied:
@@ -154,7 +154,7 @@ def test_traffic_keeps_a_unit_running() -> None:
 @pytest.mark.parametrize(("counts_open", "writes"), [(False, [1, 0]), (True, [1])])
 def test_open_connections_count_where_they_should(counts_open: bool, writes: list[int]) -> None:  # noqa: FBT001
     """A Connect session may be left open for days; an open workflow of Texera is in use."""
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock, counts_open=counts_open) as proxied:
@@ -175,7 +175,7 @@ def test_lost_client_is_noticed() -> None:
     """A client whose machine vanished sends nothing, not even an end."""
 
     async def case() -> None:
-        async with serve_idle_unit(Clock(), counts_open=True) as proxied:
+        async with serve_idle_unit(ProxyClock(), counts_open=True) as proxied:
             reader, writer = await proxied.connect()
             writer.write(b"x")
             await reader.readexactly(1)
@@ -189,7 +189,7 @@ def test_lost_client_is_noticed() -> None:
 
 
 def test_unit_that_a_user_starts_has_its_full_time() -> None:
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock) as proxied:
@@ -206,7 +206,7 @@ def test_unit_that_a_user_starts_has_its_full_time() -> None:
 
 
 def test_refused_start_is_tried_again() -> None:
-    clock = Clock()
+    clock = ProxyClock()
 
     async def case() -> None:
         async with serve_idle_unit(clock) as proxied:
