@@ -125,10 +125,11 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	lakewright spec schema --environment > docs/schema/environment.schema.json
 	lakewright spec schema --platform > docs/schema/platform.schema.json
 
-docs: $(READY)  ## Write docs/reference/ and the resources' signatures from their models, and docs/permissions.md
+docs: $(READY)  ## Write docs/reference/ and the resources' signatures from their models, docs/permissions.md, docs/engines.md
 	python scripts/signatures.py
 	python scripts/reference.py
 	python scripts/permissions.py
+	python scripts/engines.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
 	rm -rf .venv .uv $(POLICY)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

@@ -50,11 +50,16 @@ def spark_defaults(catalog: CatalogConfig) -> str:
 
     Spark reads the credential from its file or variable. Java reads no PEM, so custom authorities need a truststore.
     """
-    properties = catalog.spark_properties_with_references()
-    if catalog.truststore:
-        trust = java_options(PurePosixPath(catalog.truststore))
-        properties |= {"spark.driver.extraJavaOptions": trust, "spark.executor.extraJavaOptions": trust}
+    properties = add_truststore(catalog.spark_properties_with_references(), catalog)
     return "".join(f"{key} {value}\n" for key, value in properties.items())
+
+
+def add_truststore(properties: Mapping[str, str], catalog: CatalogConfig) -> dict[str, str]:
+    """Return Spark properties with the truststore of the catalog, if it has one."""
+    if not catalog.truststore:
+        return dict(properties)
+    trust = java_options(PurePosixPath(catalog.truststore))
+    return {**properties, "spark.driver.extraJavaOptions": trust, "spark.executor.extraJavaOptions": trust}
 
 
 def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:

@@ -144,6 +144,7 @@ def build_catalog_warehouse(
         owner=spec.owner,
         writers=writers(tenant, spec),
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),
+        credential_seconds=spec.token_seconds,
     )
 
 

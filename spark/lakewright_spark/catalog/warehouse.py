@@ -11,6 +11,7 @@ from lakewright_spark.catalog.auth import S3Keys
 from lakewright_spark.policies.model import JobName
 
 Delegation = Literal["vended", "remote-signing"]
+StorageKind = Literal["s3", "adls", "gcs"]
 
 _SECRET_OPTION = re.compile(r"secret|password|token|access-key|credential", re.IGNORECASE)
 
@@ -70,3 +71,7 @@ class CatalogWarehouse(ConfigModel):
     """Maintenance jobs that the catalog's server does itself. The scheduler does not run them."""
     may_delete: Annotated[bool, ADDED_LATER] = True
     """Whether the bucket's owner lets the platform delete. Otherwise jobs that delete files are held back."""
+    storage: Annotated[StorageKind, ADDED_LATER] = "s3"
+    """Storage service of the warehouse's files."""
+    credential_seconds: Annotated[int | None, ADDED_LATER] = None
+    """Lifetime of vended credentials, in seconds. None: the catalog's default."""

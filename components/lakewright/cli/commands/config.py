@@ -6,14 +6,15 @@ import json
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lakewright.cli.config_formats.registry import FormatName
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project
 from lakewright.cli.stack_argument import CommandLine, StackGroup, find_default_stack
+from lakewright.config_formats.registry import FormatName
 
 app = CommandLine(add_completion=False, cls=StackGroup)
 
@@ -27,21 +28,64 @@ def config(
     *,
     stack: Annotated[str | None, typer.Option("--stack", "-s", help="Name of the stack.")] = None,
     job_format: Annotated[
-        FormatName | None, typer.Option("--format", help="Print the catalog configuration of jobs in this format.")
+        FormatName | None,
+        typer.Option("--format", help="Print the catalog configuration of jobs in this format, or of this engine."),
     ] = None,
+    engine_version: Annotated[
+        str | None, typer.Option(help="Version of the engine. Default: the version in docs/engines.md.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the files into this folder, and print their paths.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that have other content.")] = False,
+    refreshing: Annotated[
+        bool,
+        typer.Option("--refreshing", help="Use classes of lakewright-spark, which read secrets at each use."),
+    ] = False,
+    job_duration: Annotated[
+        str | None,
+        typer.Option(help="Longest job, such as 45m or 4h; refused if the credentials of the engine expire earlier."),
+    ] = None,
+    warehouse: Annotated[
+        list[str] | None, typer.Option(help="Only this warehouse; repeatable. Default: all warehouses.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option(help="Client of the identity provider. Default: the client of the stack's jobs.")
+    ] = None,
+    client_secret: Annotated[
+        str | None, typer.Option(help="Reference to its secret, env:NAME or file:PATH.", metavar="REFERENCE")
+    ] = None,
+    token_url: Annotated[str | None, typer.Option(help="Token endpoint of the identity provider.")] = None,
+    scope: Annotated[str | None, typer.Option(help="Scope to request.")] = None,
+    audience: Annotated[str | None, typer.Option(help="Audience to request; empty for none.")] = None,
     directory: Directory = HERE,
 ) -> None:
     """Print a stack's settings (secrets masked), or with --format the catalog configuration of its jobs.
 
-    Example: lakewright config --stack acme --format spark
+    Examples: lakewright config --stack acme --format spark
+
+    lakewright config --stack acme --format trino --engine-version 482 --out etc/catalog
     """
     if context.invoked_subcommand is not None:
         return
+    from lakewright.cli.catalog_config import FormatOptions, write_config  # noqa: PLC0415 - slow to load
+
+    options = FormatOptions(
+        engine_version=engine_version,
+        refreshing=refreshing,
+        job_duration=job_duration,
+        warehouses=tuple(warehouse or ()),
+        out=out,
+        overwrite=overwrite,
+        client_id=client_id,
+        client_secret=client_secret,
+        token_url=token_url,
+        scope=scope,
+        audience=audience,
+    )
+    if job_format is None and options != FormatOptions():
+        raise UsageError("options of a catalog configuration: expected also --format")
     stack = stack or find_default_stack("lakewright config", directory)
     if job_format is not None:
-        from lakewright.cli.catalog_config import print_config  # noqa: PLC0415 - slow to load
-
-        print_config(stack, job_format, directory)
+        write_config(stack, job_format, directory, options)
         return
     settings = load_project(directory).stack_config(stack)
     rows = [(_short(key, settings.project), settings.mask_secrets(key)) for key in sorted(settings.values)]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakewright.cli.config_formats.config_format import ConfigFormat
+    from lakewright.config_formats.config_format import ConfigFormat
 
     FormatName = str
 
@@ -18,6 +18,17 @@ FORMATS: Mapping[str, str] = {
     "pyiceberg": "pyiceberg_yaml",
     "env": "shell_exports",
     "texera": "texera_variables",
+    "trino": "trino_catalog",
+    "flink": "flink_sql",
+    "duckdb": "duckdb_sql",
+    "starrocks": "starrocks_sql",
+    "doris": "doris_sql",
+    "clickhouse": "clickhouse_sql",
+    "snowflake": "snowflake_sql",
+    "dremio": "dremio_source",
+    "dbt": "dbt_project",
+    "polars": "polars_script",
+    "daft": "daft_script",
 }
 """File of this folder by the name of its format. `--help` lists the names without loading the files."""
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import NoAuth
 
-from lakewright.cli.config_formats.config_format import ConfigFormat
+from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest
 from lakewright.kubernetes.runtimes import texera_environment
 
 
-def _render_variables(config: CatalogConfig) -> str:
-    variables = "".join(f"{name}={value}\n" for name, value in texera_environment(config).items())
-    return (f"# {text}\n" if (text := _describe_other_warehouses(config)) else "") + variables
+def _render_variables(request: ConfigRequest) -> dict[str, str]:
+    variables = "".join(f"{name}={value}\n" for name, value in texera_environment(request.config).items())
+    note = _describe_other_warehouses(request.config)
+    return {".env": (f"# {note}\n" if note else "") + variables}
 
 
-def _describe_omissions(config: CatalogConfig) -> str:
+def _describe_omissions(request: ConfigRequest) -> tuple[str, ...]:
+    config = request.config
     notes = [_describe_other_warehouses(config)]
     if not isinstance(config.auth, NoAuth):
         notes.append(
             f"Texera sends no credential, and {config.uri} asks for it: set STORAGE_ICEBERG_CATALOG_REST_URI to a proxy"
             " that adds a token (docs/texera.md)"
         )
-    return "; ".join(note for note in notes if note)
+    return tuple(note for note in notes if note)
 
 
 def _describe_other_warehouses(config: CatalogConfig) -> str:

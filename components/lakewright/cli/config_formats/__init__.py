@@ -1,1 +1,0 @@
-"""Formats of the catalog configuration that `lakewright config` writes: one file each, and their registry."""

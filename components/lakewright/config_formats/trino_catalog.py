@@ -1,0 +1,48 @@
+"""Format `trino`: a catalog file for each warehouse, for `etc/catalog`."""
+
+from __future__ import annotations
+
+from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest, EngineFacts
+from lakewright.config_formats.properties import select_properties
+from lakewright.config_formats.values import SecretSyntax, describe_variables, gather_values
+
+_SYNTAX = SecretSyntax(lambda variable: f"${{ENV:{variable}}}")
+
+
+def _render_files(request: ConfigRequest) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for warehouse in request.config.warehouses:
+        properties = select_properties("trino", request.version, gather_values(request.config, warehouse, _SYNTAX))
+        lines = [f"{name}={_escape_value(value)}\n" for name, value in properties.items()]
+        files[f"{warehouse.name}.properties"] = "".join(lines)
+    return files
+
+
+def _escape_value(value: str) -> str:
+    """Return a value as Java's `Properties` read it: Latin-1 with escapes."""
+    escaped = value.replace("\\", "\\\\")
+    units = escaped.encode("utf-16-be")
+    codes = [int.from_bytes(units[index : index + 2], "big") for index in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
+
+
+FORMAT = ConfigFormat(
+    _render_files,
+    lambda request: describe_variables(request.config, _SYNTAX),
+    EngineFacts(
+        title="Trino",
+        version="482",
+        oldest="480",
+        oldest_reason="versions 439 to 479 show vended keys in the query JSON (CVE-2026-34214), and older versions"
+        " use none",
+        secrets="`${ENV:NAME}`",
+        refreshes_since="481",
+        refresh="from 481",
+        default_scope="catalog",
+        tested="properties compared with the documentation; Maven Central has no server of Trino 480 or newer",
+        advice=(
+            "the folder is `etc/catalog` of coordinator and workers; restart Trino to load it",
+            "SHOW SCHEMAS with OAuth2 and nested namespaces works from Trino 482",
+        ),
+    ),
+)
