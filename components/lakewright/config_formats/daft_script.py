@@ -29,7 +29,7 @@ FORMAT = ConfigFormat(
         has_audience=True,
         default_scope="catalog",
         refreshing=CLASSES,
-        tested="properties compared with the documentation",
+        tested="`make test-engines`: writes and reads with OAuth2 and vended credentials",
         advice=("write with frame.write_iceberg(catalogs[NAME].load_table(TABLE))",),
     ),
 )

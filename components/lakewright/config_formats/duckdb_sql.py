@@ -45,7 +45,7 @@ FORMAT = ConfigFormat(
         secrets="`getenv('NAME')`",
         refreshes_since=None,
         refresh="no",
-        tested="properties compared with the documentation",
+        tested="`make test-engines`: writes and reads with OAuth2 and vended credentials",
         advice=("`getenv` exists in DuckDB's command line only; a program registers a function of this name first",),
     ),
     comment="--",
