@@ -65,7 +65,7 @@ test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built on
 	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
 
 ENGINES := tests/engines
-test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, Polars and Daft, which have an environment of their own
+test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, ClickHouse, Polars and Daft, which have an environment of their own
 	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python pytest $(ENGINES) $(ARGS)
 
 $(ENGINES)/.venv/.ready: $(ENGINES)/requirements.lock $(READY)

@@ -1,4 +1,4 @@
-"""DuckDB, Polars and Daft, in an environment of their own, on a catalog that enforces grants.
+"""DuckDB, ClickHouse, Polars and Daft, in an environment of their own, on a catalog that enforces grants.
 
 `make test-engines` installs them from tests/engines/requirements.lock and names their Python in TEST_ENGINES_PYTHON.
 """
@@ -42,6 +42,18 @@ text = "".join(line for line in text.splitlines(True) if not line.startswith(("I
 connection.execute(text)
 connection.execute('CREATE TABLE "granted"."operator-port-result".made AS SELECT range::BIGINT AS n FROM range(3)')
 print(connection.execute('SELECT count(*) FROM "granted"."operator-port-result".made').fetchone()[0], "rows")
+"""
+CLICKHOUSE = """
+import os
+from pathlib import Path
+import chdb.session
+
+session = chdb.session.Session()
+for statement in os.path.expandvars(Path("databases.sql").read_text()).split(";\\n"):
+    if statement.strip():
+        session.query(statement)
+result = session.query("SELECT count(*) FROM granted.`operator-port-result.for_clickhouse`")
+print(result.bytes().decode().strip(), "rows")
 """
 POLARS = """
 import lakekeeper_polars as lake
@@ -100,3 +112,9 @@ def test_polars(run: Run, enforced_catalog: EnforcedCatalog) -> None:
 def test_daft(run: Run, enforced_catalog: EnforcedCatalog) -> None:
     create_table(enforced_catalog, "for_daft")
     assert run("daft", DAFT)[-1] == "6 rows"
+
+
+def test_clickhouse(run: Run, enforced_catalog: EnforcedCatalog) -> None:
+    """In chDB, which is ClickHouse in a process."""
+    create_table(enforced_catalog, "for_clickhouse")
+    assert run("clickhouse", CLICKHOUSE) == ["3 rows"]
