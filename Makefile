@@ -35,7 +35,7 @@ $(POLICY)/.venv/.ready: $(POLICY)/requirements.lock $(READY)
 	VIRTUAL_ENV=$(CURDIR)/$(POLICY)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(POLICY)/requirements.lock
 	@touch $@
 
-check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording; changes nothing
+check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording, AWS inputs; changes nothing
 	ruff format --check .
 	ruff check .
 	pyright --project .
@@ -44,6 +44,7 @@ check: $(READY)  ## Format, lint, types, import rules, structure, spelling, word
 	python scripts/structure.py
 	python scripts/wording.py
 	python scripts/clear_names.py
+	python scripts/aws_inputs.py
 
 # Each step of a test target runs, whatever the steps before it returned; the exit code is the worst of them.
 RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || worst=$$code; }; }; \
