@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-kubernetes test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-kubernetes test-images test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -80,6 +80,12 @@ test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API serv
 	@apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
 	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
 	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest tests/kubernetes $(ARGS)
+
+test-images: $(READY)  ## Build both images without a daemon or a registry, and run their commands; needs root
+	@scripts/system_program.sh buildah buildah
+	@scripts/system_program.sh mmdebstrap mmdebstrap
+	@echo "Not proven here: base images of a registry, and Pulumi's download of plugins, which a script replaces."
+	pytest tests/images $(ARGS)
 
 test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }

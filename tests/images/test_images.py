@@ -1,0 +1,122 @@
+"""The images run a drift check, a job, a unit and a maintenance run as their user, on a read-only root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from lakewright_sandbox.runtime.state import Sandbox
+
+from tests.command_server import run_command
+from tests.images.conftest import ImageRoot
+
+pytestmark = pytest.mark.timeout(1800)
+TENANT = "imagetenant"
+JOB = """\
+from lakewright_spark import current
+
+run = current()
+print("rows:", run.read(run.write("Numbers-1", run.spark.range(5))).count())
+"""
+UNIT = """
+cd /mnt
+umask 077; echo 0123456789abcdef0123456789abcdef > /tmp/token
+port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+/opt/entrypoint.sh lakewright-spark connect-server --token-file /tmp/token --port $port --config catalog.json &
+python - $port <<'END'
+import socket, sys, time
+for _ in range(600):
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", int(sys.argv[1]))) == 0:
+            sys.exit(print("listening"))
+    time.sleep(0.2)
+sys.exit("the unit does not listen")
+END
+status=$?
+kill -TERM $!
+wait $!
+exit $status
+"""
+
+
+@pytest.fixture(scope="module")
+def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project with a tenant that `up` made, which every user may read and write."""
+    folder = tmp_path_factory.mktemp("project")
+    environment = os.environ | {"PULUMI_CONFIG_PASSPHRASE": "x"}
+
+    def run(*arguments: str) -> str:
+        done = run_command(arguments, folder, environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("init", ".", "--name", "images", "--cloud", "sandbox")
+    (folder / ".sandbox").mkdir()
+    for name in ("sandbox.json", "credentials"):
+        source = sandbox.credentials_file.parent / name
+        text = source.read_text().replace(str(sandbox.credentials_file), "/project/.sandbox/credentials")
+        (folder / ".sandbox" / name).write_text(text)
+    environment["LAKEWRIGHT_SANDBOX"] = str(sandbox.credentials_file.parent)
+    (folder / ".venv").symlink_to(Path(shutil.which("lakewright") or "").parents[1])
+    run("new", TENANT, "--owner", "a@acme.example", "--preset", "texera", "--deletion", "purge")
+    run("stack", "init", TENANT)
+    run("up", TENANT, "--yes", "--engine", "embedded")
+    (folder / "catalog.json").write_text(run("config", "--stack", TENANT, "--format", "json"))
+    (folder / "job.py").write_text(JOB)
+    (folder / ".venv").unlink()
+    (folder / ".venv").symlink_to("/opt/lakewright/venv")
+    for path in [folder, *folder.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o777 if path.is_dir() else 0o666)
+    return folder
+
+
+def test_drift_image_reads_its_plugins(drift_image: ImageRoot) -> None:
+    """Pulumi makes folders of plugins with the mode 0700, for root."""
+    plugins = drift_image.run("sh", "-c", "for p in /opt/pulumi/plugins/*/pulumi-resource-*; do $p; done")
+
+    assert len(plugins.split()) == 2
+
+
+def test_drift_image_finds_no_drift(drift_image: ImageRoot, project: Path) -> None:
+    done = drift_image.try_run(
+        "sh", "-c", "cd /project && lakewright drift --all", volumes={project: "/project"}, PULUMI_CONFIG_PASSPHRASE="x"
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no drift found" in done.stdout
+
+
+def test_root_of_an_image_is_read_only(drift_image: ImageRoot) -> None:
+    done = drift_image.try_run("sh", "-c", "id -u; touch /opt/file /project/file")
+
+    assert done.stdout.split() == ["185"]
+    assert "Read-only file system" in done.stderr
+
+
+@pytest.mark.spark
+def test_spark_image_runs_a_job(spark_image: ImageRoot, project: Path) -> None:
+    options = "--config catalog.json --workflow 1 --execution 1 --registry sqlite:////tmp/registry.db"
+    command = f"cd /mnt && /opt/entrypoint.sh lakewright-spark run job.py {options}"
+
+    assert "rows: 5" in spark_image.run("sh", "-c", command, volumes={project: "/mnt"})
+
+
+@pytest.mark.spark
+def test_spark_image_maintains_tables(spark_image: ImageRoot, project: Path) -> None:
+    command = "cd /mnt && /opt/entrypoint.sh lakewright-spark maintain --config catalog.json"
+
+    done = spark_image.try_run("sh", "-c", command, volumes={project: "/mnt"})
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.spark
+def test_spark_image_starts_a_unit(spark_image: ImageRoot, project: Path) -> None:
+    """The unit serves Spark Connect, and ends with SIGTERM."""
+    done = spark_image.try_run("sh", "-c", UNIT, volumes={project: "/mnt"})
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "listening" in done.stdout
