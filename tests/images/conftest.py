@@ -88,7 +88,7 @@ class ImageRoot:
                 *(f"[ ! -e {self.folder}/scratch ] || mount -t tmpfs -o mode=1777 tmpfs {self.folder}/scratch",),
                 *(line for line in shared if Path(line.split()[2]).exists()),
                 *mounts,
-                f'exec chroot --userspec={USER} "{self.folder}" "$@"',
+                f'exec /usr/sbin/chroot --userspec={USER} "{self.folder}" "$@"',
             ]
         )
         environment = self.environment | variables

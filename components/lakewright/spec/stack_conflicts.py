@@ -81,6 +81,32 @@ def _find_shared_warehouses(spec: TenantSpec, other: TenantSpec, name: str) -> I
             )
 
 
+def group_possible_conflicts(specs: Mapping[str, TenantSpec]) -> dict[str, dict[str, TenantSpec]]:
+    """Return for each spec the specs that it may have a conflict with: of one name, project, bucket or client.
+
+    A comparison of each spec with all others would take minutes for a thousand stacks.
+
+    Args:
+        specs: Specs by the name of the stack or of its file.
+    """
+    by_key: dict[tuple[str, str], list[str]] = {}
+    for name, spec in specs.items():
+        for key in _list_conflict_keys(spec):
+            by_key.setdefault(key, []).append(name)
+    return {
+        name: {
+            other: specs[other] for key in sorted(_list_conflict_keys(spec)) for other in by_key[key] if other != name
+        }
+        for name, spec in specs.items()
+    }
+
+
+def _list_conflict_keys(spec: TenantSpec) -> set[tuple[str, str]]:
+    buckets = {("bucket", storage.bucket) for storage in spec.storage.values()}
+    clients = {("client", subject) for subject in list_clients(spec).values()}
+    return {("name", spec.name), ("project", spec.project_id)} | buckets | clients
+
+
 def find_stack_conflicts(
     spec: TenantSpec, other_specs: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
 ) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.project_files.servers import Servers, derive_servers, is_same_url
 from lakewright.spec import TenantSpec
-from lakewright.spec.stack_conflicts import find_stack_conflicts
+from lakewright.spec.stack_conflicts import find_stack_conflicts, group_possible_conflicts
 from pydantic import ValidationError
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
@@ -215,3 +215,14 @@ def test_one_client_in_two_stacks() -> None:
     assert list(find_conflicts(ours, theirs)) == ["identity.subject"]
     assert find_conflicts(ours, tenant("other", identity=identity, environment="staging")) == {}
     assert find_conflicts(ours, tenant("other", identity=identity | {"subject": "6a1d"})) == {}
+
+
+def test_only_possible_conflicts_are_compared() -> None:
+    """Specs of one bucket, name or project are compared; all others are not."""
+    buckets = {"a": "lake", "b": "lake", "c": "other"}
+    specs = {f"{name}.yaml": tenant(name, OWN | {"bucket": bucket}) for name, bucket in buckets.items()}
+    specs["copy.yaml"] = tenant("c", OWN | {"bucket": "third"})
+
+    groups = {name: sorted(neighbors) for name, neighbors in group_possible_conflicts(specs).items()}
+
+    assert groups == {"a.yaml": ["b.yaml"], "b.yaml": ["a.yaml"], "c.yaml": ["copy.yaml"], "copy.yaml": ["c.yaml"]}

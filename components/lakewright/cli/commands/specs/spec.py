@@ -47,7 +47,7 @@ def validate(
     from lakewright.deletions.protected_purges import find_contradictions  # noqa: PLC0415
     from lakewright.environment.stack_file_check import check_stack_file  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec  # noqa: PLC0415
-    from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
+    from lakewright.spec.stack_conflicts import find_stack_conflicts, group_possible_conflicts  # noqa: PLC0415
 
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
@@ -62,10 +62,11 @@ def validate(
         except SpecError as error:
             mistakes[file] = error
     servers = servers_by_environment(root or directory)
+    # A file that is named twice has no conflict with itself.
+    distinct_files = {file.resolve(): file for file in specs}
+    neighbors = group_possible_conflicts({str(file): specs[file] for file in distinct_files.values()})
     for file, spec in specs.items():
-        other_specs = {
-            str(other): other_spec for other, other_spec in specs.items() if other.resolve() != file.resolve()
-        }
+        other_specs = neighbors[str(distinct_files[file.resolve()])]
         if problems := [Problem(path, expected) for path, expected in find_stack_conflicts(spec, other_specs, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     if as_json:
