@@ -73,7 +73,11 @@ class ImageRoot:
         self, *command: str, volumes: dict[Path, str] | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as the image's user, and return its result."""
-        mounts = [f'mount --rbind "{folder}" "{self.folder}{path}"' for folder, path in (volumes or {}).items()]
+        mounts = [
+            line
+            for folder, path in (volumes or {}).items()
+            for line in (f'mkdir -p "{self.folder}{path}"', f'mount --rbind "{folder}" "{self.folder}{path}"')
+        ]
         # Names are resolved, and certificates checked, as on this machine.
         shared = [f'mount --bind {path} "{self.folder}{path}"' for path in ("/etc/resolv.conf", "/etc/hosts")]
         script = "\n".join(
@@ -135,8 +139,23 @@ def build_image(store: Store, name: str) -> ImageRoot:
     options += [f"--build-arg={plugin}_PLUGIN_SHA256={'0' * 64}" for plugin in plugins]
     # Certificate authorities of this machine, which a company's proxy may need.
     certificates = ["--volume", "/etc/ssl/certs:/etc/ssl/certs:ro"]
+    # Otherwise the host name is the container's id, which nothing resolves, and no JVM starts.
+    host_name = ["--uts", "host"]
     paths = ["--file", f"images/{file}", "--ignorefile", f"images/{file}.dockerignore"]
-    store.run("build", "--isolation", "chroot", "--format", "docker", *certificates, *paths, *options, "-t", name, ".")
+    store.run(
+        "build",
+        "--isolation",
+        "chroot",
+        *host_name,
+        "--format",
+        "docker",
+        *certificates,
+        *paths,
+        *options,
+        "-t",
+        name,
+        ".",
+    )
     container = store.run("from", "--pull-never", f"localhost/{name}")
     template = "{{range .Docker.Config.Env}}{{println .}}{{end}}"
     lines = store.run("inspect", "--format", template, container).splitlines()

@@ -80,10 +80,12 @@ def test_drift_image_reads_its_plugins(drift_image: ImageRoot) -> None:
     assert len(plugins.split()) == 2
 
 
-def test_drift_image_finds_no_drift(drift_image: ImageRoot, project: Path) -> None:
-    done = drift_image.try_run(
-        "sh", "-c", "cd /project && lakewright drift --all", volumes={project: "/project"}, PULUMI_CONFIG_PASSPHRASE="x"
-    )
+def test_drift_image_finds_no_drift(drift_image: ImageRoot, project: Path, sandbox: Sandbox) -> None:
+    # The state names the file of credentials where `up` read it.
+    volumes = {project: "/project", project / ".sandbox": str(sandbox.credentials_file.parent)}
+    command = "cd /project && lakewright drift --all"
+
+    done = drift_image.try_run("sh", "-c", command, volumes=volumes, PULUMI_CONFIG_PASSPHRASE="x")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no drift found" in done.stdout

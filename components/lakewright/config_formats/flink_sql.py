@@ -33,7 +33,7 @@ FORMAT = ConfigFormat(
         delegations=frozenset({"vended", "remote-signing"}),
         storages=frozenset({"s3", "adls", "gcs"}),
         has_audience=True,
-        tested="properties compared with the documentation; the same options run in Spark",
+        tested="properties compared with the documentation",
         advice=(
             "jars in `lib/`: iceberg-flink-runtime, and iceberg-aws-bundle for S3 (azure, gcp for other storages)",
             "the variable is needed in JobManager, TaskManagers and the SQL client",
