@@ -134,6 +134,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     no_pulumi = shutil.which("pulumi") is None
     on_real_servers = REAL is not None
     played = REAL.version if REAL else PLAYED
+    spark_files = {_get_file(item) for item in items if item.get_closest_marker("spark")}
     for item in items:
         since = item.get_closest_marker("since")
         if since and (ASKED or REAL) and not is_at_least(played, since.args[0]):
@@ -145,13 +146,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
         if on_real_servers and (reason := _real_servers_skip_reason(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
-        if item.get_closest_marker("spark"):
+        shares_fixtures = _shares_fixtures(item)
+        if item.get_closest_marker("spark") or (shares_fixtures and _get_file(item) in spark_files):
             # One JVM per worker: one runs the tests of a shared session, another the tests of commands.
             starts_processes = item.nodeid.startswith(STARTING_JVMS)
             item.add_marker(pytest.mark.xdist_group("spark-commands" if starts_processes else "spark"))
-        if not item.get_closest_marker("xdist_group") and _shares_fixtures(item):
+        elif shares_fixtures and not item.get_closest_marker("xdist_group"):
             # Otherwise each worker would set up the fixtures of the module.
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            item.add_marker(pytest.mark.xdist_group(_get_file(item)))
         if no_pulumi and item.get_closest_marker("pulumi_cli"):
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
 
@@ -189,6 +191,11 @@ def _real_servers_skip_reason(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("stand_in")
     reason = str(marker.args[0]) if marker else reason
     return f"not on real servers: {reason}" if reason else None
+
+
+def _get_file(item: pytest.Item) -> str:
+    """Return the path of a test's file, such as `tests/unit/test_times.py`."""
+    return item.nodeid.partition("::")[0]
 
 
 def _shares_fixtures(item: pytest.Item) -> bool:

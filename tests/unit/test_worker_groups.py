@@ -15,11 +15,6 @@ def test_marked_tests_are_grouped(request: pytest.FixtureRequest) -> None:
     expect_group(request, "named")
 
 
-@pytest.mark.spark
-def test_spark_tests_are_grouped(request: pytest.FixtureRequest) -> None:
-    expect_group(request, "spark")
-
-
 @pytest.fixture(scope="module")
 def shared_list() -> list[str]:
     return []

@@ -53,7 +53,10 @@ def find_importable_packages() -> set[str]:
         except PackageNotFoundError:
             continue
         resolved.add(name)
-        pending += [re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires if "extra ==" not in text]
+        # Extras of Lakewright, such as pulumi-aws, are used by its own modules.
+        pending += [
+            re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires if name in _ROOTS or "extra ==" not in text
+        ]
     ours = {
         top
         for top, names in packages_distributions().items()

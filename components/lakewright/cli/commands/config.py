@@ -60,9 +60,7 @@ def config(
 ) -> None:
     """Print a stack's settings (secrets masked), or with --format the catalog configuration of its jobs.
 
-    Examples: lakewright config --stack acme --format spark
-
-    lakewright config --stack acme --format trino --engine-version 482 --out etc/catalog
+    Example: lakewright config --stack acme --format trino --engine-version 482 --out etc/catalog
     """
     if context.invoked_subcommand is not None:
         return
