@@ -87,7 +87,7 @@ test-images: $(READY)  ## Build both images without a daemon or a registry, and 
 	@echo "Not proven here: base images of a registry, and Pulumi's download of plugins, which a script replaces."
 	pytest tests/images $(ARGS)
 
-test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
+test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/guides/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }
 	@TEST_REAL_LAKEKEEPER='$(LAKEKEEPER)' TEST_REAL_S3='$(S3)' TEST_REAL_BUCKET='$(BUCKET)' TEST_REAL_REGION='$(REGION)' \
 	  TEST_REAL_TOKEN_URL='$(TOKEN_URL)' TEST_REAL_CLIENT_ID='$(CLIENT_ID)' TEST_REAL_SCOPE='$(SCOPE)' \
@@ -132,7 +132,7 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 sboms: $(READY)  ## Write */sbom.cdx.json, the SBOM of each package: the versions of requirements.lock
 	python scripts/sbom.py
 
-images:  ## Build an image: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/images.md; IMAGE=lakewright for drift checks
+images:  ## Build an image: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/guides/images.md; IMAGE=lakewright for drift checks
 	@IMAGE='$(or $(IMAGE),spark)' PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' PULUMI_IMAGE='$(PULUMI_IMAGE)' \
 	  AWS_PLUGIN_SHA256='$(AWS_PLUGIN_SHA256)' KUBERNETES_PLUGIN_SHA256='$(KUBERNETES_PLUGIN_SHA256)' TAG='$(TAG)' \
 	  scripts/images.sh
@@ -143,7 +143,7 @@ schema: $(READY)  ## Write docs/schema/ from the models
 	lakewright spec schema --environment > docs/schema/environment.schema.json
 	lakewright spec schema --platform > docs/schema/platform.schema.json
 
-docs: $(READY)  ## Write docs/reference/ and the resources' signatures from their models, docs/permissions.md, docs/engines.md
+docs: $(READY)  ## Write the generated pages of docs/reference/ and the signatures of the resources
 	python scripts/signatures.py
 	python scripts/reference.py
 	python scripts/permissions.py

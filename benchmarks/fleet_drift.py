@@ -1,7 +1,7 @@
 """Drift of many tenants: against the bare HTTP calls that it makes, and against `preview --refresh` of each stack.
 
 LAKEWRIGHT_BENCH_TENANTS is the largest number of tenants (200 by default; 1,000 takes most of an hour). With more than
-200, the plot in docs/drift-growth.svg is drawn again.
+200, the plot in docs/guides/drift-growth.svg is drawn again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLES = 10
 PARALLEL = 32
 CALLS_TARGET, PREVIEW_TARGET, MEMORY_TARGET = 2.0, 1 / 30, 400
 GROWTH_TARGET = 1.25
-PLOT = REPOSITORY / "docs" / "drift-growth.svg"
+PLOT = REPOSITORY / "docs" / "guides" / "drift-growth.svg"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes docs/engines.md, a table of the engines that can use a warehouse, from the registry: `make docs`."""
+"""Writes docs/reference/engines.md, a table of engines that can use a warehouse, from the registry: `make docs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from lakewright.config_formats.config_format import EngineFacts
 from lakewright.config_formats.registry import FORMATS, load_format
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "engines.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "engines.md"
 
 _INTRODUCTION = """\
 # Which engines can use a tenant's warehouses?

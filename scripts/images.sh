@@ -10,11 +10,11 @@ fail() { printf 'images: %s\n' "$*" >&2; exit 2; }
 image=${IMAGE:-spark}
 case "$image" in
   spark)
-    name=lakewright-spark file=images/Containerfile bases=(PYTHON_IMAGE JAVA_IMAGE) checksums=() page=docs/images.md
+    name=lakewright-spark file=images/Containerfile bases=(PYTHON_IMAGE JAVA_IMAGE) checksums=() page=docs/guides/images.md
     release=$(sed -nE 's/^pyspark==([0-9.]+).*/\1/p' images/requirements.lock)
     setting="kubernetes.images.spark of the environment" ;;
   lakewright)
-    name=lakewright file=images/lakewright.Containerfile bases=(PYTHON_IMAGE PULUMI_IMAGE) page=docs/drift-in-kubernetes.md
+    name=lakewright file=images/lakewright.Containerfile bases=(PYTHON_IMAGE PULUMI_IMAGE) page=docs/guides/drift-in-kubernetes.md
     checksums=(AWS_PLUGIN_SHA256 KUBERNETES_PLUGIN_SHA256)
     release=$(sed -nE 's/^version = "([0-9.]+)".*/\1/p' components/pyproject.toml)
     setting="drift_check.image of the platform" ;;

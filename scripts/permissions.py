@@ -1,4 +1,4 @@
-"""Writes docs/permissions.md: the permission matrix of every role on AWS, evaluated from its documents. `make docs`.
+"""Writes docs/reference/permissions.md: the permissions of every role on AWS, from its documents. `make docs`.
 
 Stacks make the documents, and the sandbox evaluates them. Tests compare the page with the evaluation
 and with calls, and remove each statement to see that the matrix changes.
@@ -19,7 +19,7 @@ from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
 from lakewright_sandbox.policies.evaluation import ActionRequest, IdentityPolicies, decide
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "permissions.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "permissions.md"
 
 Document = dict[str, Any]
 Documents = Mapping[str, Document]
@@ -386,8 +386,8 @@ Vended credentials have less: their session policy limits them to one table. A p
 _DEPLOYER = """
 ## What does the identity that runs the program need, to compare owners?
 
-[Marks](taking-over.md) say which stack owns an object. A run that may not read or write a mark stops, and names the
-right that is missing. Names in brackets are relations of OpenFGA in Lakekeeper 0.13.
+[Marks](../guides/taking-over.md) say which stack owns an object. A run that may not read or write a mark stops, and
+names the right that is missing. Names in brackets are relations of OpenFGA in Lakekeeper 0.13.
 
 | right | on | for |
 |---|---|---|

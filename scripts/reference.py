@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the resources' models: `make docs`.
+"""Writes docs/reference/resources/ from the resources' models: `make docs`.
 
 A resource's page has its example out of docs/examples/, every property with what a change of it does, and its outputs.
 The text below a field describes the property.
@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "docs" / "reference"
+PAGES = ROOT / "docs" / "reference" / "resources"
 EXAMPLES = ROOT / "docs" / "examples"
 
 RESOURCES = (

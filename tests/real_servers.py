@@ -67,7 +67,7 @@ class RealServers:
             return None
         missing = [name for name in ("TEST_REAL_S3", KEY_ID, SECRET) if not environ.get(name)]
         if missing:
-            raise pytest.UsageError(f"`make test-real` needs {', '.join(missing)}; see docs/test-real.md")
+            raise pytest.UsageError(f"`make test-real` needs {', '.join(missing)}; see docs/guides/test-real.md")
         return cls(
             lakekeeper=environ[ENDPOINT].rstrip("/"),
             s3=environ["TEST_REAL_S3"].rstrip("/") + "/",

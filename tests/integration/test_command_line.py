@@ -290,7 +290,7 @@ def test_a_closed_pipe_is_quiet(project: Path) -> None:
 
 
 def test_each_exit_code_is_documented() -> None:
-    page = (REPOSITORY / "docs" / "exit-codes.md").read_text()
+    page = (REPOSITORY / "docs" / "reference" / "exit-codes.md").read_text()
     first, _, second = page.partition("## `lakewright-spark`")
     for folders, text in ((("components/lakewright", "engine/lakewright_engine"), first), (("spark",), second)):
         sources = [file.read_text() for folder in folders for file in (REPOSITORY / folder).rglob("*.py")]

@@ -15,6 +15,8 @@ from lakewright_engine.operation import UNEXPECTED_CHANGES
 from lakewright_spark.errors import LakewrightSparkError
 
 REPOSITORY = Path(__file__).parents[2]
+PAGES = sorted((REPOSITORY / "docs").glob("[!a]*/*.md"))
+"""All pages but decisions (`docs/adr`) and pages of resources."""
 PACKAGES = ("components/lakewright", "engine/lakewright_engine", "spark/lakewright_spark", "sandbox/lakewright_sandbox")
 READ = r"(?:environ|environment|getenv)(?:\.get)?[\[(]\"([A-Z][A-Z0-9_]+)\""
 WSGI = {"CONTENT_LENGTH", "CONTENT_TYPE", "QUERY_STRING", "RAW_URI", "REMOTE_ADDR", "REQUEST_METHOD"}
@@ -43,13 +45,13 @@ def read_documented_codes(text: str) -> set[int]:
 
 def test_every_environment_variable_is_documented() -> None:
     used = {name for source in sources() for name in re.findall(r"\bLAKEWRIGHT_[A-Z_]+\b", source)}
-    documented = set(re.findall(r"`(LAKEWRIGHT_[A-Z_]+)`", page("environment-variables.md")))
+    documented = set(re.findall(r"`(LAKEWRIGHT_[A-Z_]+)`", page("reference/environment-variables.md")))
     # References to secrets in examples are named by the user, not read by the product.
     assert used - {"LAKEWRIGHT_CLIENT_SECRET"} == documented
 
 
 def test_variables_of_other_tools_are_documented() -> None:
-    _, _, text = page("environment-variables.md").partition("## Variables of other tools")
+    _, _, text = page("reference/environment-variables.md").partition("## Variables of other tools")
     documented = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", text.partition("\n## ")[0]))
     every = "\n".join(sources())
     read = {name for name in re.findall(READ, every) if not name.startswith(("LAKEWRIGHT_", "MOTO_", "S3_IGNORE_"))}
@@ -58,7 +60,7 @@ def test_variables_of_other_tools_are_documented() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    first, _, second = page("exit-codes.md").partition("## `lakewright-spark`")
+    first, _, second = page("reference/exit-codes.md").partition("## `lakewright-spark`")
     lakewright = codes(EngineError) | codes(UsageError) | {UNEXPECTED_CHANGES, INTERRUPTED_EXIT} | SANDBOX_EXIT_CODES
     assert read_documented_codes(first) == lakewright
     assert read_documented_codes(second) == codes(LakewrightSparkError) | {2}
@@ -66,7 +68,7 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_files_outside_git_are_ignored() -> None:
     ignored = (REPOSITORY / ".gitignore").read_text().split()
-    rows = re.findall(r"^\| (.+?) \|.*\| no \|$", page("files.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (.+?) \|.*\| no \|$", page("reference/files.md"), re.MULTILINE)
     folders = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert folders
     assert [name for name in folders if not any(name.startswith(entry) for entry in ignored)] == []
@@ -75,11 +77,11 @@ def test_files_outside_git_are_ignored() -> None:
 def test_tables_in_ops_are_documented() -> None:
     from lakewright_spark.policies.builtin import OWN_POLICIES
 
-    _, _, text = page("files.md").partition("namespace `ops`")
+    _, _, text = page("reference/files.md").partition("namespace `ops`")
     assert set(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)) == set(OWN_POLICIES)
 
 
-@pytest.mark.parametrize("file", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
 def test_every_page_has_one_question_as_title(file: Path) -> None:
     text = re.sub(r"```.*?```", "", file.read_text("utf-8"), flags=re.DOTALL)
     titles = re.findall(r"^# (.+)$", text, re.MULTILINE)

@@ -60,7 +60,9 @@ SavePlan = Annotated[
 Plan = Annotated[
     Path | None,
     typer.Option(
-        "--plan", help="Do exactly the steps of this kept plan, without asking; see docs/plans.md.", metavar="FILE"
+        "--plan",
+        help="Do exactly the steps of this kept plan, without asking; see docs/guides/plans.md.",
+        metavar="FILE",
     ),
 ]
 Adopt = Annotated[
@@ -68,7 +70,7 @@ Adopt = Annotated[
     typer.Option(
         "--adopt",
         help="Permit the adoption of a bucket, project, warehouse, role or key that the spec declares with `adopt`;"
-        " repeatable. See docs/taking-over.md.",
+        " repeatable. See docs/guides/taking-over.md.",
         metavar="KIND=NAME",
     ),
 ]

@@ -16,7 +16,7 @@ ALL_AUTH: frozenset[AuthKind] = frozenset({"none", "client-credentials", "token"
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """Facts about an engine that reads a format. `docs/engines.md` lists them."""
+    """Facts about an engine that reads a format. `docs/reference/engines.md` lists them."""
 
     title: str
     version: str

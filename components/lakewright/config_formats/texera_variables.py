@@ -21,7 +21,7 @@ def _describe_omissions(request: ConfigRequest) -> tuple[str, ...]:
     if not isinstance(config.auth, NoAuth):
         notes.append(
             f"Texera sends no credential, and {config.uri} asks for it: set STORAGE_ICEBERG_CATALOG_REST_URI to a proxy"
-            " that adds a token (docs/texera.md)"
+            " that adds a token (docs/guides/texera.md)"
         )
     return tuple(note for note in notes if note)
 

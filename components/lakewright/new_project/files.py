@@ -137,7 +137,7 @@ def _describe_lakekeeper(access: LakekeeperAccess) -> dict[str, Any]:
     document: dict[str, Any] = {"endpoint": access.endpoint}
     if access.authentication is not AuthenticationKind.NONE:
         document["auth"] = authentication
-        # Computing units show the token of their ServiceAccount; see docs/identities.md for other ways.
+        # Computing units show the token of their ServiceAccount; see docs/concepts/identities.md for other ways.
         document["jobs_auth"] = {"kind": "token-file", "path": "/var/run/secrets/lakekeeper/token"}
     return document | _drop_none(principal_arn=access.principal_arn)
 

@@ -58,7 +58,7 @@ StoreProduct = Literal["minio", "rustfs", "seaweedfs", "ceph", "r2"]
 
 @dataclass(frozen=True)
 class StoreFeatures:
-    """Parts of S3 that a store has. `docs/stores.md` has the same table."""
+    """Parts of S3 that a store has. `docs/guides/stores.md` has the same table."""
 
     makes_buckets: bool = True
     """Whether a stack can make and empty a bucket: R2 cannot list versions, and marks no bucket with a tag."""

@@ -12,7 +12,7 @@ from lakewright.ci.changed_stacks import find_changed_stacks
 
 def test_only_changed_tenants_are_selected() -> None:
     stacks = find_changed_stacks(
-        ["tenants/Pulumi.acme.yaml", "docs/ci.md", "README.md"], ["tenants/Pulumi.old.yaml"], "tenants"
+        ["tenants/Pulumi.acme.yaml", "docs/guides/ci.md", "README.md"], ["tenants/Pulumi.old.yaml"], "tenants"
     )
 
     assert stacks.options == ["--stack", "acme"]
@@ -36,7 +36,8 @@ def test_names_that_are_no_stack_select_all() -> None:
 
 def test_documentation_selects_nothing() -> None:
     assert (
-        find_changed_stacks(["docs/ci.md", "CHANGELOG.md", ".github/workflows/drift.yml"], [], "tenants").options == []
+        find_changed_stacks(["docs/guides/ci.md", "CHANGELOG.md", ".github/workflows/drift.yml"], [], "tenants").options
+        == []
     )
 
 

@@ -1,4 +1,4 @@
-"""docs/engines.md has what the registry has."""
+"""docs/reference/engines.md has what the registry has."""
 
 from __future__ import annotations
 

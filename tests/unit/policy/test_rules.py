@@ -120,7 +120,7 @@ def test_trials_may_have_keys_and_purge() -> None:
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8181", "http://localhost:8181", "http://[::1]:8181"])
 def test_server_behind_a_port_forward_is_no_trial(endpoint: str) -> None:
-    """docs/platform.md recommends a port-forward for production: an address says nothing about a trial."""
+    """docs/guides/platform.md recommends a port-forward for production: an address says nothing about a trial."""
     checked = warehouse(credential={"type": "access-key"}, deletion="purge", server={"endpoint": endpoint})
 
     assert set(find_violations(checked)) == {"static-credential", "unprotected-warehouse"}

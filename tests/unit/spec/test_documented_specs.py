@@ -16,7 +16,7 @@ from lakewright.validation.documents import as_mapping
 from lakewright.validation.yaml_text import load_yaml
 
 REPOSITORY = Path(__file__).parents[3]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 DIGEST = f"@sha256:{'0' * 64}"
 WAREHOUSES = [{"name": name, "namespaces": ["results", "curated"]} for name in ("executions", "curated")]
 ENVIRONMENT: dict[str, Any] = {
@@ -132,7 +132,7 @@ def test_documented_spec_is_valid(name: str, tmp_path: Path) -> None:
     checked = check_stack_file(write_files(tmp_path, merge(base, part), environment), tmp_path, {})
 
     missing = [note for note in checked.notes if "lakewright byo reserve" in note]
-    assert bool(missing) == (name == "byo.md 1")
+    assert bool(missing) == (name == "own-bucket.md 1")
     assert len(checked.notes) == len(missing)
 
 

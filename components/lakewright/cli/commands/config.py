@@ -32,7 +32,7 @@ def config(
         typer.Option("--format", help="Print the catalog configuration of jobs in this format, or of this engine."),
     ] = None,
     engine_version: Annotated[
-        str | None, typer.Option(help="Version of the engine. Default: the version in docs/engines.md.")
+        str | None, typer.Option(help="Version of the engine. Default: the version in docs/reference/engines.md.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the files into this folder, and print their paths.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that have other content.")] = False,

@@ -70,7 +70,7 @@ class DriftCheckSettings(StrictModel):
     """The check: its image, the locations of states and secrets, and the targets of results."""
 
     image: NotBlank
-    """Image of `lakewright` with the project's files, by digest; see `docs/drift-in-kubernetes.md`."""
+    """Image of `lakewright` with the project's files, by digest; see `docs/guides/drift-in-kubernetes.md`."""
     schedule: Cron = "17 3 * * *"
     """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
     deadline: Annotated[str, AfterValidator(_check_deadline)] = "1h"
