@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from lakewright_spark.errors import JobFailedError, LakewrightSparkError
 from lakewright_spark.times import format_json_time
 
 if TYPE_CHECKING:
+    from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, Total, UsageReport
 
 _CONCURRENT_TENANTS = 4
@@ -35,6 +37,9 @@ def usage(
         typer.Option(parser=duration, metavar="DURATION", help="Growth since the first statistics within this time."),
     ] = "30d",  # type: ignore[assignment]  # typer parses it
     tables: Annotated[bool, typer.Option("--tables", help="Also print each table and view.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Also print creator, times, versions and schema of each table.")
+    ] = False,
     configs: Annotated[
         Path | None,
         typer.Option(
@@ -63,6 +68,8 @@ def usage(
         print(json.dumps(to_json(report)))
     else:
         _show(report, with_tables=tables)
+        if details:
+            _show_details(report)
     if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
         raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
     if error := report.unavailable.error():
@@ -110,7 +117,12 @@ def to_json(report: UsageReport) -> dict[str, Any]:
                 "owner": one.owner,
                 **_total(total([one])),
                 "each_table": [
-                    {"table": str(table.table), **_size(table.size), "growth": _growth(table.growth)}
+                    {
+                        "table": str(table.table),
+                        **_size(table.size),
+                        "growth": _growth(table.growth),
+                        "details": _details(table.details),
+                    }
                     for table in one.tables
                 ],
                 "each_view": [str(view) for view in one.views],
@@ -129,6 +141,15 @@ def _size(size: TableSize) -> dict[str, Any]:
         "bytes_reclaimable": size.bytes_reclaimable,
         "files": size.files,
         "snapshots": size.snapshots,
+    }
+
+
+def _details(details: TableDetails) -> dict[str, Any]:
+    return {
+        **asdict(details),
+        "partition_fields": list(details.partition_fields),
+        "created_at": format_json_time(details.created_at) if details.created_at else None,
+        "updated_at": format_json_time(details.updated_at),
     }
 
 
@@ -157,6 +178,26 @@ def _show(report: UsageReport, *, with_tables: bool) -> None:
             rows.add_row(f"all of {owner}", owner, str(whole.tables), str(whole.views), *_cells(whole))
     whole = report.total
     rows.add_row(f"tenant {report.tenant}", "", str(whole.tables), str(whole.views), *_cells(whole), style="bold")
+    printing.show(rows)
+
+
+def _show_details(report: UsageReport) -> None:
+    rows = printing.columns(
+        "table", "creator", "created", "updated", "format", "columns", "partitioned by", "versions", fold=("table",)
+    )
+    for warehouse in report.warehouses:
+        for table in warehouse.tables:
+            details = table.details
+            rows.add_row(
+                str(table.table),
+                details.creator or "",
+                f"{details.created_at:%F}" if details.created_at else "",
+                f"{details.updated_at:%F %H:%M}",
+                str(details.format_version),
+                str(details.columns),
+                ", ".join(details.partition_fields),
+                str(details.versions),
+            )
     printing.show(rows)
 
 

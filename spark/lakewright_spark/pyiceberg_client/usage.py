@@ -20,6 +20,7 @@ from pyiceberg.table.snapshots import Snapshot
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
+from lakewright_spark.pyiceberg_client.table_details import TableDetails, read_details
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
@@ -122,6 +123,7 @@ class TableUsage:
 
     table: TableIdentifier
     size: TableSize
+    details: TableDetails
     growth: Growth | None = None
 
 
@@ -265,4 +267,5 @@ def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str,
     except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
         return reason_unreadable(catalog, error)
     then = before.get(str(table.metadata.table_uuid))
-    return TableUsage(name, size, Growth(size.bytes_current - then.bytes, then.at) if then else None)
+    growth = Growth(size.bytes_current - then.bytes, then.at) if then else None
+    return TableUsage(name, size, read_details(table), growth)

@@ -15,6 +15,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.pyiceberg_client.table_details import TableDetails
 from lakewright_spark.pyiceberg_client.usage import TableSize, UsageReport, WarehouseUsage, measure_usage, total
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog import Catalog
@@ -24,6 +25,15 @@ from typer.testing import CliRunner
 ROWS = pa.table({"n": pa.array(range(1000), pa.int64())})
 NAMESPACES = ["usage", "usage.deep"]
 STATISTICS = "ops.table_statistics"
+DETAILS = TableDetails(
+    uuid="",
+    location="",
+    metadata_location="",
+    format_version=2,
+    schema_id=0,
+    columns=1,
+    updated_at=datetime(2026, 11, 1, tzinfo=UTC),
+)
 
 
 @pytest.fixture
@@ -140,12 +150,15 @@ def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConf
     assert "results.usage.seeing" in warehouse["each_view"]
     (table_report,) = [table for table in warehouse["each_table"] if table["table"] == "results.usage.seen"]
     assert table_report["files"] == 1
+    assert table_report["details"]["created_at"] <= table_report["details"]["updated_at"]
+    assert (table_report["details"]["format_version"], table_report["details"]["columns"]) == (2, 1)
     summed = sum(table["bytes_live"] for table in warehouse["each_table"])
     assert report["total"]["bytes_live"] == warehouse["bytes_live"] == summed
     (owner,) = report["owners"]
     assert (owner["owner"], owner["bytes_live"], owner["views"]) == ("user:oidc~ann", summed, warehouse["views"])
 
-    output = _command("usage", "--tables", "--config", str(path))
+    output = _command("usage", "--tables", "--details", "--config", str(path))
+    assert "partitioned by" in output
     assert "results.usage.seen" in output
     assert "all of user:oidc~ann" in output
     assert "tenant spark-tests" in output
@@ -171,7 +184,10 @@ def test_totals_by_owner_over_warehouses() -> None:
     def warehouse(name: str, owner: str | None, *sizes: int) -> WarehouseUsage:
         from lakewright_spark.pyiceberg_client.usage import TableUsage
 
-        tables = [TableUsage(TableIdentifier(name, ("n",), str(at)), TableSize(files=n)) for at, n in enumerate(sizes)]
+        tables = [
+            TableUsage(TableIdentifier(name, ("n",), str(at)), TableSize(files=n), DETAILS)
+            for at, n in enumerate(sizes)
+        ]
         return WarehouseUsage(name, owner, tuple(tables), ())
 
     parts = (warehouse("a", "ann", 1, 2), warehouse("b", None, 4), warehouse("c", "ann", 8))
