@@ -29,7 +29,7 @@ PAGES = ROOT / "docs" / "reference" / "resources"
 EXAMPLES = ROOT / "docs" / "examples"
 
 RESOURCES = (
-    *("Bootstrap", "Project", "SharedProject", "Warehouse", "TaskQueueConfig", "Namespace", "Table"),
+    *("Bootstrap", "Project", "SharedProject", "Warehouse", "TaskQueueConfig", "Namespace", "Table", "View"),
     *("User", "Role", "RoleMembers", "Grant", "Grants", "DeletionGuard", "ExternalId"),
 )
 

@@ -7,13 +7,17 @@ from lakewright.validation.problems import Problem
 
 
 def find_contradictions(spec: TenantSpec) -> list[Problem]:
-    """Return the protected warehouses and tables whose `deletion` is `purge`. The protection applies."""
+    """Return the protected warehouses, tables and views that `deletion: purge` covers. The protection applies."""
     parts = [
         *(
             ("warehouses", index, warehouse.protected, warehouse.deletion)
             for index, warehouse in enumerate(spec.warehouses)
         ),
         *(("tables", index, table.protected, spec.find_deletion(table)) for index, table in enumerate(spec.tables)),
+        *(
+            ("views", index, view.protected, spec.find_warehouse(view.path.warehouse).deletion)
+            for index, view in enumerate(spec.views)
+        ),
     ]
     return [
         Problem(

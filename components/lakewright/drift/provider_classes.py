@@ -28,6 +28,7 @@ PROVIDERS: dict[str, str] = {
     "lakekeeper:SharedProject": "lakekeeper.server.shared_project:SharedProjectProvider",
     "lakekeeper:StoreBucket": "lakekeeper.buckets.store_bucket:StoreBucketProvider",
     "lakekeeper:Table": "lakekeeper.table.resource:TableProvider",
+    "lakekeeper:View": "lakekeeper.view.resource:ViewProvider",
     "lakekeeper:TaskQueueConfig": "lakekeeper.warehouse.task_queue_config:TaskQueueConfigProvider",
     "lakekeeper:TenantRecord": "lakekeeper.tenant.tenant_record:TenantRecordProvider",
     "lakekeeper:User": "lakekeeper.identity.user:UserProvider",

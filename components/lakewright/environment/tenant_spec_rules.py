@@ -122,7 +122,7 @@ class RuleCheck:
     def _find_forbidden_fields(self, document: Mapping[str, Any]) -> Iterator[Problem]:
         if ForbiddenField.ADOPT in self.rules.forbid:
             parts = {"": document}
-            for key in ("warehouses", "tables"):
+            for key in ("warehouses", "tables", "views"):
                 parts |= {f"{key}.{index}.": item for index, item in list_items(document, key)}
             for path, part in parts.items():
                 # `false` is the default. A value of another type is a mistake that other checks report.

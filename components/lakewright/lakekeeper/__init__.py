@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.storage.external_id import ExternalId
     from lakewright.lakekeeper.table.resource import Table
     from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuard
+    from lakewright.lakekeeper.view.resource import View
     from lakewright.lakekeeper.warehouse.lookup import (
         get_warehouse,
         get_warehouse_output,
@@ -83,6 +84,7 @@ __all__ = [
     "Table",
     "TaskQueueConfig",
     "User",
+    "View",
     "Warehouse",
     "get_catalog_config",
     "get_catalog_config_output",
@@ -138,6 +140,7 @@ _FILES = {
     "User": "identity.user",
     "Table": "table.resource",
     "TaskQueueConfig": "warehouse.task_queue_config",
+    "View": "view.resource",
     "Warehouse": "warehouse.resource",
     "get_catalog_config": "lookups.catalog",
     "get_catalog_config_output": "lookups.catalog",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorH
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.field_map.marks import NoWayBack, Sets, WayBack
+from lakewright.names.table_name import parse_table_name
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.spec.checks.cross_checks import cross_checks
@@ -22,6 +23,7 @@ from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.sharing_checks import find_sharing_mistakes
 from lakewright.spec.table import TableSpec
+from lakewright.spec.view import ViewSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.storage.registry import StorageSpec
 from lakewright.validation.problems import Path
@@ -115,6 +117,7 @@ class TenantSpec(StrictModel):
     WAREHOUSE-maintainer, once units or jobs have users or `role_members` names a role. With `false`, only the roles of
     `grants` exist, and units and jobs have the privileges of their users' grants alone."""
     tables: list[TableSpec] = []
+    views: list[ViewSpec] = []
     policies: Annotated[list[PolicyPattern], NoWayBack("patterns; each table has the policies that result")] = []
     """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
     maintenance: Annotated[
@@ -162,14 +165,24 @@ class TenantSpec(StrictModel):
         """Return the earlier name of a warehouse that the spec renames."""
         return next((warehouse.renamed_from for warehouse in self.warehouses if warehouse.name == name), None)
 
-    def adopts(self, part: WarehouseSpec | TableSpec) -> bool:
-        """Return whether an existing warehouse (with its role and namespaces) or table is adopted."""
+    def list_earlier_names(self, part: TableSpec | ViewSpec) -> list[str]:
+        """Return the earlier names of a table or view: before its rename, its warehouse's, or both."""
+        names = [part.path, *([parse_table_name(part.renamed_from)] if part.renamed_from else [])]
+        if earlier := self.find_earlier_name(part.path.warehouse):
+            names += [name._replace(warehouse=earlier) for name in names]
+        return [str(name) for name in names if name != part.path]
+
+    def adopts(self, part: WarehouseSpec | TableSpec | ViewSpec) -> bool:
+        """Return whether an existing warehouse (with its role and namespaces), table or view is adopted."""
         return self.adopt or part.adopt
+
+    def find_warehouse(self, name: str) -> WarehouseSpec:
+        """Return the declared warehouse of a name."""
+        return next(warehouse for warehouse in self.warehouses if warehouse.name == name)
 
     def find_deletion(self, table: TableSpec) -> Deletion:
         """Return what happens to a table that is no longer declared: its own setting, or its warehouse's."""
-        warehouse = next(warehouse for warehouse in self.warehouses if warehouse.name == table.path.warehouse)
-        return table.deletion or warehouse.deletion
+        return table.deletion or self.find_warehouse(table.path.warehouse).deletion
 
     @property
     def project_id(self) -> str:

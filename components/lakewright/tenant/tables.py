@@ -7,9 +7,7 @@ import pulumi
 from lakewright.environment.platform import Platform
 from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import Table
-from lakewright.names.table_name import parse_table_name
 from lakewright.spec import TenantSpec
-from lakewright.spec.table import TableSpec
 from lakewright.tenant.warehouse import TenantWarehouse
 
 
@@ -28,7 +26,7 @@ def make_tables(
         table_opts = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace]],
             retain_on_delete=deletion == "retain",
-            aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in _list_earlier_names(tenant, spec)],
+            aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in tenant.list_earlier_names(spec)],
         )
         tables.append(
             Table(
@@ -41,11 +39,3 @@ def make_tables(
             )
         )
     return tables
-
-
-def _list_earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
-    """Return the earlier names of a table: before its rename, its warehouse's, or both."""
-    names = [spec.path, *([parse_table_name(spec.renamed_from)] if spec.renamed_from else [])]
-    if earlier := tenant.find_earlier_name(spec.path.warehouse):
-        names += [name._replace(warehouse=earlier) for name in names]
-    return [str(name) for name in names if name != spec.path]

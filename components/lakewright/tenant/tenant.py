@@ -22,6 +22,7 @@ from lakewright.tenant.record import make_record
 from lakewright.tenant.storage import TenantStorage, make_storages
 from lakewright.tenant.tables import make_tables
 from lakewright.tenant.task_queues import configure_task_queues
+from lakewright.tenant.views import make_views
 from lakewright.tenant.warehouse import TenantWarehouse, build_catalog_warehouse
 
 
@@ -64,6 +65,7 @@ class Tenant(pulumi.ComponentResource):
             for warehouse in spec.warehouses
         }
         tables = make_tables(spec, platform, warehouses, within)
+        views = make_views(spec, platform, warehouses, tables, within)
         identities = select_tenant_identities(spec, platform)
         roles = make_roles(
             spec, platform, identities.list_role_names(spec), project_id=project.project_id, record=record, opts=within
@@ -96,7 +98,7 @@ class Tenant(pulumi.ComponentResource):
         )
         queues = configure_task_queues(spec, platform, warehouses, within)
 
-        inside = [*tables, *roles.values(), *grants, *members, *compute, *queues]
+        inside = [*tables, *views, *roles.values(), *grants, *members, *compute, *queues]
         _make_guard(spec, platform, storage, warehouses, inside, roles=[*roles], record=record, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         roles = {name: warehouse.roles for name, warehouse in warehouses.items()}

@@ -117,6 +117,16 @@ def tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
         },
         {"name": "curated.sales.three", "columns": [{"name": "n", "type": "timestamp_ns"}], "format_version": 3},
     ]
+    tenant.spec["views"] = [
+        {
+            "name": "curated.sales.shards",
+            "columns": [{"name": "shard", "type": "int"}, {"name": "tags", "type": "list<string>"}],
+            "sql": {"spark": "SELECT shard, tags FROM orders", "trino": "SELECT shard, tags FROM lake.sales.orders"},
+            "default_catalog": "lake",
+            "properties": {"comment": "x"},
+            "protected": True,
+        },
+    ]
     tenant.write()
     tenant.up()
     return tenant
@@ -145,6 +155,7 @@ def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.C
     namespaces = {entry["name"]: entry.get("namespaces") for entry in report["spec"]["warehouses"]}
     assert namespaces == {"executions": {"preset": "texera"}, "curated": ["sales"], "signed": None}
     assert report["open_references"] == []
+    assert report["spec"]["views"] == tenant.spec["views"]
     assert {storage["backend"] for storage in report["spec"]["storage"].values()} == {"s3", "existing"}
     summary = [line for line in preview["messages"] if "adoption:" in line]
     assert len(summary) == 1

@@ -219,9 +219,10 @@ def test_table_of_an_unknown_type_is_listed() -> None:
     assert "expected an Iceberg type" in reasons(draft, "table")["main.sales.orders"]
 
 
-def test_tables_and_views_that_jobs_own_are_listed() -> None:
+def test_tables_that_no_spec_declares_are_listed() -> None:
     preset = ("operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state")
-    tabulars = (Tabular((preset[0],), "r1"), Tabular(("sales",), "v", "view"), Tabular(("sales",), "old", dropped=True))
+    generic = Tabular(("sales",), "g", "generic-table")
+    tabulars = (Tabular((preset[0],), "r1"), generic, Tabular(("sales",), "old", dropped=True))
     live_warehouse = replace(warehouse(IN_STORE, *preset, "sales"), tabulars=tabulars)
 
     draft = draft_tenant(live_warehouse)
@@ -229,7 +230,7 @@ def test_tables_and_views_that_jobs_own_are_listed() -> None:
     assert draft.spec["warehouses"][0]["namespaces"] == {"preset": "texera", "also": ["sales"]}
     assert "runs of texera" in reasons(draft, "table")["main.operator-port-result.r1"]
     assert "can still be restored" in reasons(draft, "table")["main.sales.old"]
-    assert "remains as it is" in reasons(draft, "view")["main.sales.v"]
+    assert "remains as it is" in reasons(draft, "generic-table")["main.sales.g"]
 
 
 def grant(privilege: str, principal: str, kind: str = "user") -> FoundGrant:

@@ -30,7 +30,7 @@ def declare_table(warehouse: str, table: Tabular, metadata: Mapping[str, Any]) -
     names = column_names(table_metadata)
     live: dict[str, Any] = {
         "full_name": str(QualifiedName(warehouse, table.namespace, table.name)),
-        "columns": [_declare_column(field) for field in cast(list[Json], schema["fields"])],
+        "columns": declare_columns(schema["fields"]),
         "identifier": [names[number] for number in cast(list[int], schema.get("identifier-field-ids") or [])],
         "partition_by": [str(field) for field in partitions(table_metadata)],
         "sort_by": sort_texts(table_metadata),
@@ -51,6 +51,11 @@ def find_differences(spec: TableSpec, metadata: Mapping[str, Any]) -> list[str]:
     )
     planned_commit = commit(dict(metadata), None, args, {})
     return [*planned_commit.changes, *planned_commit.problems]
+
+
+def declare_columns(fields: list[Json]) -> list[dict[str, Any]]:
+    """Return the fields of an Iceberg schema as columns of a spec; only what is not a default."""
+    return [_declare_column(field) for field in fields]
 
 
 def _declare_column(field: Json) -> dict[str, Any]:

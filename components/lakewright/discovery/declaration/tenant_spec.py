@@ -22,6 +22,7 @@ from lakewright.discovery.declaration.storages import (
     derive_labels,
     find_tag_problems,
 )
+from lakewright.discovery.declaration.view_declaration import declare_view, find_view_differences
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.discovery.listing.project_objects import FoundWarehouse, ProjectObjects
 from lakewright.field_map.marks import NotExpressibleError
@@ -35,9 +36,9 @@ from lakewright.storage.registry import BACKENDS
 
 UNKNOWN_OWNER = "unknown"
 """Owner of a tenant until a person names an owner: no server knows it."""
-_ORDER = ("storage", "warehouses", "tables", "grants", "role_members")
+_ORDER = ("storage", "warehouses", "tables", "views", "grants", "role_members")
 """Sections whose parts can be left out. Parts of a section may belong to parts of an earlier section."""
-_LISTS = frozenset({"warehouses", "tables", "grants"})
+_LISTS = frozenset({"warehouses", "tables", "views", "grants"})
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def draft_tenant_spec(
     """
     draft = _Draft(project, names, hints, defaults, skipped_tables)
     draft.add_warehouses()
-    draft.add_tables()
+    draft.add_tables_and_views()
     draft.add_access()
     draft.settle()
     return draft.finish()
@@ -116,6 +117,7 @@ class _Draft:
             "storage": {},
             "warehouses": [],
             "tables": [],
+            "views": [],
             "grants": [],
             "role_members": {},
         }
@@ -200,7 +202,7 @@ class _Draft:
         self.comments[f"storage.{name}"] = placeholders.comment
         return {**storage, **placeholders.fields}
 
-    def add_tables(self) -> None:
+    def add_tables_and_views(self) -> None:
         for entry in self.document["warehouses"]:
             warehouse = self.warehouses_by_name[entry["name"]]
             declarable = {namespace.name for namespace in warehouse.namespaces}
@@ -211,19 +213,20 @@ class _Draft:
                 if reason := self._find_table_problem(warehouse, tabular, name, declarable, preset):
                     self.omit(tabular.kind, name, reason)
                     continue
+                declare = declare_view if tabular.kind == "view" else table_declaration.declare_table
                 try:
-                    document = table_declaration.declare_table(warehouse.name, tabular, warehouse.metadata[tabular])
+                    document = declare(warehouse.name, tabular, warehouse.metadata[tabular])
                 except NotExpressibleError as reason:
-                    self.omit("table", name, str(reason))
+                    self.omit(tabular.kind, name, str(reason))
                     continue
-                self.document["tables"].append(document)
+                self.document[f"{tabular.kind}s"].append(document)
                 self.metadata[name] = warehouse.metadata[tabular]
 
     def _find_table_problem(
         self, warehouse: FoundWarehouse, tabular: Tabular, name: str, declarable: Set[str], preset: str | None
     ) -> str:
-        if tabular.kind != "table":
-            return f"specs declare tables only; the {tabular.kind} remains as it is"
+        if tabular.kind == "generic-table":
+            return "specs declare Iceberg tables and views only; the generic table remains as it is"
         if tabular.dropped:
             return "it is dropped and can still be restored; `lakewright undrop` does that"
         if ".".join(tabular.namespace) not in declarable:
@@ -246,7 +249,7 @@ class _Draft:
             ".".join((name, *table.namespace, table.name))
             for name in warehouses
             for table in self.warehouses_by_name[name].metadata
-            if str(QualifiedName(name, table.namespace, table.name)) in self.metadata
+            if table.kind == "table" and str(QualifiedName(name, table.namespace, table.name)) in self.metadata
         }
         access = grant_declaration.declare_access(self.project, warehouses, namespaces, tables)
         self.document["grants"], self.document["role_members"] = access.grants, access.role_members
@@ -321,7 +324,7 @@ class _Draft:
                 grant = self.document["grants"].pop(cast(int, part_key))
                 self.omit("grant", f"{grant['privilege']} of {grant['to']} on {grant['on']}", reason)
             case _:
-                kind = "warehouse" if section == "warehouses" else "table"
+                kind = section.removesuffix("s")
                 name = str(self.document[section][cast(int, part_key)]["name"])
                 self.omit(kind, name, reason)
                 self._remove(kind, name)
@@ -330,7 +333,7 @@ class _Draft:
         return str(entry.get("storage") or next(iter(self.document["storage"]), ""))
 
     def _remove(self, kind: str, name: str) -> None:
-        """Remove a table with its grants, or a warehouse with its contents."""
+        """Remove a table with its grants, a view, or a warehouse with its contents."""
         document = self.document
         document[f"{kind}s"] = [entry for entry in document[f"{kind}s"] if entry["name"] != name]
         self.metadata.pop(name, None)
@@ -344,9 +347,11 @@ class _Draft:
                 )
         self._drop_idle_roles()
         if kind == "warehouse":
-            for table in [entry["name"] for entry in document["tables"] if str(entry["name"]).split(".")[0] == name]:
-                self.omit("table", table, f"warehouse {name} is left out")
-                self._remove("table", table)
+            for inner_kind in ("table", "view"):
+                inside = [entry["name"] for entry in document[f"{inner_kind}s"]]
+                for inner_name in [inner_name for inner_name in inside if inner_name.split(".")[0] == name]:
+                    self.omit(inner_kind, inner_name, f"warehouse {name} is left out")
+                    self._remove(inner_kind, inner_name)
             used = {self._find_storage_name(entry) for entry in document["warehouses"]}
             document["storage"] = {key: value for key, value in document["storage"].items() if key in used}
 
@@ -368,6 +373,9 @@ class _Draft:
         for table in spec.tables:
             if reasons := table_declaration.find_differences(table, self.metadata[table.name]):
                 yield "table", table.name, reasons
+        for view in spec.views:
+            if reasons := find_view_differences(view, self.metadata[view.name]):
+                yield "view", view.name, reasons
 
     def _shorten_grants(self, spec: TenantSpec) -> None:
         """Leave out the grants of the standard roles if the server has all of them, else turn these roles off."""

@@ -92,7 +92,7 @@ def _lakekeeper_keys(kind: str, object_id: str, inputs: Mapping[str, Any]) -> It
             yield "warehouse", (server, object_id)
         case "Namespace":
             yield "namespace", inside_key(server, warehouse_id, str(inputs.get("name")).split("."))
-        case "Table":
+        case "Table" | "View":  # they share the names of a namespace
             levels = [*str(inputs.get("namespace")).split("."), str(inputs.get("name"))]
             yield "table", inside_key(server, warehouse_id, levels)
         case "Role":

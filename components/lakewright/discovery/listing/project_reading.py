@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lakewright.discovery.listing.project_objects import FoundGrant, FoundNamespace, FoundWarehouse, ProjectObjects
-from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
@@ -33,12 +33,15 @@ class ReadDepth:
     tables: bool = True
     """Whether namespaces are searched for tables and views."""
     metadata: Callable[[str, Tabular], bool] | None = None
-    """The tables whose metadata is read, by the warehouse's name and the table; None for none."""
+    """The tables and views whose metadata is read, by the warehouse's name and the object; None for none."""
     settings: bool = False
     """Whether queues, properties of namespaces and managed access are read, each with a call of its own."""
     namespace_grants: bool = True
     """Whether grants on namespaces are read, each with a call of its own."""
 
+
+_LOADERS = {"table": tables.load, "view": views.load}
+"""Calls that return the metadata of an object, by kind; generic tables have none."""
 
 FULL_DEPTH = ReadDepth(metadata=lambda _warehouse, _table: True, settings=True)
 
@@ -129,12 +132,12 @@ def _read_warehouse(reader: _Reader, response: dict[str, Any]) -> FoundWarehouse
         tabular
         for tabular in contents
         if depth.metadata
-        and tabular.kind == "table"
+        and tabular.kind in _LOADERS
         and not tabular.dropped
         and depth.metadata(warehouse.name, tabular)
     ]
     loaded = reader.map_concurrently(
-        lambda table: tables.load(client, warehouse_id, table.namespace, table.name), tables_to_load
+        lambda tabular: _LOADERS[tabular.kind](client, warehouse_id, tabular.namespace, tabular.name), tables_to_load
     )
     warehouse = replace(
         warehouse,
@@ -216,6 +219,7 @@ def _read_grants(reader: _Reader, project_id: str, live_warehouses: Sequence[Fou
         targets += [
             FoundTarget(Object("table", table.tabular_id, **owner_ids), warehouse.name, (*table.namespace, table.name))
             for table in warehouse.metadata
+            if table.kind == "table"
         ]
     for target, entries in zip(
         targets, reader.map_concurrently(lambda target: _read_object_grants(reader, target.on), targets), strict=True

@@ -8,6 +8,7 @@ from lakewright.drift.acceptance.access_edits import accept_grant, accept_role_m
 from lakewright.drift.acceptance.edits import SpecEdit, WrittenSpec
 from lakewright.drift.acceptance.field_edits import edit_field
 from lakewright.drift.acceptance.table_edits import accept_table
+from lakewright.drift.acceptance.view_edits import accept_view
 from lakewright.drift.acceptance.warehouse_edits import accept_namespace, accept_task_queue, accept_warehouse
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.field_map.marks import NotExpressibleError
@@ -36,6 +37,7 @@ ACCEPTORS: Mapping[str, Acceptor] = {
     f"{_LAKEKEEPER}Warehouse": accept_warehouse,
     f"{_LAKEKEEPER}Namespace": accept_namespace,
     f"{_LAKEKEEPER}Table": accept_table,
+    f"{_LAKEKEEPER}View": accept_view,
     f"{_LAKEKEEPER}TaskQueueConfig": accept_task_queue,
     f"{_LAKEKEEPER}Grant": accept_grant,
     f"{_LAKEKEEPER}RoleMembers": accept_role_members,

@@ -18,8 +18,9 @@ _DEFAULTS: Mapping[str, Any] = {"required": False}
 
 def accept_table(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edits for a property of a table, or for a deleted table."""
-    index, table = _find_table(difference.resource, spec)
+    index = find_index("tables", difference.resource, spec)
     path: Path = ("tables", index)
+    table = as_mapping(spec.get_value(*path))
     if difference.kind is DifferenceKind.GONE:
         return [SpecEdit(path, REMOVED)]
     name, value = difference.property, difference.found
@@ -34,12 +35,14 @@ def accept_table(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     return edit_field(TableSpec, path, difference, spec, title="a table")
 
 
-def _find_table(resource: str, spec: WrittenSpec) -> tuple[int, Mapping[str, Any]]:
-    for index, item in list_items(spec.document, "tables"):
+def find_index(section: str, resource: str, spec: WrittenSpec) -> int:
+    """Return the index in `tables` or `views` of the entry that declares a resource. Raises NotExpressibleError."""
+    for index, item in list_items(spec.document, section):
         name = as_text(item.get("name"))
         if name and resource == f"{spec.tenant}-{parse_table_name(name)}":
-            return index, item
-    raise NotExpressibleError(f"the spec declares no table {resource}; run `lakewright preview --refresh`")
+            return index
+    kind = section.removesuffix("s")
+    raise NotExpressibleError(f"the spec declares no {kind} {resource}; run `lakewright preview --refresh`")
 
 
 def _edit_columns(path: Path, table: Mapping[str, Any], found_columns: list[Any]) -> Iterator[SpecEdit]:

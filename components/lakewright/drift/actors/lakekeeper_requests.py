@@ -149,6 +149,20 @@ def _table(properties: Known, call: str | None) -> Sequence[Call]:
             return [("POST", path), ("POST", (*_CATALOG, warehouse, "transactions", "commit"), subject)]
 
 
+def _view(properties: Known, call: str | None) -> Sequence[Call]:
+    warehouse, levels = properties.get("warehouse_id"), _join_levels(properties.get("namespace"))
+    path = (*_CATALOG, warehouse, "namespaces", levels, "views", properties.get("name"))
+    match call:
+        case None:
+            return [("DELETE", path)]
+        case "protection" as call:
+            return [("POST", (*_MANAGEMENT, "warehouse", warehouse, "view", properties["id"], call))]
+        case "rename":
+            return []  # records do not name the view that a body names
+        case _:
+            return [("POST", path)]
+
+
 def _role(properties: Known, call: str | None) -> list[tuple[str, Path]]:
     path = (*_MANAGEMENT, "role", properties["id"])
     if call == "source-system":
@@ -222,6 +236,7 @@ _RULES: dict[str, Rules] = {
     "Table": _table,
     "TaskQueueConfig": _queue,
     "User": _user,
+    "View": _view,
     "Warehouse": _warehouse,
 }
 """Rules by kind of resource."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFoundError, NothingFoundError
 from lakewright.lakekeeper.lookups.catalog import make_nothing_error, require_active
@@ -108,7 +108,7 @@ def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) ->
     """Return a view of an active warehouse by namespace and name. Raises NothingFoundError."""
     client = reach(server)
     path = tuple(namespace_parts(namespace))
-    metadata = tables.load_view(client, warehouse_id, path, name)
+    metadata = views.load(client, warehouse_id, path, name)
     if metadata is None:
         raise _make_missing_error(client, warehouse_id, namespace, name, "view")
     version = next(entry for entry in metadata["versions"] if entry["version-id"] == metadata["current-version-id"])

@@ -21,10 +21,7 @@ def observe(metadata: Json, args: TableArgs) -> TableArgs:
     """Return the declared properties as found on the server, and undeclared columns unless they are kept."""
     schema = current_schema(metadata)
     names = column_names(metadata)
-    keep = args.undeclared_columns == "keep"
-    columns = [
-        _column(live, _index_columns(args.columns), keep=keep) for live in _fields(schema, args.columns, keep=keep)
-    ]
+    columns = observe_columns(schema, args.columns, keep=args.undeclared_columns == "keep")
     live_properties = cast(dict[str, str], metadata.get("properties") or {})
     identifier = [names[number] for number in cast(list[int], schema.get("identifier-field-ids") or [])]
     properties = {
@@ -37,6 +34,14 @@ def observe(metadata: Json, args: TableArgs) -> TableArgs:
         "location": str(metadata["location"]).rstrip("/") if args.location is not None else None,
     }
     return TableArgs.from_state({**args.props(), **properties})
+
+
+def observe_columns(schema: Json, declared_columns: list[Column], *, keep: bool) -> list[Column]:
+    """Return the columns of a schema, comparable with a declaration; undeclared columns only without `keep`."""
+    return [
+        _column(live, _index_columns(declared_columns), keep=keep)
+        for live in _fields(schema, declared_columns, keep=keep)
+    ]
 
 
 def _sort_identifier(identifier: list[str], declared_identifier: list[str]) -> list[str]:

@@ -27,6 +27,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _find_duplicate_names(document, "warehouses")
     yield from _find_duplicate_names(document, "computing_units")
     yield from _find_duplicate_names(document, "tables")
+    yield from _find_duplicate_names(document, "views")
     yield from _lookalike_warehouses(document)
     yield from warehouse_checks(document)
     yield from queue_checks(document)

@@ -1,4 +1,4 @@
-"""Checks of tables against their warehouses, on the document as written."""
+"""Checks of tables and views against their warehouses, on the document as written."""
 
 from __future__ import annotations
 
@@ -14,31 +14,46 @@ _ALLOWED_DELETIONS = {"protect": ("protect", "retain", "purge"), "retain": ("ret
 
 
 def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    """Yield tables whose warehouse or namespace is not declared or contradicts them. Never raises."""
+    """Yield tables and views whose warehouse or namespace is not declared or contradicts them. Never raises."""
     warehouses = {str(warehouse.get("name")): warehouse for _, warehouse in list_items(document, "warehouses")}
-    for index, table in list_items(document, "tables"):
-        name = _parse_table(table.get("name"))
-        if name is None:
-            continue
-        warehouse = warehouses.get(name.warehouse)
-        if warehouse is None:
-            names = join_names(warehouses)
-            yield ("tables", index, "name"), f"expected one of the warehouses {names}; there is no `{name.warehouse}`"
-            continue
-        yield from _compare_with_warehouse(index, table, name, warehouse)
+    tables: set[QualifiedName] = set()
+    for section in ("tables", "views"):
+        for index, item in list_items(document, section):
+            name = _parse_table(item.get("name"))
+            if name is None:
+                continue
+            warehouse = warehouses.get(name.warehouse)
+            if warehouse is None:
+                names = join_names(warehouses)
+                yield (
+                    (section, index, "name"),
+                    f"expected one of the warehouses {names}; there is no `{name.warehouse}`",
+                )
+                continue
+            yield from _find_namespace(section, index, name, warehouse)
+            if section == "tables":
+                tables.add(name)
+                yield from _compare_with_warehouse(index, item, name, warehouse)
+            elif name in tables:
+                yield (section, index, "name"), f"expected another name than that of the table `{name}`"
 
 
-def _compare_with_warehouse(
-    index: int, table: Mapping[str, Any], name: QualifiedName, warehouse: Mapping[str, Any]
+def _find_namespace(
+    section: str, index: int, name: QualifiedName, warehouse: Mapping[str, Any]
 ) -> Iterator[SpecMistake]:
     namespaces = _namespaces(warehouse.get("namespaces"))
     if ".".join(name.namespace) not in namespaces:
         names = join_names(sorted(namespaces))
         yield (
-            ("tables", index, "name"),
+            (section, index, "name"),
             f"expected one of the namespaces of warehouse {name.warehouse}: {names}; declare"
             f" `{'.'.join(name.namespace)}` there",
         )
+
+
+def _compare_with_warehouse(
+    index: int, table: Mapping[str, Any], name: QualifiedName, warehouse: Mapping[str, Any]
+) -> Iterator[SpecMistake]:
     version, allowed = table.get("format_version"), warehouse.get("format_versions")
     if version is not None and isinstance(allowed, list) and version not in allowed:
         versions = ", ".join(str(number) for number in cast(list[Any], allowed))

@@ -182,8 +182,8 @@ class _Written:
 
     def _print_summary(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
         spec = draft.spec
-        parts = {"storage": "storages", "warehouses": "warehouses", "tables": "tables", "grants": "grants"}
-        parts |= {"role_members": "roles with members"}
+        parts = {"storage": "storages", "warehouses": "warehouses", "tables": "tables", "views": "views"}
+        parts |= {"grants": "grants", "role_members": "roles with members"}
         counted = ", ".join(f"{len(spec.get(part, ()))} {name}" for part, name in parts.items())
         lines = [f"project {project_id}: tenant {spec['name']}{f' in {file}' if file else ''}: {counted}"]
         for reference in draft.open_references:

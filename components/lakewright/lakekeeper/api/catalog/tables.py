@@ -1,4 +1,4 @@
-"""Calls about tables and views: calls of the Iceberg REST catalog, and Lakekeeper's protection."""
+"""Calls about tables: calls of the Iceberg REST catalog, and Lakekeeper's protection of tables and views."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from lakewright.lakekeeper.api.connection.errors import NotFoundError
 
 Metadata = dict[str, Any]
 """A table's metadata in the format of the Iceberg table specification."""
+
+ProtectedKind = Literal["table", "view"]
+"""Kinds of objects whose protection is read and set by the same calls."""
 
 NO_CREDENTIALS = {"X-Iceberg-Access-Delegation": "client-managed"}
 """Disables vended credentials: this client reads no files, and the server then requests no credentials."""
@@ -56,28 +59,17 @@ def rename(client: Client, warehouse_id: str, source: tuple[Path, str], destinat
     client.call("POST", f"/catalog/v1/{warehouse_id}/tables/rename", body=body, idempotent=False)
 
 
-def is_protected(client: Client, warehouse_id: str, tabular_id: str, kind: Literal["table", "view"] = "table") -> bool:
+def is_protected(client: Client, warehouse_id: str, tabular_id: str, kind: ProtectedKind = "table") -> bool:
     """Return whether a table or view is protected from being dropped."""
     return bool(client.json("GET", _protection(warehouse_id, tabular_id, kind))["protected"])
 
 
-def protect(client: Client, warehouse_id: str, table_id: str, *, protected: bool) -> None:
-    """Set or remove a table's protection from being dropped."""
-    client.call("POST", _protection(warehouse_id, table_id), body={"protected": protected})
+def protect(
+    client: Client, warehouse_id: str, tabular_id: str, kind: ProtectedKind = "table", *, protected: bool
+) -> None:
+    """Set or remove the protection of a table or view from being dropped."""
+    client.call("POST", _protection(warehouse_id, tabular_id, kind), body={"protected": protected})
 
 
-def _protection(warehouse_id: str, tabular_id: str, kind: str = "table") -> str:
+def _protection(warehouse_id: str, tabular_id: str, kind: ProtectedKind) -> str:
     return f"/management/v1/warehouse/{warehouse_id}/{kind}/{tabular_id}/protection"
-
-
-ViewMetadata = dict[str, Any]
-"""A view's metadata in the format of the Iceberg view specification."""
-
-
-def load_view(client: Client, warehouse_id: str, namespace: Path, name: str) -> ViewMetadata | None:
-    """Return a view's metadata; None if the view does not exist or is hidden."""
-    path = f"{namespaces.url(warehouse_id, namespace)}/views/{quote(name, safe='')}"
-    try:
-        return client.json("GET", path, headers=NO_CREDENTIALS)["metadata"]
-    except NotFoundError:
-        return None

@@ -11,6 +11,7 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 Json = dict[str, Any]
 
 DEFAULT_HISTORY = 10
+MAY_LOSE_DIALECTS = "replace.drop-dialect.allowed"
 
 
 def new_view(
@@ -43,6 +44,7 @@ class ViewBuilder:
     def apply(self, updates: list[Json]) -> Json:
         """Return the document after updates. Raises 400 for an unknown or invalid update."""
         document = self._document
+        dialects_before = self._list_dialects()
         for update in updates:
             action = update.get("action")
             try:
@@ -50,8 +52,30 @@ class ViewBuilder:
             except KeyError as missing:
                 message = f"View update `{action}` lacks the field {missing}."
                 raise ApiError(400, "InvalidViewUpdate", message) from None
+        self._require_dialects(dialects_before)
         self._forget_old_versions()
         return document
+
+    def _list_dialects(self) -> set[str]:
+        """Return the dialects of the current version, in lower case."""
+        document = self._document
+        current = next(
+            version for version in document["versions"] if version["version-id"] == document["current-version-id"]
+        )
+        return {entry["dialect"].lower() for entry in current["representations"] if entry.get("type") == "sql"}
+
+    def _require_dialects(self, before: set[str]) -> None:
+        """Raise 400 if a change lost a dialect. Source: `require_no_dialect_dropped` of iceberg-rust 0.10."""
+        allowed = self._document["properties"].get(MAY_LOSE_DIALECTS, "").lower() == "true"
+        after = self._list_dialects()
+        if not allowed and not before <= after:
+            raise ApiError(
+                400,
+                "BuildMetadataError",
+                "Error building metadata: DataInvalid => Cannot replace view due to loss of view dialects: \n"
+                f"Previous dialects: {sorted(before)}\nNew dialects: {sorted(after)}\n"
+                f"Set {MAY_LOSE_DIALECTS} to true to allow dropping dialects.",
+            )
 
     def _apply(self, action: str, update: Json) -> None:
         document = self._document

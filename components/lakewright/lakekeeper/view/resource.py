@@ -1,0 +1,238 @@
+"""View: an Iceberg view, with its query by SQL dialect, changed in place."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.catalog import tables, tabulars, views
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
+from lakewright.lakekeeper.api.catalog.views import ViewMetadata
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotFoundError, ProtectedError
+from lakewright.lakekeeper.api.management import project_record
+from lakewright.lakekeeper.provider.adoption import Adopting
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin, create_or_find, explain_unfinished
+from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diff import Change, list_changes
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, InactiveWarehouseError
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
+from lakewright.lakekeeper.view.args import ViewArgs
+from lakewright.lakekeeper.view.requests import commit_requests, create_request, observe_view
+from lakewright.ownership.marked_object import MarkedObject
+
+
+class ViewProvider(LakekeeperProvider[ViewArgs]):
+    """Provider of views. The id of a resource is the uuid that the view was created with."""
+
+    args = ViewArgs
+    natural_key = ("warehouse_id", "namespace", "name")
+
+    @override
+    def title(self, args: ViewArgs) -> str:
+        return f"view `{args.namespace}.{args.name}` in warehouse {args.warehouse_id} at {args.server.endpoint}"
+
+    @override
+    def find_marked(self, client: Client, args: ViewArgs) -> MarkedObject | None:
+        return project_record.find_marked_warehouse(client, args.warehouse_id)
+
+    @override
+    def find_existing(self, client: Client, new: ViewArgs) -> tuple[str, ObservedResource[ViewArgs]] | None:
+        metadata = views.load(client, new.warehouse_id, new.path, new.name)
+        return None if metadata is None else (_read_id(metadata), self._observe(client, metadata, new))
+
+    @override
+    def plan_adoption(self, live: ObservedResource[ViewArgs], new: ViewArgs) -> Adopting:
+        return Adopting([change.path for change in list_changes(live.declared, new)], [])
+
+    @override
+    def make(self, client: Client, new: ViewArgs) -> tuple[str, ObservedResource[ViewArgs]]:
+        body = create_request(new, _now_ms())
+        metadata, origin = create_or_find(
+            lambda: views.create(client, new.warehouse_id, new.path, body),
+            lambda: views.load(client, new.warehouse_id, new.path, new.name),
+        )
+        with explain_unfinished(self.title(new), origin, adopts=new.adopt):
+            if origin is not Origin.CREATED:
+                live_args = observe_view(metadata, new)
+                differs = ", ".join(change.path for change in list_changes(live_args, new))
+                self.require_ours(client, live_args, new, origin, differs and f"with other {differs}")
+            return _read_id(metadata), self._converge(client, metadata, None, new)
+
+    @override
+    def find(self, client: Client, resource: RecordedResource[ViewArgs]) -> ObservedResource[ViewArgs] | None:
+        state = resource.declared
+        metadata = views.load(client, state.warehouse_id, state.path, state.name)
+        if metadata is not None:
+            if _read_id(metadata) != resource.id:
+                warn(f"{self.title(state)} was dropped and recreated: its uuid is {_read_id(metadata)} now")
+            return self._observe(client, metadata, state)
+        active = client.is_active(state.warehouse_id)
+        if active is False:
+            warn(f"{self.title(state)} cannot be seen while its warehouse is inactive")
+            return ObservedResource(state, {"view_id": resource.outs.get("view_id")}, state.warehouse_id)
+        return None
+
+    @override
+    def change(self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs) -> ObservedResource[ViewArgs]:
+        old = resource.declared
+        if (old.path, old.name) != (new.path, new.name):
+            with contextlib.suppress(NotFoundError):  # it may have been renamed by an interrupted update
+                views.rename(client, new.warehouse_id, (old.path, old.name), (new.path, new.name))
+        metadata = views.load(client, new.warehouse_id, new.path, new.name)
+        if metadata is None:
+            raise DeletedOutsideStackError(f"{self.title(new)} no longer exists. Run `up --refresh`.")
+        return self._converge(client, metadata, old, new)
+
+    @override
+    def refuse_replacement(
+        self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs, changes: list[Change]
+    ) -> None:
+        self._refuse_protected(client, resource)
+
+    @override
+    def remove(self, client: Client, resource: RecordedResource[ViewArgs]) -> None:
+        state = resource.declared
+        live_view = self._find_own(client, resource)
+        if live_view is None:
+            return
+        self._refuse_protected(client, resource)
+        with contextlib.suppress(NotFoundError):
+            tabulars.drop(client, state.warehouse_id, live_view)
+
+    def _find_own(self, client: Client, resource: RecordedResource[ViewArgs]) -> Tabular | None:
+        """Return the view of the state; None if it does not exist, or another view has its name.
+
+        Raises:
+            InactiveWarehouseError: The warehouse hides its views.
+        """
+        state = resource.declared
+        metadata = views.load(client, state.warehouse_id, state.path, state.name)
+        if metadata is None:
+            if client.is_active(state.warehouse_id) is False:
+                raise InactiveWarehouseError(
+                    f"{self.title(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run"
+                    " `up` first.",
+                    state.warehouse_id,
+                )
+            return None
+        view_id = _read_id(metadata)
+        if view_id != _read_recorded_id(resource):
+            warn(f"{self.title(state)} is another view now ({view_id}), and was not dropped")
+            return None
+        return Tabular(state.path, state.name, "view", view_id)
+
+    def _refuse_protected(self, client: Client, resource: RecordedResource[ViewArgs]) -> None:
+        """Raise ProtectedError if the server protects the view of the state."""
+        live_view = self._find_own(client, resource)
+        warehouse_id = resource.declared.warehouse_id
+        if live_view and tables.is_protected(client, warehouse_id, live_view.tabular_id, "view"):
+            raise ProtectedError(
+                f"{self.title(resource.declared)} is protected, and was not dropped. Set `protected: false` and run"
+                " `up` first."
+            )
+
+    def _converge(
+        self, client: Client, metadata: ViewMetadata, old: ViewArgs | None, new: ViewArgs
+    ) -> ObservedResource[ViewArgs]:
+        for body in commit_requests(metadata, old, new, _now_ms()):
+            metadata = views.commit(client, new.warehouse_id, new.path, new.name, body)
+        view_id = _read_id(metadata)
+        if new.protected is not None and new.protected != self._read_protected(client, view_id, new):
+            tables.protect(client, new.warehouse_id, view_id, "view", protected=new.protected)
+        return ObservedResource(new, {"view_id": view_id})
+
+    def _observe(self, client: Client, metadata: ViewMetadata, args: ViewArgs) -> ObservedResource[ViewArgs]:
+        view_id = _read_id(metadata)
+        protected = self._read_protected(client, view_id, args)
+        live_args = observe_view(metadata, args).model_copy(update={"protected": protected})
+        return ObservedResource(live_args, {"view_id": view_id})
+
+    def _read_protected(self, client: Client, view_id: str, args: ViewArgs) -> bool | None:
+        if args.protected is None:  # needs a separate call
+            return None
+        return tables.is_protected(client, args.warehouse_id, view_id, "view")
+
+
+def _read_id(metadata: ViewMetadata) -> str:
+    return str(metadata["view-uuid"])
+
+
+def _read_recorded_id(resource: RecordedResource[ViewArgs]) -> str:
+    return str(resource.outs.get("view_id") or resource.id)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class View(Resource, module="lakekeeper", name="View"):
+    """An Iceberg view. Its namespace must exist.
+
+    Its query is declared for each SQL dialect: an engine reads the query of its own dialect only. Changes are made in
+    place. A view has no data, so a view that is no longer declared is dropped unless the server protects it.
+    """
+
+    view_id: pulumi.Output[str]
+    """Uuid of the view."""
+    warehouse_id: pulumi.Output[str]
+    namespace: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        warehouse_id: pulumi.Input[str],
+        namespace: pulumi.Input[str],
+        name: pulumi.Input[str],
+        columns: pulumi.Input[Sequence[pulumi.Input[Mapping[str, Any]]]],
+        sql: pulumi.Input[Mapping[str, pulumi.Input[str]]],
+        default_catalog: pulumi.Input[str] | None = None,
+        default_namespace: pulumi.Input[str] | None = None,
+        properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the resource.
+
+        Args:
+            resource_name: Name of the resource in the program, unique for its type.
+            server: `endpoint` and `auth` of the server; secrets by reference.
+            warehouse_id: Warehouse that the view is in.
+            namespace: Namespace that the view is in, with dots between its levels.
+            name: Name of the view. A change renames the view in place.
+            columns: The columns that the query returns, in order.
+            sql: Query by SQL dialect: `{"spark": "SELECT ...", "trino": "SELECT ..."}`.
+            default_catalog: Catalog of table names in the query that have none. Default: the catalog in which an engine
+                has the view.
+            default_namespace: Namespace of table names in the query that have none. Default: the view's namespace.
+            properties: Declared view properties. Other properties, which engines write, are not changed.
+            protected: Whether the server refuses to drop the view. If left out, the server keeps its value.
+            adopt: Take over an existing view of this name, and change it to match the declaration.
+            opts: Options of the resource.
+        """
+        props = drop_none(
+            server=server,
+            warehouse_id=warehouse_id,
+            namespace=namespace,
+            name=name,
+            columns=columns,
+            sql=sql,
+            default_catalog=default_catalog,
+            default_namespace=default_namespace,
+            properties=properties,
+            protected=protected,
+            adopt=adopt or None,
+        )
+        super().__init__(ViewProvider(), resource_name, {**props, "view_id": None}, delete_first(opts))
