@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from lakewright_engine.operation import Operation, Result, refuse_policy_packs
-from lakewright_engine.processes.forkserver import ForkServer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent
+
+    from lakewright_engine.operation import Operation, Result
 
 __all__ = ["Operation", "Result", "run"]
 
@@ -36,6 +35,9 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
         EngineError: The operation cannot start: the stack is unknown or locked, the passphrase is wrong, or an option
             is not supported.
     """
+    from lakewright_engine.operation import refuse_policy_packs  # noqa: PLC0415 - as `__getattr__`
+    from lakewright_engine.processes.forkserver import ForkServer  # noqa: PLC0415
+
     refuse_policy_packs(operation)
     python = operation.project.python
     interpreter = str(python) if python is not None else sys.executable
@@ -46,6 +48,15 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
         from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
 
         return run_operation(operation, on_event, forks)
+
+
+def __getattr__(name: str) -> Any:
+    """Import `Operation` and `Result` on use: most modules of the package need neither."""
+    if name not in {"Operation", "Result"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lakewright_engine import operation  # noqa: PLC0415
+
+    return getattr(operation, name)
 
 
 def _prepare_key(operation: Operation) -> None:

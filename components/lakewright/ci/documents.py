@@ -21,7 +21,7 @@ Document = TypeVar("Document", bound=BaseModel)
 
 
 class _DocumentPart(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class PropertyLine(_DocumentPart):

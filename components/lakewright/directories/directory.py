@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from lakewright.errors import LakewrightError
 from lakewright.validation.strict_model import StrictModel
+
+MOST_PAGES = 1000
+"""Pages of a list that are read at most, in case a directory repeats a page."""
 
 
 class DirectoryError(LakewrightError):
@@ -65,3 +68,9 @@ class DirectoryConnection(StrictModel):
     def connect(self, resolve: Resolve) -> GroupDirectory:
         """Return the directory. It makes no call before a group is read."""
         raise NotImplementedError
+
+
+def list_records(page: object) -> list[dict[str, Any]]:
+    """Return the objects of a page."""
+    items = cast(list[Any], page) if isinstance(page, list) else []
+    return [cast(dict[str, Any], item) for item in items if isinstance(item, dict)]

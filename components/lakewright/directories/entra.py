@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from lakewright.credentials.references import Reference
 from lakewright.directories.directory import (
+    MOST_PAGES,
     AmbiguousGroupError,
     DirectoryConnection,
     DirectoryUnavailableError,
@@ -24,8 +25,8 @@ from lakewright.directories.directory import (
     GroupNotFoundError,
     Person,
     Resolve,
+    list_records,
 )
-from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
 from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
@@ -60,6 +61,8 @@ class EntraDirectory(GroupDirectory):
 
     def __init__(self, settings: EntraSettings, resolve: Resolve) -> None:
         """Create the directory; it makes no call."""
+        from lakewright.directories.http import DirectoryApi  # noqa: PLC0415 - models need no HTTP client
+
         auth = ServerClientCredentialsAuth(
             kind="client-credentials",
             token_url=f"{settings.login_url}/{settings.tenant_id}/oauth2/v2.0/token",

@@ -19,8 +19,6 @@ from lakewright.names.host_kinds import leaves_without_tls
 TIMEOUT_SECONDS = 30.0
 """Seconds for a whole response."""
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-MOST_PAGES = 1000
-"""Pages of a list that are read at most, in case a directory repeats a page."""
 
 
 class DirectoryApi:
@@ -108,12 +106,6 @@ class DirectoryApi:
             raise DirectoryUnavailableError(
                 f"{self.title} at {self._base} responded with something other than JSON. Check its address."
             ) from None
-
-
-def list_records(page: object) -> list[dict[str, Any]]:
-    """Return the objects of a page."""
-    items = cast(list[Any], page) if isinstance(page, list) else []
-    return [cast(dict[str, Any], item) for item in items if isinstance(item, dict)]
 
 
 def _format_error_code(response: httpx.Response) -> str:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from lakewright.credentials.references import Reference
 from lakewright.directories.directory import (
+    MOST_PAGES,
     AmbiguousGroupError,
     DirectoryConnection,
     DirectoryUnavailableError,
@@ -22,8 +23,8 @@ from lakewright.directories.directory import (
     GroupNotFoundError,
     Person,
     Resolve,
+    list_records,
 )
-from lakewright.directories.http import MOST_PAGES, DirectoryApi, list_records
 from lakewright.lakekeeper.api.connection.server import ServerClientCredentialsAuth
 from lakewright.names.types import NotBlank, ServiceUrl
 
@@ -53,6 +54,8 @@ class KeycloakDirectory(GroupDirectory):
 
     def __init__(self, settings: KeycloakSettings, resolve: Resolve) -> None:
         """Create the directory; it makes no call."""
+        from lakewright.directories.http import DirectoryApi  # noqa: PLC0415 - models need no HTTP client
+
         auth = ServerClientCredentialsAuth(
             kind="client-credentials",
             token_url=f"{settings.url}/realms/{settings.realm}/protocol/openid-connect/token",

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-import pulumi
 from pydantic import AfterValidator
 
 from lakewright.environment.platform_outputs import OUTPUT, parse_platform_outputs
@@ -38,6 +37,8 @@ class PlatformReference(StrictModel):
 
 def read_in_program(stack: str) -> Any:
     """Return the output `platform` of a stack, from within a Pulumi program."""
+    import pulumi  # noqa: PLC0415 - a spec is checked without it
+
     try:
         result = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack})
     except Exception as error:  # noqa: BLE001 - the SDK raises plain exceptions

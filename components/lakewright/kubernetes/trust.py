@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.kubernetes.settings import CaBundle, ClusterSettings
 from lakewright.names.object_names import TRUST
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 BUNDLE = "/etc/lakewright-trust/ca.pem"
 """Default path of the PEM file in pods."""
@@ -51,6 +52,8 @@ def encode_truststore(pem: bytes) -> bytes:
     It has no checksum, so that it is equal at each run: the checksum has a random salt. Java opens it with any
     password, and with none.
     """
+    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12  # noqa: PLC0415 - few have a bundle
+
     authorities = [
         pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode())
         for number, certificate in enumerate(_load_certificates(pem))
@@ -91,6 +94,8 @@ def pod_annotations(cluster: ClusterSettings) -> dict[str, str]:
 
 
 def _load_certificates(pem: bytes) -> list[x509.Certificate]:
+    from cryptography import x509  # noqa: PLC0415 - few environments have a bundle
+
     certificates = x509.load_pem_x509_certificates(pem)
     if not certificates:
         raise ValueError("it has no certificate")

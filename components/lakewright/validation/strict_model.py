@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any, LiteralString, Self, cast
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from lakewright_spark.documented_model import DocumentedModel
+from lakewright_spark.suggestions import suggest_name
+from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
-class StrictModel(BaseModel):
+class StrictModel(DocumentedModel):
     """A model that refuses unknown keys. Docstrings of class and fields become descriptions of the JSON Schema."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -24,7 +26,10 @@ class StrictModel(BaseModel):
             raise ValidationError.from_exception_data(
                 cls.__name__,
                 [
-                    restate(details, f"unknown key; expected one of {keys}")
+                    restate(
+                        details,
+                        f"unknown key; expected one of {keys}{suggest_name(details['loc'][0], cls.model_fields)}",
+                    )
                     if details["type"] == "extra_forbidden" and len(details["loc"]) == 1
                     else restate(details)
                     for details in error.errors(include_url=False, include_context=False)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeGuard, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ByteSize,
     ConfigDict,
     Field,
@@ -19,7 +18,9 @@ from pydantic import (
     model_validator,
 )
 
+from lakewright_spark.documented_model import DocumentedModel
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, validate_pattern
+from lakewright_spark.suggestions import suggest_name
 
 PREFIX = "lakewright.policy."
 """Table properties with this prefix hold one policy each, as JSON; they override patterns."""
@@ -48,15 +49,18 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
     return isinstance(value, Mapping)
 
 
-class _Policy(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Policy(DocumentedModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
         """Report unknown keys together with the valid keys."""
         if _is_mapping(raw) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
-            raise ValueError(f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}")
+            raise ValueError(
+                f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}"
+                f"{suggest_name(unknown[0], cls.model_fields)}"
+            )
         return raw
 
     @model_serializer(mode="wrap")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, cast
 
+from lakewright_spark.documented_model import DocumentedModel
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 Json = dict[str, Any]
@@ -32,8 +33,8 @@ def is_observed(info: ValidationInfo) -> bool:
     return info.context == OBSERVED
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Part(DocumentedModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _column_name(name: str, info: ValidationInfo) -> str:
