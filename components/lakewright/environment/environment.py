@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 
 import yaml
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth
+from lakewright_spark.suggestions import suggest_name
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.directories.registry import DirectorySettings
@@ -36,7 +37,8 @@ from lakewright.names.types import (
     ServiceUrl,
     StorageEndpoint,
 )
-from lakewright.validation.documents import as_mapping
+from lakewright.validation.documents import as_mapping, join_names
+from lakewright.validation.positions import locate_problems, make_syntax_problem
 from lakewright.validation.problems import Problem, SpecError, list_problems
 from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
@@ -246,7 +248,8 @@ class Environment(StrictModel):
             document = _with_defaults({**document, "sandbox": str(sandbox)}, defaults)
         for keys in _PATHS:
             document = _with_anchored(document, keys, folder)
-        return cls.parse(document, source)
+        with locate_problems(path):
+            return cls.parse(document, source)
 
     @classmethod
     def parse(cls, document: dict[str, Any], source: str) -> Environment:
@@ -303,11 +306,14 @@ def _read(path: Path, source: str) -> dict[str, Any]:
     try:
         document = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
-        message = f"there is no such environment; {path.parent} has: {names}"
+        names = sorted(file.stem for file in path.parent.glob("*.yaml"))
+        message = f"there is no such environment; {path.parent} has: {join_names(names)}"
+        message += suggest_name(path.stem, names)
         raise SpecError(source, [Problem("", message)]) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecError(source, [Problem("", f"cannot be read: {' '.join(str(error).split())}")]) from None
+    except OSError as error:
+        raise SpecError(source, [Problem("", f"cannot be read: {error.strerror}")]) from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecError(source, [make_syntax_problem(path, error)]) from None
     if not isinstance(document, dict):
         raise SpecError(
             source, [Problem("", "expected a mapping with lakekeeper, aws and kubernetes, or with sandbox")]

@@ -88,7 +88,7 @@ def _environment(
     try:
         return Environment.load(path, environ, read_platform=read_platform), []
     except SpecError as error:
-        return None, [Problem(error.source, str(problem)) for problem in error.problems]
+        return None, [Problem(error.source, str(problem), position=problem.position) for problem in error.problems]
 
 
 def _images(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:

@@ -10,11 +10,12 @@ from typing import Any
 from lakewright.environment.environment import is_sandbox_stopped
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.project_files.plugins import reads_specs
-from lakewright.project_files.stack_files import environment_file, raw_environment
+from lakewright.project_files.stack_files import SPEC_SECTIONS, environment_file, raw_environment
 from lakewright.spec import SPEC_KEY, Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.parsing import read_stack_settings
 from lakewright.storage.existing import fill_missing_roles
 from lakewright.validation.documents import as_mapping
+from lakewright.validation.positions import locate_problems
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,13 @@ def check_stack_file(path: Path, root: Path | None, environ: Mapping[str, str]) 
         SpecError: With all problems of spec and environment.
     """
     settings = read_stack_settings(path)
+    with locate_problems(path, *SPEC_SECTIONS):
+        return _check_settings(settings, path, root, environ)
+
+
+def _check_settings(
+    settings: Mapping[str, Any], path: Path, root: Path | None, environ: Mapping[str, str]
+) -> CheckedStackFile:
     document, unnamed = fill_missing_roles(settings[SPEC_KEY])
     notes = [
         f"storage.{name}.role_arn: name the role before `up`; `lakewright byo reserve` prints its policies"

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lakewright_spark.suggestions import suggest_name
+
 from lakewright.errors import LakewrightError
 from lakewright.validation.documents import as_list, as_mapping, as_text
 from lakewright.validation.yaml_text import load_yaml
@@ -106,7 +108,7 @@ def _unknown(schema: Mapping[str, Any], positions: Sequence[_Position], done: Se
     names = sorted({name for position in positions for name in _list_fields(schema, position.node)})
     parent = f"`{'.'.join(done)}`" if done else "the spec"
     hint = f"it has: {', '.join(names)}" if names else "it has no fields"
-    return f"{parent} has no field `{step}`; {hint}"
+    return f"{parent} has no field `{step}`; {hint}{suggest_name(step, names)}"
 
 
 def _below(schema: Mapping[str, Any], position: _Position, step: str) -> Iterator[_Position]:

@@ -12,6 +12,8 @@ DEFAULT_PROJECT_ID = "00000000-0000-0000-0000-000000000000"
 """Id of the project that a Lakekeeper creates for itself, and that tenants with `shared` use by default."""
 SPEC_KEY = "lakewright:tenant"
 """Key of a tenant's spec in `config` of a stack file."""
+SPEC_SECTIONS = ("config", SPEC_KEY)
+"""Keys that lead to the spec in a stack file."""
 _EARLIER_SPELLING = "lakewright:config:tenant"
 
 

@@ -8,8 +8,9 @@ from typing import Any, cast
 import yaml
 from pydantic import ValidationError
 
-from lakewright.project_files.stack_files import SPEC_KEY
+from lakewright.project_files.stack_files import SPEC_KEY, SPEC_SECTIONS
 from lakewright.spec.tenant import TenantSpec
+from lakewright.validation.positions import locate_problems, make_syntax_problem
 from lakewright.validation.problems import Problem, SpecError, list_problems
 from lakewright.validation.yaml_text import load_yaml
 
@@ -37,7 +38,9 @@ def parse_spec(raw: Any, source: str) -> TenantSpec:
 
 def read_stack_file(path: Path) -> TenantSpec:
     """Return the spec in a `Pulumi.<stack>.yaml`. Raises SpecError if the file or the spec is invalid."""
-    return parse_spec(read_stack_settings(path)[SPEC_KEY], str(path))
+    settings = read_stack_settings(path)
+    with locate_problems(path, *SPEC_SECTIONS):
+        return parse_spec(settings[SPEC_KEY], str(path))
 
 
 def read_stack_settings(path: Path) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def read_stack_settings(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SpecError(str(path), [Problem("", f"cannot be read: {error.strerror}")]) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SpecError(str(path), [Problem("", f"expected YAML: {' '.join(str(error).split())}")]) from None
+        raise SpecError(str(path), [make_syntax_problem(path, error)]) from None
     config = cast(dict[str, Any], document).get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict) or SPEC_KEY not in config:
         raise SpecError(str(path), [Problem("config", f"expected the key `{SPEC_KEY}` with the tenant's spec")])

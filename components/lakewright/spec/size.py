@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from lakewright_spark.suggestions import suggest_name
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
@@ -38,7 +39,10 @@ def _size_of_name(value: object) -> object:
     if not isinstance(value, str):
         return value
     if value not in SIZES:
-        raise ValueError(f"expected one of {', '.join(SIZES)}, or amounts such as {{cpu: 2, memory: 8Gi}}")
+        raise ValueError(
+            f"expected one of {', '.join(SIZES)}, or amounts such as {{cpu: 2, memory: 8Gi}}"
+            f"{suggest_name(value, SIZES)}"
+        )
     return SIZES[value]
 
 

@@ -13,6 +13,7 @@ from lakewright.environment.platform import Platform
 from lakewright.environment.platform_reference import read_in_program
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.project_files.project_root import project_root
+from lakewright.project_files.stack_files import SPEC_SECTIONS
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant.tenant import Tenant
 
@@ -22,7 +23,7 @@ def declare_tenant() -> None:
     try:
         tenant = _create_tenant()
     except SpecError as error:
-        raise pulumi.RunError(str(error)) from None
+        raise pulumi.RunError(str(_add_positions(error))) from None
     except ModuleNotFoundError as error:
         raise pulumi.RunError(explain_missing_package(error)) from error
     pulumi.export("warehouse_ids", tenant.warehouse_ids)
@@ -33,6 +34,16 @@ def declare_tenant() -> None:
     pulumi.export("computing_units", tenant.computing_units)
     if tenant.texera_register:
         pulumi.export("texera_register", tenant.texera_register)
+
+
+def _add_positions(error: SpecError) -> SpecError:
+    """Return the error with positions in the stack's file."""
+    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415 - only after a mistake
+
+    from lakewright.validation.positions import find_positions  # noqa: PLC0415
+
+    file = PulumiProject.load(project_root(Path.cwd())).stack_file(pulumi.get_stack())
+    return SpecError(error.source, find_positions(error.problems, file, *SPEC_SECTIONS))
 
 
 def _create_tenant() -> Tenant:

@@ -1,21 +1,38 @@
-"""Problems of a spec or environment, each with path, expectation and found value."""
+"""Problems of a spec or environment, each with position, path, expectation and found value."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lakewright_spark.suggestions import suggest_name
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from lakewright.errors import LakewrightError
+from lakewright.validation.documents import as_mapping
 
 Path = tuple[str | int, ...]
 SpecMistake = tuple[Path, str]
 """Path of a mistake in a spec, and what is wrong."""
 
 _MAX_QUOTED = 60
+_QUOTED = re.compile(r"['`]([^'`]+)['`]")
+
+
+@dataclass(frozen=True)
+class TextPosition:
+    """A position in a file: line and column, both from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        """Return it as compilers print it, which editors and terminals make a link."""
+        return f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,8 @@ class Problem:
     path: str
     expected: str
     found: str = ""
+    position: TextPosition | None = None
+    """Where it is in the file; None if there is no file, or if it is not known."""
 
     def __str__(self) -> str:
         """Return the problem as one line."""
@@ -40,7 +59,16 @@ class SpecError(LakewrightError):
         self.source = source
         self.problems = problems
         count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
-        super().__init__("\n".join([f"{source}: {count}", *(f"  - {problem}" for problem in problems)]))
+        super().__init__(
+            "\n".join([f"{source}: {count}", *(f"  - {_format_with_position(problem)}" for problem in problems)])
+        )
+
+
+def _format_with_position(problem: Problem) -> str:
+    position = problem.position
+    if position is None:
+        return str(problem)
+    return f"{position}: {problem.expected if problem.path == position.file else problem}"
 
 
 def format_path(path: Path) -> str:
@@ -65,11 +93,15 @@ def _problem(details: ErrorDetails, document: object) -> Problem:
             # Where a reference is expected, the found value may be the secret itself.
             return Problem(path, message, "" if "not the secret itself" in message else _quote(details["input"]))
         case "unknown_backend":
-            return Problem(f"{path}.backend", details["msg"], _quote_key(details["input"], "backend"))
+            backend = as_mapping(details["input"]).get("backend")
+            expected = details["msg"] + _suggest(backend, details["msg"])
+            return Problem(f"{path}.backend", expected, "" if backend is None else _quote(backend))
         case "cross_check" | "unknown_key":
             return Problem(path, details["msg"])
-        case _:
-            return Problem(path, _lower_first(details["msg"]), _quote(details["input"]))
+        case kind:
+            # The message of a choice quotes its values.
+            suggestion = _suggest(details["input"], details["msg"]) if kind in {"literal_error", "enum"} else ""
+            return Problem(path, _lower_first(details["msg"]) + suggestion, _quote(details["input"]))
 
 
 def _drop_union_members(location: Path, document: object) -> Path:
@@ -89,8 +121,9 @@ def _drop_union_members(location: Path, document: object) -> Path:
     return tuple(path)
 
 
-def _quote_key(value: Any, key: str) -> str:
-    return _quote(cast(Mapping[str, Any], value)[key]) if isinstance(value, Mapping) and key in value else ""
+def _suggest(found: object, message: str) -> str:
+    """Return a suggestion from the values that a message quotes."""
+    return suggest_name(found, _QUOTED.findall(message)) if isinstance(found, str) else ""
 
 
 def _lower_first(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
 from lakewright.environment.errors import PlatformUnreadableError
-from lakewright.project_files.stack_files import find_project_id, raw_spec, shares_project
+from lakewright.project_files.stack_files import SPEC_SECTIONS, find_project_id, raw_spec, shares_project
 from lakewright.storage.registry import creates_bucket
 from lakewright.validation.documents import as_mapping, as_text, list_items, list_names
 
@@ -55,6 +55,7 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
         return
     from lakewright.spec import Problem, SpecError, read_stack_file  # noqa: PLC0415 - slow to load
     from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
+    from lakewright.validation.positions import find_positions  # noqa: PLC0415
 
     try:
         spec = read_stack_file(file)
@@ -63,7 +64,8 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     servers = _with_server_ids(access, stack, spec, other_files.specs)
     conflicts = [*find_stack_conflicts(spec, other_files.specs, servers), *_possible_owners(spec, other_files, servers)]
     if conflicts:
-        raise SpecError(str(file), [Problem(path, expected) for path, expected in conflicts])
+        problems = [Problem(path, expected) for path, expected in conflicts]
+        raise SpecError(str(file), find_positions(problems, file, *SPEC_SECTIONS))
 
 
 def _read_others(project: PulumiProject, file: Path, names: list[str]) -> _OtherFiles:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast, get_args
 
+from lakewright_spark.suggestions import suggest_name
+
 from lakewright.names.grant_names import RoleKind
 from lakewright.names.types import prefixes_overlap
 from lakewright.spec.checks.aws import access_checks, check_vending, log_checks, role_checks, tag_checks
@@ -148,7 +150,8 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
         if storage_name is not None and storage_name not in names:
             yield (
                 ("warehouses", index, "storage"),
-                f"expected one of the storages {join_names(names)}; there is no `{storage_name}`",
+                f"expected one of the storages {join_names(names)}; there is no `{storage_name}`"
+                f"{suggest_name(storage_name, names)}",
             )
         storage = storages.get(_find_storage_name(document, warehouse) or "", {})
         delegation = warehouse.get("delegation", "vended")

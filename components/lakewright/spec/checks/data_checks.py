@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakewright_spark.suggestions import suggest_name
+
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.spec.checks.units import no_such_warehouse
 from lakewright.validation.documents import as_mapping, as_text, join_names, list_items, list_names
@@ -40,7 +42,8 @@ def data_check_mistakes(document: Mapping[str, Any], roles: list[str]) -> Iterat
         if kind == "role" and role not in role_names:
             yield (
                 ("checks", index, "principal"),
-                f"expected one of the roles {join_names(dict.fromkeys(role_names))}; role `{role}` is not declared",
+                f"expected one of the roles {join_names(dict.fromkeys(role_names))}; role `{role}` is not declared"
+                f"{suggest_name(role, role_names)}",
             )
 
 
@@ -51,7 +54,10 @@ def _column(document: Mapping[str, Any], index: int, table: QualifiedName, colum
         return
     types = {str(part.get("name")): as_text(part.get("type")) for _, part in list_items(tables[0], "columns")}
     if column not in types:
-        yield ("checks", index, "column"), f"expected one of the columns {join_names(types)}; there is no `{column}`"
+        yield (
+            ("checks", index, "column"),
+            f"expected one of the columns {join_names(types)}; there is no `{column}`{suggest_name(column, types)}",
+        )
     elif types[column] not in TIME_TYPES:
         yield (
             ("checks", index, "column"),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from lakewright_spark.suggestions import suggest_name
+
 from lakewright.names.table_name import PRESETS, QualifiedName, parse_table_name
+from lakewright.spec.checks.units import no_such_warehouse
 from lakewright.validation.documents import join_names, list_items
 from lakewright.validation.problems import SpecMistake
 
@@ -24,11 +27,7 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
                 continue
             warehouse = warehouses.get(name.warehouse)
             if warehouse is None:
-                names = join_names(warehouses)
-                yield (
-                    (section, index, "name"),
-                    f"expected one of the warehouses {names}; there is no `{name.warehouse}`",
-                )
+                yield (section, index, "name"), no_such_warehouse(name.warehouse, [*warehouses])
                 continue
             yield from _find_namespace(section, index, name, warehouse)
             if section == "tables":
@@ -47,7 +46,7 @@ def _find_namespace(
         yield (
             (section, index, "name"),
             f"expected one of the namespaces of warehouse {name.warehouse}: {names}; declare"
-            f" `{'.'.join(name.namespace)}` there",
+            f" `{'.'.join(name.namespace)}` there{suggest_name('.'.join(name.namespace), namespaces)}",
         )
 
 

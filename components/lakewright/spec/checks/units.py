@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakewright_spark.suggestions import suggest_name
+
 from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, list_reserved_names
 from lakewright.validation.documents import as_list, as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import Path, SpecMistake
@@ -21,7 +23,8 @@ def unit_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 def no_such_warehouse(name: str, warehouses: list[str]) -> str:
     """Return the mistake of naming a warehouse that is not in the spec."""
-    return f"expected one of the warehouses {join_names(warehouses)}; there is no `{name}`"
+    suggestion = suggest_name(name, warehouses)
+    return f"expected one of the warehouses {join_names(warehouses)}; there is no `{name}`{suggestion}"
 
 
 def _names_of_extras(document: Mapping[str, Any]) -> set[str]:

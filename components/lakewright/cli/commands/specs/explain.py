@@ -88,19 +88,21 @@ def _values(stack: str, directory: Path) -> list[EffectiveValue]:
     from lakewright.environment.loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.explanation.effective import effective_values  # noqa: PLC0415
-    from lakewright.project_files.stack_files import SPEC_KEY, raw_spec  # noqa: PLC0415
+    from lakewright.project_files.stack_files import SPEC_KEY, SPEC_SECTIONS, raw_spec  # noqa: PLC0415
+    from lakewright.validation.positions import locate_problems  # noqa: PLC0415
 
     project = load_project(directory)
     document = raw_spec(project.stack_file(stack))
     region = project.stack_config(stack).get("aws:region")
-    spec, environment = read_stack_config(
-        document or None,
-        source=f"stack {stack}, {SPEC_KEY}",
-        environments=project.root / "environments",
-        environ=os.environ,
-        region=region,
-        read_platform=platform_reader(project),
-    )
+    with locate_problems(project.stack_file(stack), *SPEC_SECTIONS):
+        spec, environment = read_stack_config(
+            document or None,
+            source=f"stack {stack}, {SPEC_KEY}",
+            environments=project.root / "environments",
+            environ=os.environ,
+            region=region,
+            read_platform=platform_reader(project),
+        )
     return effective_values(document, spec, environment, region=region)
 
 
