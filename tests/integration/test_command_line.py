@@ -16,6 +16,7 @@ import pytest
 import typer
 from lakewright.cli import main as lakewright
 from lakewright.cli.app import LazyGroup, app, load_command
+from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_spark.cli import app as spark_app
 from lakewright_spark.cli import main as lakewright_spark
@@ -118,6 +119,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         spec = f"    name: {name}\n    environment: sandbox\n    labels: {{tier: {label}}}\n"
         text = f"encryptionsalt: {salt}\nconfig:\n  lakewright:tenant:\n{spec}"
         (tmp_path / "tenants" / f"Pulumi.{name}.yaml").write_text(text)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "sandbox.yaml").write_text("sandbox: ../.sandbox\n")
     return tmp_path
 
 
@@ -219,6 +222,11 @@ def test_commands_that_report_have_json() -> None:
         ("lakewright fleet up --stack ", ["acme", "beta"]),
         ("lakewright fleet list --label t", ["tier=gold", "tier=silver"]),
         ("lakewright up --engine e", ["embedded"]),
+        ("lakewright up b", ["beta"]),
+        ("lakewright spec explain ware", ["warehouses"]),
+        ("lakewright spec explain warehouses.key", ["warehouses.key_prefix"]),
+        ("lakewright spec explain nothing.", []),
+        ("lakewright new acme --environment s", ["sandbox"]),
         ("lakewright-spark pol", ["policy"]),
     ],
 )
@@ -231,6 +239,35 @@ def test_shells_complete(project: Path, typed: str, expected: list[str]) -> None
     completed = _run(program, folder=project, environ=environ)
 
     assert (completed.stdout.split(), completed.stderr) == (expected, "")
+
+
+URN = "urn:pulumi:acme::many::lakewright:index:Tenant$aws:s3/bucket:Bucket::acme"
+
+
+def test_urns_complete_in_bash(project: Path) -> None:
+    """Bash splits words at colons, and expands what follows a dollar sign."""
+    backend = PulumiProject.load(project).backend()
+    backend.create("many", "acme", PassphraseManager.create("acme"))
+    resources = [{"urn": urn, "type": urn.split("::")[2], "custom": False} for urn in (URN, URN.replace("$aws", ""))]
+    exported = backend.export("many", "acme")
+    backend.import_("many", "acme", exported | {"deployment": exported["deployment"] | {"resources": resources}})
+    script = """
+eval "$(lakewright completion bash)"
+COMP_WORDS=(lakewright preview --stack acme --target 'urn:pulumi:acme::many::lakewright:index:Tenant\\$')
+COMP_CWORD=5
+_lakewright_completion lakewright
+printf '%s\n' "${COMPREPLY[@]}"
+eval "printf '%s\n' ${COMPREPLY[0]}"
+[[ $COMP_WORDBREAKS == *:* ]] || echo one word
+"""
+
+    completed = _run(
+        "bash", "-c", script, folder=project, environ={"PATH": f"{LAKEWRIGHT.parent}:{os.environ['PATH']}"}
+    )
+
+    assert completed.stderr == ""
+    assert completed.stdout.splitlines() == [URN.replace("$", "\\$"), URN, "one word"]
+    assert completed.stderr == ""
 
 
 def test_stack_names_complete_nowhere_else(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli.completions import complete_urn
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import EngineName
 
@@ -31,20 +32,33 @@ Validate = Annotated[
 ]
 Targets = Annotated[
     list[str] | None,
-    typer.Option("--target", "-t", help="Include only this URN; repeatable. * and ** match any text."),
+    typer.Option(
+        "--target",
+        "-t",
+        help="Include only this URN; repeatable. * and ** match any text.",
+        autocompletion=complete_urn,
+    ),
 ]
 TargetDependents = Annotated[
     bool, typer.Option("--target-dependents", help="Also include resources that depend on the targets.")
 ]
 Exclusions = Annotated[
     list[str] | None,
-    typer.Option("--exclude", "-x", help="Exclude this URN; repeatable, with * and ** as for --target."),
+    typer.Option(
+        "--exclude",
+        "-x",
+        help="Exclude this URN; repeatable, with * and ** as for --target.",
+        autocompletion=complete_urn,
+    ),
 ]
 ExcludeDependents = Annotated[
     bool, typer.Option("--exclude-dependents", help="Also exclude resources that depend on excluded resources.")
 ]
 Replacements = Annotated[
-    list[str] | None, typer.Option("--replace", help="Replace this URN even if it has not changed; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--replace", help="Replace this URN even if it has not changed; repeatable.", autocompletion=complete_urn
+    ),
 ]
 PolicyPacks = Annotated[
     list[str] | None,

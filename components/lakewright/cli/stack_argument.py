@@ -59,8 +59,14 @@ class StackCommand(TyperCommand):
             nargs=-1 if is_repeatable else 1,
             metavar="STACK",
             help="Names or patterns of stacks, as --stack." if is_repeatable else "Name of the stack, as --stack.",
-            autocompletion=completions.complete_stack,
+            autocompletion=self._complete_first_word,
         )
+
+    def _complete_first_word(self, ctx: Any, _args: list[str], incomplete: str) -> list[str]:
+        """Return the stacks, and what the command's own first argument may be, that begin with a text."""
+        own_argument = next((param for param in self.params if isinstance(param, TyperArgument)), None)
+        items = own_argument.shell_complete(ctx, incomplete) if own_argument else []
+        return [*completions.complete_stack(ctx, incomplete), *(item.value for item in items)]
 
     @override
     def get_params(self, ctx: Any) -> list[Any]:

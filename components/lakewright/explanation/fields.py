@@ -94,7 +94,7 @@ def explain_field(schema: Mapping[str, Any], path: str, example: Any = None) -> 
     for step in path.split(".") if path else []:
         children = [position for before in positions for position in _below(schema, before, step)]
         if not children:
-            raise UnknownFieldError(_unknown(schema, positions, done, step))
+            raise UnknownFieldError(_unknown(schema, done, step))
         positions = children
         done.append(step)
     documentation = [_document(schema, position, path, example) for position in positions]
@@ -104,8 +104,16 @@ def explain_field(schema: Mapping[str, Any], path: str, example: Any = None) -> 
     return list(unique.values())
 
 
-def _unknown(schema: Mapping[str, Any], positions: Sequence[_Position], done: Sequence[str], step: str) -> str:
-    names = sorted({name for position in positions for name in _list_fields(schema, position.node)})
+def list_field_names(schema: Mapping[str, Any], path: str) -> list[str]:
+    """Return the names of the fields inside a field, sorted; none if there is no such field."""
+    positions = [_Position(schema)]
+    for step in path.split(".") if path else []:
+        positions = [position for before in positions for position in _below(schema, before, step)]
+    return sorted({name for position in positions for name in _list_fields(schema, position.node)})
+
+
+def _unknown(schema: Mapping[str, Any], done: Sequence[str], step: str) -> str:
+    names = list_field_names(schema, ".".join(done))
     parent = f"`{'.'.join(done)}`" if done else "the spec"
     hint = f"it has: {', '.join(names)}" if names else "it has no fields"
     return f"{parent} has no field `{step}`; {hint}{suggest_name(step, names)}"

@@ -1,4 +1,4 @@
-"""`lakewright completion`: print the script that completes commands, options, stacks and labels in a shell."""
+"""`lakewright completion`: print the script that completes commands, options and names in a shell."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
+_ESCAPE_DOLLARS = """\
+    # A URN may contain `$`, and bash would read the name of a variable.
+    COMPREPLY=( "${COMPREPLY[@]//\\$/\\\\$}" )
+    return 0
+"""
+_KEEP_COLONS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}  # a URN is one word"
 PROGRAMS = ("lakewright", "lakewright-spark")
 
 
@@ -33,4 +39,7 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
 
     for program in PROGRAMS:
         variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
-        print(get_completion_script(prog_name=program, complete_var=variable, shell=shell.value))
+        script = get_completion_script(prog_name=program, complete_var=variable, shell=shell.value)
+        print(script.replace("    return 0\n", _ESCAPE_DOLLARS) if shell is Shell.BASH else script)
+    if shell is Shell.BASH:
+        print(_KEEP_COLONS)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lakewright.cli.completions import complete_environment
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
 from lakewright.cli.stack_argument import CommandLine
@@ -35,7 +36,9 @@ def consent(
     environment: Annotated[
         str | None,
         typer.Option(
-            "--environment", help="Environment of the objects. Default: the environment that the stack's spec names."
+            "--environment",
+            help="Environment of the objects. Default: the environment that the stack's spec names.",
+            autocompletion=complete_environment,
         ),
     ] = None,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright.cli.completions import complete_urn
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, open_stack
 from lakewright.cli.stack_argument import CommandLine
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 app = CommandLine(add_completion=False, no_args_is_help=True)
 
-Urns = Annotated[list[str], typer.Argument(help="URNs, as `lakewright state ls` prints them.")]
+Urns = Annotated[
+    list[str], typer.Argument(help="URNs, as `lakewright state ls` prints them.", autocompletion=complete_urn)
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -75,7 +78,10 @@ def remove(
 @app.command()
 def unprotect(
     stack: StackName,
-    urns: Annotated[list[str] | None, typer.Argument(help="URNs, as `lakewright state ls` prints them.")] = None,
+    urns: Annotated[
+        list[str] | None,
+        typer.Argument(help="URNs, as `lakewright state ls` prints them.", autocompletion=complete_urn),
+    ] = None,
     *,
     directory: Directory = HERE,
     everything: Annotated[bool, typer.Option("--all", help="Unprotect every resource of the stack.")] = False,
@@ -104,7 +110,10 @@ def unprotect(
 @app.command()
 def rename(
     stack: StackName,
-    urn: Annotated[str, typer.Argument(help="URN of the resource, as `lakewright state ls` prints it.")],
+    urn: Annotated[
+        str,
+        typer.Argument(help="URN of the resource, as `lakewright state ls` prints it.", autocompletion=complete_urn),
+    ],
     name: Annotated[str, typer.Argument(help="New name of the resource in the program.")],
     *,
     directory: Directory = HERE,

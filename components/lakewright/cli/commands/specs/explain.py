@@ -22,7 +22,12 @@ _NAME_WIDTH = 12
 
 def explain(
     field: Annotated[
-        str | None, typer.Argument(metavar="[FIELD.PATH]", help="A field, such as `warehouses.deletion`.")
+        str | None,
+        typer.Argument(
+            metavar="[FIELD.PATH]",
+            help="A field, such as `warehouses.deletion`.",
+            autocompletion=completions.complete_field,
+        ),
     ] = None,
     *,
     stack: Annotated[

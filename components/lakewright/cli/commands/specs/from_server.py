@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakewright.cli.completions import complete_environment
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.errors import LakewrightError
@@ -28,7 +29,10 @@ def from_server(
         bool, typer.Option("--all", help="All projects of the server that no stack manages; one file each.")
     ] = False,
     environment: Annotated[
-        str | None, typer.Option(help="NAME of environments/NAME.yaml. Default: the only environment.")
+        str | None,
+        typer.Option(
+            help="NAME of environments/NAME.yaml. Default: the only environment.", autocompletion=complete_environment
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the tenant. Default: from the project's id or name.")

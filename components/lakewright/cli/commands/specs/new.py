@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from lakewright.cli.completions import complete_environment
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.storage.registry import BACKENDS
@@ -58,7 +59,9 @@ def new(
     tenant: Annotated[str, typer.Argument(help="Name of the tenant and its stack.")],
     *,
     owner: Annotated[str | None, typer.Option(help="Person or team responsible for the tenant.")] = None,
-    environment: Annotated[str | None, typer.Option(help="NAME of environments/NAME.yaml.")] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="NAME of environments/NAME.yaml.", autocompletion=complete_environment)
+    ] = None,
     backend: Backend = None,
     bucket: Annotated[str | None, typer.Option(help="Name of the bucket.")] = None,
     region: Annotated[str | None, typer.Option(help="Region of the bucket.")] = None,
