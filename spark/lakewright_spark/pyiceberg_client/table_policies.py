@@ -18,6 +18,7 @@ from lakewright_spark.policies.resolution import Resolved, property_name, resolv
 from lakewright_spark.policies.retention_rules import retention_mistakes
 from lakewright_spark.policies.server_queues import find_server_jobs
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
+from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only, load_metadata
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -31,7 +32,7 @@ class PolicyTables:
     def show(self, table: TableIdentifier) -> Resolved:
         """Return the policies of the table and their sources."""
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            live_table = self._catalog().load_table(table.within)
+            live_table = load_metadata(self._catalog(), table.within)
         resolved = self.resolve_policies(table, live_table.properties)
         return replace(resolved, mistakes=tuple(find_mistakes(resolved.policies, live_table)))
 
@@ -61,7 +62,8 @@ class PolicyTables:
         if not new_policies.properties():
             raise PolicyRefusedError(f"{policy}: expected a value, found null; use `policy unset` to remove it")
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            live_table = self._catalog().load_table(table.within)
+            live_table = load_metadata(self._catalog(), table.within)
+            _check_can_change(table, live_table, f"SET TBLPROPERTIES ('{key}' = '...')")
             if mistakes := find_mistakes(new_policies, live_table):
                 raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
             with live_table.transaction() as changes:
@@ -72,9 +74,10 @@ class PolicyTables:
         """Remove a policy of the table. Return False if it had none. Matching patterns apply from then on."""
         key = self._key(policy)
         with explain_errors(self.config, self.warehouse, f"table {table}"):
-            live_table = self._catalog().load_table(table.within)
+            live_table = load_metadata(self._catalog(), table.within)
             if key not in live_table.properties:
                 return False
+            _check_can_change(table, live_table, f"UNSET TBLPROPERTIES ('{key}')")
             with live_table.transaction() as changes:
                 changes.remove_properties(key)
         return True
@@ -87,6 +90,14 @@ class PolicyTables:
             return property_name(policy)
         except ValueError as error:
             raise PolicyRefusedError(f"there is no policy {policy!r}: {error}") from None
+
+
+def _check_can_change(name: TableIdentifier, table: Table, change: str) -> None:
+    if is_readable_only(table):
+        raise PolicyRefusedError(
+            f"table {name}: expected column types that PyIceberg can write, found a type such as variant; "
+            f"change the property in Spark: ALTER TABLE {name.sql} {change}"
+        )
 
 
 def find_mistakes(policies: TablePolicies, table: Table) -> list[str]:

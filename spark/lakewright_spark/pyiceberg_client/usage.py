@@ -21,6 +21,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
 from lakewright_spark.pyiceberg_client.table_details import TableDetails, read_details
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
@@ -260,7 +261,7 @@ def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, 
 def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
     """Return the usage of a table, the reason why it is unknown, or None if the table no longer exists."""
     try:
-        table = catalog.load_table(name.within)
+        table = load_metadata(catalog, name.within)
         size = measure(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None

@@ -19,6 +19,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -46,7 +47,7 @@ def reason_for_no_listing(config: CatalogConfig, catalog: Catalog, table: TableI
     if config.warehouse(table.warehouse).delegation != "remote-signing":
         return None
     with explain_errors(config, table.warehouse, f"table {table}"):
-        return refusal_of_listings(catalog.load_table(table.within))
+        return refusal_of_listings(load_metadata(catalog, table.within))
 
 
 def refusal_of_listings(table: Table) -> str | None:

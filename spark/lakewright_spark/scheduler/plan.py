@@ -21,6 +21,7 @@ from lakewright_spark.policies.builtin import CANDIDATES_KEPT
 from lakewright_spark.policies.model import JOBS, JobName, StagedFilesPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
 from lakewright_spark.scheduler.table_discovery import Filters, UnreadableTable, discover_tables
@@ -210,7 +211,7 @@ def plan_requested_job(
     """
     catalog = open_catalog(config, table.warehouse)
     with explain_errors(config, table.warehouse, f"table {table}"):
-        facts = table_facts(table, catalog.load_table(table.within))
+        facts = table_facts(table, load_metadata(catalog, table.within))
     shared: Mapping[TableIdentifier, str] = {}
     if need_locations(config, [job]):
         discovered = list(discover_tables(config, table.warehouse, catalog, Filters(), threading.Event()))

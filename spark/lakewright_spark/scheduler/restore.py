@@ -15,6 +15,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseLostError, StoppedError
 from lakewright_spark.maintenance import restore
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.scheduler.lease import LIFE, Heartbeat
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RESTORE, RunRecord, RunState
@@ -110,7 +111,7 @@ class RestoreRun:
         """
         catalog = open_catalog(self.config, self.table.warehouse)
         with explain_errors(self.config, self.table.warehouse, f"table {self.table}"):
-            metadata = catalog.load_table(self.table.within).metadata
+            metadata = load_metadata(catalog, self.table.within).metadata
         uuid, runner, now = str(metadata.table_uuid), new_runner_name(), datetime.now(UTC)
         run = RunRecord(
             runner=runner,

@@ -17,6 +17,7 @@ from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
 from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -118,7 +119,7 @@ def _names(
 
 def _load_facts(catalog: Catalog, table: TableIdentifier) -> TableFacts | UnreadableTable | None:
     try:
-        return table_facts(table, catalog.load_table(table.within))
+        return table_facts(table, load_metadata(catalog, table.within))
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
