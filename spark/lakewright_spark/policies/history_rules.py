@@ -18,6 +18,8 @@ DEFAULT_AGE = timedelta(days=5)
 """Iceberg's own default of `history.expire.max-snapshot-age-ms`."""
 DEFAULT_MIN_SNAPSHOTS = 1
 """Iceberg's own default of `history.expire.min-snapshots-to-keep`."""
+LONGEST_RUN = timedelta(hours=24)
+"""Time that readers may take, unless the policy declares another."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class HistoryRules:
     """At most this many snapshots of a branch; None for no limit."""
     max_ref_age: timedelta | None = None
     """None: branches and tags do not expire by themselves."""
+    longest_run: timedelta = LONGEST_RUN
+    """A snapshot is kept for this long after it was replaced, since a reader may have opened it until then."""
 
     @classmethod
     def resolve(cls, properties: Mapping[str, str], history: HistoryPolicy | None) -> HistoryRules:
@@ -49,6 +53,9 @@ class HistoryRules:
             min_snapshots=fewest,
             versions=None if versions is None else max(versions, fewest),
             max_ref_age=None if refs is None else to_span(refs),
+            longest_run=timedelta(hours=history.longest_run_hours)
+            if history and history.longest_run_hours
+            else LONGEST_RUN,
         )
 
 

@@ -109,8 +109,10 @@ class HistoryPolicy(_Policy):
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> HistoryPolicy:
-        if self.max_age_days is None and self.versions is None:
-            raise ValueError("expected `max_age_days`, `versions` or both")
+        if not self.model_dump():
+            raise ValueError("expected `max_age_days`, `versions` or `longest_run_hours`")
+    longest_run_hours: Annotated[int, Field(ge=1, le=_CENTURY * 24)] | None = None
+    """Time that readers of the table may take. A snapshot is kept for this long after it was replaced. Default: 24."""
         return self
 
 

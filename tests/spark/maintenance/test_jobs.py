@@ -113,7 +113,8 @@ class TestSnapshots:
         table.do("INSERT OVERWRITE THIS VALUES (100)")
         table.set_policies(history={"versions": 3})
         table.now -= 30 * DAY
-        assert table.job("snapshot-expiration").snapshots == 0, "younger than an hour"
+        table.now += timedelta(hours=23)
+        assert table.job("snapshot-expiration").snapshots == 0, "a reader of a day may have opened them"
         table.now += timedelta(hours=2)
         assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
         assert table.job("snapshot-expiration").snapshots == 1

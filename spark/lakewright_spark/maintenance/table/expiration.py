@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from lakewright_spark.iceberg_values import subtract_span, to_instant
 from lakewright_spark.policies.history_rules import HistoryRules
-
-FLOOR = timedelta(hours=1)
-"""Minimum age of an expired snapshot: its readers may still be at work."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +22,29 @@ class Snapshot:
     """ID of a staged write, which is audited before it is published."""
     published_wap_id: str | None = None
     """ID of the staged write that this snapshot published."""
+    left_main_at: datetime | None = None
+    """When another snapshot became the current snapshot in its place, for example by a rollback."""
 
     @classmethod
-    def from_fields(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
+    def from_fields(
+        cls,
+        number: int,
+        parent: int | None,
+        milliseconds: int,
+        summary: Mapping[str, str],
+        left_main_at: datetime | None = None,
+    ) -> Snapshot:
         """Return a snapshot from the fields of a table's metadata."""
         staged, published = summary.get("wap.id"), summary.get("published-wap-id")
-        return cls(number, parent, to_instant(milliseconds), staged, published)
+        return cls(number, parent, to_instant(milliseconds), staged, published, left_main_at)
+
+
+def find_departures(snapshot_log: Iterable[tuple[int, int]]) -> dict[int, datetime]:
+    """Return when each snapshot was replaced as the current snapshot, by its ID.
+
+    `snapshot_log` has ID and milliseconds of each change of the current snapshot, the oldest first.
+    """
+    return {earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)}
 
 
 @dataclass(frozen=True)
@@ -106,14 +121,16 @@ def plan_expiration(
 ) -> list[ExpirationStep]:
     """Return the steps of an expiration: first by age, then by number of versions.
 
-    Steps without snapshots are left out. Unpublished staged writes expire by age only.
+    Steps without snapshots are left out. Unpublished staged writes expire by age only. Snapshots that readers may
+    still have open are kept, except on branches with an age of their own.
     """
     remaining_snapshots, remaining_refs = list(snapshots), list(refs)
     steps: list[ExpirationStep] = []
-    by_age = subtract_span(now, rules.max_age)
+    for_readers = _find_limit_for_readers(remaining_snapshots, subtract_span(now, rules.longest_run))
+    by_age = min(subtract_span(now, rules.max_age), for_readers)
     limits = [(by_age, rules.min_snapshots)]
     if rules.versions is not None:
-        limits.append((now - FLOOR, rules.versions))
+        limits.append((for_readers, rules.versions))
     for limit, number in limits:
         expired = find_expirable_snapshots(
             remaining_snapshots,
@@ -138,6 +155,20 @@ def find_expired_snapshots(
 ) -> set[int]:
     """Return the IDs of the snapshots that expire by these rules."""
     return {snapshot for step in plan_expiration(snapshots, refs, rules, now) for snapshot in step.expired}
+
+
+def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetime) -> datetime:
+    """Return the instant before which no snapshot was committed that a reader may have opened since then.
+
+    Iceberg expires by the age of snapshots, and an old snapshot may have been the newest until a minute ago.
+    """
+    replaced_since = {snapshot.parent for snapshot in snapshots if snapshot.committed_at > opened_since}
+    in_use = (
+        snapshot.committed_at
+        for snapshot in snapshots
+        if snapshot.id in replaced_since or (snapshot.left_main_at is not None and snapshot.left_main_at > opened_since)
+    )
+    return min([opened_since, *in_use])
 
 
 def _ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

@@ -12,7 +12,7 @@ from pyiceberg.table.refs import SnapshotRef
 
 from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
-from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, find_departures
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -62,6 +62,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
     metadata = loaded.metadata
     _check_snapshots(metadata)
     current = loaded.current_snapshot()
+    departures = find_departures((entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log)
     totals = current.summary.additional_properties if current and current.summary else {}
     return TableFacts(
         table=table,
@@ -75,6 +76,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
                 snapshot.parent_snapshot_id,
                 snapshot.timestamp_ms,
                 snapshot.summary.additional_properties if snapshot.summary else {},
+                departures.get(snapshot.snapshot_id),
             )
             for snapshot in metadata.snapshots
         ),

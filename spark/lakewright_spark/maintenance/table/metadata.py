@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lakewright_spark.iceberg_values import optional_span
-from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, find_departures
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 
 SMALL_FILES, SMALL_SNAPSHOTS = 1000, 100
@@ -31,9 +31,15 @@ class Metadata:
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """All snapshots."""
+        log = self.document.get("snapshot-log", [])
+        departures = find_departures((entry["snapshot-id"], entry["timestamp-ms"]) for entry in log)
         return [
             Snapshot.from_fields(
-                raw["snapshot-id"], raw.get("parent-snapshot-id"), raw["timestamp-ms"], raw.get("summary", {})
+                raw["snapshot-id"],
+                raw.get("parent-snapshot-id"),
+                raw["timestamp-ms"],
+                raw.get("summary", {}),
+                departures.get(raw["snapshot-id"]),
             )
             for raw in self._snapshots
         ]

@@ -9,6 +9,7 @@ from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.table.expiration import (
     Ref,
     Snapshot,
+    find_departures,
     find_expirable_snapshots,
     find_expired_snapshots,
 )
@@ -116,3 +117,34 @@ def test_policy_that_contradicts_properties_is_reported() -> None:
     (number,) = history_mistakes(both, {FEWEST: "5"})
     assert "declares `history.expire.min-snapshots-to-keep`" in number
     assert history_mistakes(both, {FEWEST: "2", "owner": "me"}) == []
+
+
+HOURLY = [Snapshot(n, n - 1 or None, NOW - timedelta(hours=51 - n)) for n in range(1, 51)]
+"""Snapshots 1 to 50, committed 50 hours to an hour ago in order."""
+
+
+@pytest.mark.parametrize(
+    ("history", "expired"),
+    [
+        ({"versions": 2}, range(1, 27)),
+        ({"versions": 2, "longest_run_hours": 1}, range(1, 49)),
+        ({"versions": 2, "longest_run_hours": 6}, range(1, 45)),
+        ({"longest_run_hours": 6}, range(0)),
+    ],
+)
+def test_snapshots_that_readers_may_have_open_are_kept(history: dict[str, int], expired: range) -> None:
+    """Snapshot 27 replaced 26 exactly 24 hours ago. Readers of the last day have opened 27 or later snapshots."""
+    rules = HistoryRules.resolve({}, HistoryPolicy.model_validate(history))
+    assert find_expired_snapshots(HOURLY, [Ref("main", "BRANCH", 50)], rules, NOW) == set(expired)
+
+
+def test_old_snapshot_that_was_just_replaced_is_kept() -> None:
+    """Its age says nothing about its readers, who may have opened it a minute ago."""
+    replaced = [*LINE, Snapshot(6, 5, days_ago(0.5))]
+    rules = HistoryRules.resolve({AGE: str(DAY_MS)}, None)
+    assert find_expired_snapshots(replaced, [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4}
+    assert find_departures([(1, 1000), (5, 2000), (3, 3000)])[5] == datetime.fromtimestamp(3, UTC)
+    rolled_back = [*LINE[:4], Snapshot(5, 4, days_ago(5), left_main_at=days_ago(0.5))]
+    assert find_expired_snapshots(rolled_back, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4}
+    rolled_back_earlier = [*LINE[:4], Snapshot(5, 4, days_ago(5), left_main_at=days_ago(1.5))]
+    assert find_expired_snapshots(rolled_back_earlier, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4, 5}

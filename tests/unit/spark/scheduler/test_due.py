@@ -38,7 +38,7 @@ def facts(**more: Any) -> TableFacts:
 
 
 EMPTY = {"snapshots": (), "refs": (), "snapshot": None, "changed_at": None, "data_files": None, "data_bytes": None}
-LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - HOUR))
+LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - 48 * HOUR))
 
 
 def commits(number: int) -> tuple[Snapshot, ...]:
