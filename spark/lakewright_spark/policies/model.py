@@ -74,14 +74,18 @@ class RetentionPolicy(_Policy):
     keep: Annotated[int, Field(ge=1)]
     """Keep this many complete units; the current unit is always kept."""
     unit: Unit = "day"
-    """Unit of `keep`. For a table partitioned by time, it must be the unit of its partitions."""
+    """Unit of `keep`. For a table partitioned by time, it must be the unit of its partitions.
+
+    A table that is partitioned by the values of a date column can have every unit but `hour`."""
     column: str
     pattern: str | None = None
     """Format of a text column with the date, such as `yyyy-MM-dd`, which "" stands for. Only without time partitions.
 
     Files whose smallest or largest text is not a date of this format are kept and reported."""
     backup: bool = False
-    """Keep the files of deleted rows, and list them in a manifest under the table's location. No job deletes them."""
+    """Keep the files of deleted rows, and list them in a manifest under the table's location."""
+    backup_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Delete the manifests of backups after this many days. `orphan-files` finds their files then. Default: never."""
 
     @model_validator(mode="after")
     def _check_range(self) -> RetentionPolicy:

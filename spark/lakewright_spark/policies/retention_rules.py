@@ -20,11 +20,12 @@ def retention_mistakes(
     if retention.column not in columns:
         return [f"retention: expected one of the columns {', '.join(columns)}; there is no `{retention.column}`"]
     by_time = [(column, transform) for column, transform in partitions if transform in _TIMES]
-    mistakes = (
-        _check_time_partitions(retention, by_time)
-        if by_time
-        else _check_text_column(retention, columns[retention.column])
-    )
+    if columns[retention.column] == "date" and (retention.column, "identity") in partitions:
+        mistakes = _check_date_partitions(retention)
+    elif by_time:
+        mistakes = _check_time_partitions(retention, by_time)
+    else:
+        mistakes = _check_text_column(retention, columns[retention.column])
     return [f"retention: {mistake}" for mistake in mistakes]
 
 
@@ -33,6 +34,13 @@ def _check_text_column(retention: RetentionPolicy, kind: str) -> Iterator[str]:
         yield f"expected `pattern`, since the table is not partitioned by time of `{retention.column}`"
     elif kind != "string":
         yield f"expected a text column under `pattern`; `{retention.column}` is {kind}"
+
+
+def _check_date_partitions(retention: RetentionPolicy) -> Iterator[str]:
+    if retention.pattern is not None:
+        yield f"expected no `pattern`, since `{retention.column}` is a date"
+    if retention.unit == "hour":
+        yield f"expected `unit: day`, month or year, since `{retention.column}` is a date; found `hour`"
 
 
 def _check_time_partitions(retention: RetentionPolicy, by_time: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -93,12 +93,101 @@ class TestRetention:
         table = create_table("mixed", "(day string, n int) USING iceberg")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")
         table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
-        with pytest.raises(JobFailedError, match=r"1 files hold rows before and after '"):
-            table.job("retention")
+        for dry_run in (True, False):
+            done = table.job("retention", dry_run=dry_run)
+            assert (done.files, done.mixed_files) == (0, 1)
+            assert done.failure.startswith("1 files hold rows before and after '")
         table.set_policies(retention={"keep": 1, "column": "n", "pattern": ""})
         with pytest.raises(PolicyRefusedError, match="`n` is int"):
             table.job("retention")
         assert len(table.column("SELECT n FROM THIS")) == 2
+
+    @pytest.mark.parametrize("backup", [False, True])
+    def test_straddling_file_of_earlier_partitions(self, create_table: CreateTable, *, backup: bool) -> None:
+        properties = (
+            "TBLPROPERTIES ('write.metadata.metrics.default'='none', 'write.metadata.metrics.column.ts'='full')"
+        )
+        table = create_table("moved", f"(ts timestamp, n int) USING iceberg PARTITIONED BY (months(ts)) {properties}")
+        table.do(f"INSERT INTO THIS VALUES {values('2026-01-01', '2026-01-30')}, {values('2025-12-01')}")
+        table.do("ALTER TABLE THIS REPLACE PARTITION FIELD ts_month WITH days(ts)")
+        table.do("ALTER TABLE THIS SET TBLPROPERTIES ('write.metadata.metrics.column.ts'='none')")
+        table.do(f"INSERT INTO THIS VALUES {values('2026-01-02', '2026-01-28')}")
+        table.now = table.now.replace(year=2026, month=1, day=30, hour=9)
+        table.set_policies(retention={"keep": 2, "column": "ts", "backup": backup})
+        done = table.job("retention")
+        assert (done.files, done.mixed_files) == (2, 1)
+        assert done.failure.startswith("1 files hold rows before and after TIMESTAMP '2026-01-28")
+        assert sorted(table.column("SELECT string(date(ts)) FROM THIS")) == ["2026-01-01", "2026-01-28", "2026-01-30"]
+
+    @pytest.mark.parametrize("unit", ["hour", "year"])
+    def test_partitions_decide_without_column_metrics(self, create_table: CreateTable, unit: str) -> None:
+        properties = "TBLPROPERTIES ('write.metadata.metrics.default' = 'none')"
+        table = create_table("blind", f"(ts timestamp, n int) USING iceberg PARTITIONED BY ({unit}s(ts)) {properties}")
+        table.do(f"INSERT INTO THIS VALUES {values('1969-12-31', '2025-12-31', '2026-01-30')}")
+        table.now = table.now.replace(year=2027, month=1, day=30, hour=2)
+        table.set_policies(
+            retention={"keep": 1 if unit == "year" else 9000, "unit": unit, "column": "ts", "backup": True}
+        )
+        assert table.job("retention").files == 2
+        assert table.column("SELECT string(date(ts)) FROM THIS") == ["2026-01-30"]
+
+    def test_partitions_by_date(self, create_table: CreateTable) -> None:
+        table = create_table("dated", "(day date, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES (date'2025-12-31', 1), (date'2026-01-01', 2), (NULL, 3)")
+        table.now = table.now.replace(year=2026, month=2, day=1)
+        for policy in ({"unit": "hour"}, {"pattern": ""}):
+            table.set_policies(retention={"keep": 1, "column": "day", **policy})
+            with pytest.raises(PolicyRefusedError, match="is a date"):
+                table.job("retention")
+        table.set_policies(retention={"keep": 1, "unit": "month", "column": "day"})
+        assert table.job("retention", dry_run=True).rows == 1
+        assert table.job("retention").rows == 1
+        assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
+
+    def test_branches_and_tags_with_deleted_rows_are_named(self, create_table: CreateTable) -> None:
+        table = create_table("branched", "(day date, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES (date'2026-01-02', 2)")
+        for name in ("TAG clean", "BRANCH clean_too"):
+            table.do(f"ALTER TABLE THIS CREATE {name}")
+        table.do("INSERT INTO THIS VALUES (date'2025-12-31', 1)")
+        for name in ("TAG audit", "BRANCH work"):
+            table.do(f"ALTER TABLE THIS CREATE {name}")
+        table.now = table.now.replace(year=2026, month=1, day=3)
+        table.set_policies(retention={"keep": 1, "column": "day"})
+        dry, first, second = table.job("retention", dry_run=True), table.job("retention"), table.job("retention")
+        assert (dry.refs, first.refs, second.refs) == (("audit", "work"),) * 3
+        assert first.reason.endswith("that may still have rows before DATE '2026-01-02': audit, work")
+        assert (dry.rows, first.rows, second.rows) == (1, 1, 0)
+        assert table.column("SELECT n FROM THIS VERSION AS OF 'audit' ORDER BY n") == [1, 2]
+
+    def test_backups_end_with_their_time(self, create_table: CreateTable) -> None:
+        table = create_table("backed", "(day date, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES (date'2026-01-01', 1), (date'2099-01-01', 2)")
+        old_file = table.column("SELECT file_path FROM THIS.files WHERE partition.day < date'2099-01-01'")[0]
+        table.set_policies(
+            retention={"keep": 1, "column": "day", "backup": True, "backup_days": 30},
+            orphan_files={"older_than_days": 1},
+            staged_files={"older_than_days": 1},
+        )
+        manifest = table.job("retention").manifest
+        table.now += 29 * DAY
+        assert table.job("snapshot-expiration").files_left
+        assert table.job("retention").expired_backups == 0
+        assert table.job("orphan-files").candidates == 2, "files of the expired snapshot, without those of the backup"
+        table.now += 2 * DAY
+        assert table.job("retention", dry_run=True).expired_backups == 1
+        assert {manifest, old_file} <= table.objects().keys()
+        assert table.job("retention").expired_backups == 1
+        table.job("orphan-files")
+        table.now += 2 * DAY
+        table.job("staged-files")
+        assert not {manifest, old_file} & table.objects().keys()
+        assert table.column("SELECT n FROM THIS") == [2]
+
+
+def values(*days: str) -> str:
+    """Return rows with a time on each of these days."""
+    return ", ".join(f"(timestamp'{day} 12:00:00', {number})" for number, day in enumerate(days))
 
 
 class TestSnapshots:

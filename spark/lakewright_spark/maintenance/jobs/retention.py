@@ -6,19 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 
-from lakewright_spark.errors import JobFailedError, PolicyRefusedError
+from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
-from lakewright_spark.maintenance.table.backups import build_manifest, manifest_path
+from lakewright_spark.maintenance.table.backups import build_manifest, delete_manifests, manifest_path
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, instant_sql, iterate
-from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, format_moment
+from lakewright_spark.maintenance.table.file_conditions import FileConditions, build_conditions
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate
+from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, format_moment
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
-from lakewright_spark.table_identifier import literal, quote_name
 
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
@@ -35,16 +35,34 @@ class RetentionMetrics(JobMetrics):
     bytes: int = 0
     other_files: int = 0
     """Files that are kept because a smallest or largest text does not match the date pattern. `reason` names some."""
+    mixed_files: int = 0
+    """Files that are kept because they may hold rows before and after the limit."""
+    refs: tuple[str, ...] = ()
+    """Branches and tags, besides `main`, whose files may still hold rows before the limit."""
     manifest: str | None = None
     """Path of the backup manifest that names the files."""
+    expired_backups: int = 0
+    """Manifests of backups that are older than the policy keeps them."""
+
+    @property
+    def failure(self) -> str | None:
+        """Return how many files hold rows that should have been deleted."""
+        if not self.mixed_files:
+            return None
+        return (
+            f"{self.mixed_files} files hold rows before and after {self.before}; retention deletes only whole files: "
+            "rewrite these files by the table's partitions first (`compaction.rewrite_old_partitions` rewrites files "
+            "of earlier partitions); all other old files were deleted"
+        )
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> RetentionMetrics:
     """Delete rows past the policy. The current unit and at least one whole unit before it are always kept.
 
+    Rows of other branches and of tags remain; the result names them.
+
     Raises:
         PolicyRefusedError: The policy does not suit the table.
-        JobFailedError: A file holds rows on both sides of the limit and would have to be rewritten. Nothing is deleted.
     """
     retention = policy.retention
     if retention is None:
@@ -53,22 +71,17 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     if mistakes := retention_mistakes(retention, columns, opened.partitions()):
         raise PolicyRefusedError(f"table {opened.table}: {'; '.join(mistakes)}")
     kind, before = columns[retention.column], cutoff(retention, now)
-    conditions = _build_conditions(opened, retention, _sql_limit(retention, kind, before))
+    conditions = build_conditions(opened, retention, kind, before)
     old = _older_rows(opened, retention.column, _java_limit(retention, kind, before))
-    if dry_run or retention.backup or retention.pattern is not None:
-        plan = _plan(opened, retention, conditions, dry_run=dry_run)
-        if dry_run or plan.files == 0:
-            return plan
-        return _delete_old_files(opened, retention, plan, conditions=conditions, old=old, now=now)
-    if not any(_scan_tasks(opened, old)):  # an empty deletion would add a snapshot
-        return RetentionMetrics(before=conditions.limit)
-    try:
-        summary = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
-    except Py4JJavaError as error:
-        if "some, but not all, rows match" in first_line(error):
-            _plan(opened, retention, conditions)  # its error has the number of files
-        raise
-    return _add_counts(RetentionMetrics(before=conditions.limit), summary)
+    metrics = _delete_rows(opened, retention, conditions, old, dry_run=dry_run, now=now)
+    metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, old)))
+    if metrics.refs:
+        named = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
+        metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, named))))
+    if retention.backup_days is not None and opened.deletes_files:
+        older_than = now - timedelta(days=retention.backup_days)
+        metrics = replace(metrics, expired_backups=delete_manifests(opened, older_than, dry_run=dry_run))
+    return metrics
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
@@ -82,6 +95,42 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 
 
 JOB = MaintenanceJob(name="retention", run=run, is_due=is_due, primary_only=True)
+
+
+def _delete_rows(
+    opened: IcebergTable,
+    retention: RetentionPolicy,
+    conditions: FileConditions,
+    old: Any,
+    *,
+    dry_run: bool,
+    now: datetime,
+) -> RetentionMetrics:
+    """Delete the old files of `main`, as Iceberg's filter `old` and the SQL conditions describe them."""
+    if not (dry_run or retention.backup or retention.pattern is not None):
+        if not any(_scan_tasks(opened, old)):  # an empty deletion would add a snapshot
+            return RetentionMetrics(before=conditions.limit)
+        try:
+            summary = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
+            return _add_counts(RetentionMetrics(before=conditions.limit), summary)
+        except Py4JJavaError as error:
+            if "some, but not all, rows match" not in first_line(error):
+                raise  # otherwise, delete all other files
+    plan = _plan(opened, retention, conditions, dry_run=dry_run)
+    if dry_run or plan.files == 0:
+        return plan
+    return _delete_old_files(opened, retention, plan, conditions=conditions, old=old, now=now)
+
+
+def _find_refs_with_old_rows(opened: IcebergTable, old: Any) -> Iterator[str]:
+    """Yield the branches and tags, besides `main`, that have files which may hold such rows."""
+    snapshots = {name: ref.snapshotId() for name, ref in opened.java.refs().items() if name != "main"}
+    may_have_rows: dict[int, bool] = {}
+    for name, snapshot in sorted(snapshots.items()):
+        if snapshot not in may_have_rows:
+            may_have_rows[snapshot] = any(_scan_tasks(opened, old, name))
+        if may_have_rows[snapshot]:
+            yield name
 
 
 def _add_counts(metrics: RetentionMetrics, summary: Mapping[str, str]) -> RetentionMetrics:
@@ -101,9 +150,12 @@ def _older_rows(opened: IcebergTable, column: str, limit: str) -> Any:
     return getattr(expressions, "and")(expressions.notNull(column), expressions.lessThan(column, limit))
 
 
-def _scan_tasks(opened: IcebergTable, rows: Any) -> Iterator[Any]:
-    """Yield the scan tasks of data files that may hold such rows, each with its delete files."""
-    tasks = opened.java.newScan().filter(rows).ignoreResiduals().planFiles()
+def _scan_tasks(opened: IcebergTable, rows: Any, ref: str = "main") -> Iterator[Any]:
+    """Yield the scan tasks of data files of a branch or tag that may hold such rows, each with its delete files."""
+    scan = opened.java.newScan()
+    if ref != "main":  # which does not exist before the first commit
+        scan = scan.useRef(ref)
+    tasks = scan.filter(rows).ignoreResiduals().planFiles()
     try:
         yield from iterate(tasks)
     finally:
@@ -119,66 +171,10 @@ def _java_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
     return f"{before:%Y-%m-%dT%H:%M:%S}" + ("+00:00" if kind.startswith("timestamptz") else "")
 
 
-def _sql_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
-    """Return the limit as a literal of Spark SQL."""
-    if retention.pattern is not None:
-        return literal(format_moment(before, retention.pattern or DEFAULT_PATTERN))
-    if kind == "date":
-        return f"DATE '{before:%Y-%m-%d}'"
-    # Times without a zone count as UTC, as in partitions.
-    return instant_sql(before) if kind.startswith("timestamptz") else f"TIMESTAMP_NTZ '{before:%Y-%m-%d %H:%M:%S}'"
-
-
-class _FileConditions(NamedTuple):
-    """Conditions of Spark SQL on the rows of `data_files`. Each is true or false, never null."""
-
-    limit: str
-    old: str
-    """All rows of the file are before the limit."""
-    mixed: str
-    """The file may hold rows before the limit and later rows."""
-    other: str
-    """A smallest or largest text does not match the date pattern. Such a file is neither old nor mixed."""
-
-
-def _build_conditions(opened: IcebergTable, retention: RetentionPolicy, limit: str) -> _FileConditions:
-    """Return the conditions of the policy on the table's data files."""
-    bounds = f"readable_metrics.{quote_name(retention.column)}"
-    smallest, largest, nulls = f"{bounds}.lower_bound", f"{bounds}.upper_bound", f"{bounds}.null_value_count"
-    has_nulls, only_nulls = f"coalesce({nulls}, 0) > 0", f"coalesce({nulls}, 0) = record_count"
-    if value := _find_partition_value(opened, retention.column):
-        # A partition's value is complete, while metrics may be switched off and cut long texts.
-        in_partitions = f"spec_id = {opened.java.spec().specId()}"
-        smallest, largest = (f"if({in_partitions}, {value}, {bound})" for bound in (smallest, largest))
-        has_nulls, only_nulls = (f"if({in_partitions}, {value} IS NULL, {nulls})" for nulls in (has_nulls, only_nulls))
-    other = "false"
-    if retention.pattern is not None:
-        expression = literal(f"^(?:{date_expression(retention.pattern or DEFAULT_PATTERN)})\\z")
-        dates = f"({smallest} RLIKE {expression} AND {largest} RLIKE {expression})"
-        # Text that is not a date sorts anywhere: an empty text is before every limit.
-        other = f"coalesce(NOT {only_nulls} AND NOT {dates}, false)"
-    old = f"(coalesce({largest} < {limit} AND NOT {has_nulls}, false) AND NOT {other})"
-    later = f"coalesce({smallest} >= {limit} OR {only_nulls}, false)"
-    return _FileConditions(limit, old, f"(NOT {old} AND NOT {later} AND NOT {other})", other)
-
-
-def _find_partition_value(opened: IcebergTable, column: str) -> str | None:
-    """Return the SQL of the partition value that is the column's own; None if there is none."""
-    schema = opened.java.schema()
-    for field in opened.java.spec().fields():
-        if field.transform().isIdentity() and schema.findColumnName(field.sourceId()) == column:
-            return f"partition.{quote_name(field.name())}"
-    return None
-
-
 def _plan(
-    opened: IcebergTable, retention: RetentionPolicy, conditions: _FileConditions, *, dry_run: bool = False
+    opened: IcebergTable, retention: RetentionPolicy, conditions: FileConditions, *, dry_run: bool
 ) -> RetentionMetrics:
-    """Return what would be deleted, and the files that the pattern does not describe.
-
-    Raises:
-        JobFailedError: A file holds rows on both sides of the limit.
-    """
+    """Return what would be deleted, and the files that are kept."""
     limit, old, mixed, other = conditions
     session = cast(SqlSession, opened.spark)
     counts = session.sql(
@@ -186,12 +182,14 @@ def _plan(
         f"coalesce(sum(record_count) FILTER (WHERE {old}), 0) AS rows, "
         f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {old}), 0) AS bytes FROM {opened.metadata('data_files')}"
     ).collect()[0]
-    if counts.mixed:
-        raise JobFailedError(
-            f"table {opened.table}: {counts.mixed} files hold rows before and after {limit}; retention deletes only "
-            f"whole files: rewrite these files by the table's partitions first"
-        )
-    plan = RetentionMetrics(before=limit, files=counts.files, rows=counts["rows"], bytes=counts.bytes, dry_run=dry_run)
+    plan = RetentionMetrics(
+        before=limit,
+        files=counts.files,
+        rows=counts["rows"],
+        bytes=counts.bytes,
+        mixed_files=counts.mixed,
+        dry_run=dry_run,
+    )
     if not counts.other:
         return plan
     rows = session.sql(
@@ -212,7 +210,7 @@ def _delete_old_files(
     retention: RetentionPolicy,
     plan: RetentionMetrics,
     *,
-    conditions: _FileConditions,
+    conditions: FileConditions,
     old: Any,
     now: datetime,
 ) -> RetentionMetrics:

@@ -7,6 +7,7 @@ would also bring back rows that were deleted earlier.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
@@ -17,6 +18,7 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable
 FOLDER = ".backup"
 VERSION = 2
 """Version of the manifest format. Manifests without a version hold data files only."""
+_MANIFEST = re.compile(r"data_manifest_(\d+)\.json(?:\.restored)?")
 _CASE_SENSITIVE = True
 _SHARED = ("schema", "spec")
 """Parts of a scan task that most tasks of a table share."""
@@ -35,6 +37,23 @@ def list_manifests(opened: IcebergTable) -> list[str]:
 def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
     """Return the data and delete files that manifests name. To release the files, delete the manifest."""
     return frozenset(file for path in list_manifests(opened) for file in json.loads(opened.read(path))["files"])
+
+
+def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: bool) -> int:
+    """Delete the manifests that were written before an instant, restored ones as well, and return their number.
+
+    Nothing refers to their files from then on, so that `orphan-files` finds them.
+    """
+    expired_manifests: list[str] = []
+    for path in opened.list_files(f"{opened.location}/{FOLDER}/"):
+        written_at = _MANIFEST.fullmatch(path.rpartition("/")[2])
+        if written_at and int(written_at[1]) < older_than.timestamp() * 1000:
+            expired_manifests.append(path)
+    if dry_run or not expired_manifests:
+        return len(expired_manifests)
+    opened.delete_files(expired_manifests)
+    refused = set(expired_manifests) & set(opened.list_files(f"{opened.location}/{FOLDER}/"))
+    return len(expired_manifests) - len(refused)
 
 
 def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:
