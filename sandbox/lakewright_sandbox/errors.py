@@ -24,6 +24,9 @@ SandboxError                     the base; the command line prints the message
 │   ├── StorageError             S3 refused a call or could not be reached
 │   └── RoleRefusedError         STS refused to assume a role
 ├── ChangedMeanwhileError        another commit was faster
+├── EnvironmentRefusedError      variables of a released server that the stand-in refuses
+├── DatabaseNotReadyError        the database does not respond, or another release migrated it
+├── EventBrokerError             the broker of change events cannot be reached
 ├── NoKeysError                  no identity signs a request; also BotoCoreError, as of any failed call
 ├── ApplyConflictError           an apply would change fields that others own
 ├── ApiStatusError               an error response of the emulated Kubernetes API

@@ -19,7 +19,7 @@ from lakewright_sandbox.runtime.state import Layout, Sandbox, StoreState
 from lakewright_sandbox.store.access import load_keys
 from lakewright_sandbox.store.service import minio_program, start_minio
 
-from tests.s3.certificates import Authority, make_authority, write_certificate
+from tests.authorities import Authority, make_authority, write_certificate
 from tests.tenant_project import Tenant, create_project, list_changes, new_name, tenant_spec
 
 STORE = os.environ.get("TEST_S3", "minio")

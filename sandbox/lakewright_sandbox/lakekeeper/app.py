@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,6 +68,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         ApiError: _respond_to_api_error,
         RequestValidationError: _respond_to_bad_parameter,
         HTTPException: _respond_to_unknown_route,
+        OperationalError: _respond_without_database,
         Exception: _respond_to_failure,
     }
     for kind, handler in handlers.items():
@@ -108,6 +110,11 @@ async def _respond_to_bad_parameter(_request: Request, error: RequestValidationE
 
 async def _respond_to_unknown_route(_request: Request, error: HTTPException) -> Response:
     return Response(status_code=error.status_code)
+
+
+async def _respond_without_database(request: Request, _error: Exception) -> Response:
+    log.warning("%s %s: the database does not respond", request.method, request.url.path)
+    return ApiError(503, "CatalogBackendError", "The database does not respond.").response()
 
 
 async def _respond_to_failure(request: Request, error: Exception) -> Response:

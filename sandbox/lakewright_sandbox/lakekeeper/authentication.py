@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -48,7 +49,9 @@ class TokenVerifier:
         provider: str,
         audiences: tuple[str, ...],
         subject: Callable[[Claims], str | None],
+        *,
         roles_claim: str | None = None,
+        ca_file: str | None = None,
     ) -> None:
         """Verify tokens of one provider.
 
@@ -58,10 +61,12 @@ class TokenVerifier:
             audiences: Accepted audiences; any audience if empty.
             subject: Returns the subject of claims.
             roles_claim: Name of the claim with roles.
+            ca_file: File of certificate authorities for the provider.
         """
         self._roles_claim = roles_claim
         self._idp, self._provider, self._audiences, self._subject = idp, provider.rstrip("/"), audiences, subject
-        self._http = httpx.Client(timeout=10, trust_env=False)
+        verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        self._http = httpx.Client(timeout=10, trust_env=False, verify=verify)
         self._lock = threading.Lock()
         self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
 
@@ -128,7 +133,12 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
         subject = partial(_find_subject, settings.openid_subject_claims)
         verifiers.append(
             TokenVerifier(
-                "oidc", settings.openid_provider_uri, settings.openid_audiences, subject, settings.openid_roles_claim
+                "oidc",
+                settings.openid_provider_uri,
+                settings.openid_audiences,
+                subject,
+                roles_claim=settings.openid_roles_claim,
+                ca_file=settings.ca_file,
             )
         )
     if settings.kubernetes_issuer:

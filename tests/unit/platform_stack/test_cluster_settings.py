@@ -193,3 +193,42 @@ def test_dns_has_the_cluster_s_own_place() -> None:
     for policy in network_policies.list_network_policies(spec):
         egress = policy["spec"].get("egress")
         assert not egress or egress[:2] == [pods, caches], policy["metadata"]["name"]
+
+
+def test_a_route_serves_below_a_path() -> None:
+    """An HTTPRoute removes the path itself; for an Ingress, an annotation of its controller does."""
+    parts = {"host": "data.example", "path": "/lakehouse", "controller_namespace": "ingress"}
+    ingress = parse(management={"route": {"kind": "ingress", "tls_secret": "tls", **parts}})
+    http_route = parse(management={"route": {"kind": "http-route", "parent": {"name": "gateway"}, **parts}})
+
+    routes = {}
+    for spec in (ingress, http_route):
+        route = spec.management.route
+        assert route is not None
+        assert spec.management_url == "https://data.example/lakehouse"
+        manifest = gateway.route_manifest(spec, route, name="management", service="lakekeeper", port=8181)
+        routes[manifest["kind"]] = manifest["spec"]["rules"][0]
+
+    (path,) = routes["Ingress"]["http"]["paths"]
+    assert (path["path"], path["pathType"]) == ("/lakehouse", "ImplementationSpecific")
+    assert routes["HTTPRoute"]["matches"] == [{"path": {"type": "PathPrefix", "value": "/lakehouse"}}]
+    assert routes["HTTPRoute"]["filters"][0]["urlRewrite"]["path"]["replacePrefixMatch"] == "/"
+
+
+def test_openfga_trusts_the_authorities_of_its_database() -> None:
+    spec = parse(server__authorization__openfga__server={"database_ca_bundle": "rds-global-bundle.pem"})
+    settings = spec.server.authorization.openfga
+    assert settings is not None
+    assert settings.server is not None
+    manifests = [
+        openfga.openfga_migration(spec, settings.server),
+        openfga.openfga_deployment(spec, settings.server, "hash"),
+    ]
+
+    for manifest in manifests:
+        pod = manifest["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "openfga-ca")
+        variables = {entry["name"]: entry.get("value") for entry in container["env"]}
+        assert variables["SSL_CERT_FILE"] == f"{mount['mountPath']}/ca.pem"
+        assert {"name": "openfga-ca", "configMap": {"name": "lakekeeper-openfga-ca"}} in pod["volumes"]

@@ -1,22 +1,20 @@
 """Each typed setting against Lakekeeper's own configuration names.
 
-`configuration_names.json` has the variables that the releases 0.11.0 to 0.13.3 and the coming 0.14 read: the fields of
-their configuration structs (`crates/*/src/config.rs`) and the variables of the UI, each with its first release and,
-where it was removed, its last one.
+`configuration_names.json` of the sandbox's Lakekeeper has the variables that the releases 0.11.0 to 0.13.3 and the
+coming 0.14 read: the fields of their configuration structs (`crates/*/src/config.rs`) and the variables of the UI, each
+with its first release and, where it was removed, its last one.
 """
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 from lakewright.platform_stack.settings.database import Persistence
 from lakewright.platform_stack.settings.extra_env import RETIRED, SET_BY_STACK
 from lakewright.platform_stack.settings.platform import ServerSettings
 from lakewright.platform_stack.settings.variables import EnvVar, list_variables, parse_release
+from lakewright_sandbox.lakekeeper.program.environment import read_names
 
-NAMES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("configuration_names.json").read_text())
+NAMES = read_names()
 SETTINGS = [variable for model in (ServerSettings, Persistence) for variable in list_variables(model)]
 OWN = [variable for variable in SETTINGS if variable.has_prefix]
 

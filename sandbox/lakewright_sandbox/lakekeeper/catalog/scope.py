@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from lakewright_sandbox.lakekeeper.database.lookups import parse_namespace
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 
 async def parse_warehouse(prefix: str) -> str:
@@ -26,7 +27,10 @@ async def namespace_path(namespace: str) -> tuple[str, ...]:
 
 
 async def base_uri(request: Request) -> str:
-    """Return the server's address: from the forwarding headers if there are some, else from the Host header."""
+    """Return the server's address: its setting, else from the forwarding headers, else from the Host header."""
+    settings: Settings = request.app.state.lakekeeper.settings
+    if settings.base_uri:
+        return settings.base_uri
     headers = request.headers
     scheme = headers.get("x-forwarded-proto") or request.url.scheme
     host = headers.get("x-forwarded-host") or headers.get("host") or request.url.netloc

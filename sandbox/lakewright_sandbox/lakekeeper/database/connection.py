@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase
@@ -20,27 +20,39 @@ class Database:
     SQLite has one writer: a lock in the process queues writers without busy waiting.
     """
 
-    def __init__(self, url: str, info: dict[str, Any] | None = None) -> None:
-        """Connect to a database URL, create missing tables; sessions carry `info`."""
+    def __init__(
+        self,
+        url: str,
+        info: dict[str, Any] | None = None,
+        *,
+        read_url: str | None = None,
+        creates_tables: bool = True,
+    ) -> None:
+        """Connect to a database URL and, for reading, to another URL; create missing tables; sessions carry `info`."""
         self._info = info or {}
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if self.is_sqlite and parsed.database and parsed.database != ":memory:":
             _restrict_access(Path(parsed.database))
-        if parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        options: dict[str, Any] = {"connect_args": {"timeout": 30}} if self.is_sqlite else {"pool_pre_ping": True}
-        self.engine = create_engine(parsed, pool_size=20, max_overflow=40, **options)
+        self.engine = self._create_engine(parsed)
+        self._reader = self._create_engine(make_url(read_url)) if read_url else self.engine
         self._writer = threading.RLock() if self.is_sqlite else nullcontext()
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
-        LakekeeperBase.metadata.create_all(self.engine)
+        if creates_tables:
+            LakekeeperBase.metadata.create_all(self.engine)
+
+    def _create_engine(self, url: URL) -> Engine:
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+        options: dict[str, Any] = {"connect_args": {"timeout": 30}} if self.is_sqlite else {"pool_pre_ping": True}
+        return create_engine(url, pool_size=20, max_overflow=40, **options)
 
     @contextmanager
     def read(self) -> Generator[Session, None, None]:
         """Open a session for reading."""
-        with Session(self.engine, expire_on_commit=False, autoflush=False, info=self._info) as session:
+        with Session(self._reader, expire_on_commit=False, autoflush=False, info=self._info) as session:
             yield session
 
     @contextmanager
@@ -55,6 +67,7 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+        self._reader.dispose()
 
 
 def _restrict_access(file: Path) -> None:

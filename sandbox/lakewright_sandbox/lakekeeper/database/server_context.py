@@ -46,7 +46,12 @@ class ServerContext:
         self.settings = settings
         self.clock = clock or Clock()
         self.statuses = StatusCache(self.clock, settings.status_cache_seconds)
-        self.database = Database(settings.database, {STATUSES: self.statuses})
+        self.database = Database(
+            settings.database,
+            {STATUSES: self.statuses},
+            read_url=settings.read_database,
+            creates_tables=settings.creates_tables,
+        )
         with self.database.write() as session:
             row = session.scalars(select(ServerRow)).first()
             if row is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,16 @@ from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, i
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 DATABASE_VARIABLE = "LAKEWRIGHT_SANDBOX_DATABASE"
 """Environment variable of the database URL, for URLs with a password, which `ps` would expose."""
+
+
+@dataclass(frozen=True)
+class KeyValueStore:
+    """A key-value store of version 2 for the credentials of warehouses."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+    secret_mount: str = "secret"  # noqa: S105 - a path
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,17 @@ class Settings:
     Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
 
-    database: str
+    database: str = field(repr=False)
+    read_database: str | None = field(default=None, repr=False)
+    """Database for reading only, such as a replica. Default: `database`."""
+    creates_tables: bool = True
+    """Whether the server creates its tables; otherwise a migration did."""
+    encryption_key: str | None = field(default=None, repr=False)
+    key_value_store: KeyValueStore | None = None
+    base_uri: str | None = None
+    """Address of the server for clients. Default: that of the request."""
+    ca_file: str | None = None
+    """File of certificate authorities for providers and stores of secrets."""
     version: Version = RELEASED
     aws_endpoint: str | None = None
     credentials_file: Path | None = None

@@ -9,13 +9,14 @@ from fastapi import Depends, Header, Request
 from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.authz.authorizer import Authorizer
-from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.models import WarehouseRow
 from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.storage.access import StorageAccess, WarehouseStorage
 from lakewright_sandbox.lakekeeper.storage.profiles import load_credential, load_profile, open_storage
+from lakewright_sandbox.lakekeeper.storage.secrets import create_secret_store
 from lakewright_sandbox.lakekeeper.storage.validation import StorageProbe
 from lakewright_sandbox.lakekeeper.storage.vending import CredentialVendor
 
@@ -32,6 +33,7 @@ class Lakekeeper(ServerContext):
         self.vendor = CredentialVendor(self.access)
         self.probe = StorageProbe(self.access, self.vendor)
         self.authorizer = Authorizer(self)
+        self.secrets = create_secret_store(settings)
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
 
     def open_storage(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
@@ -43,8 +45,7 @@ class Lakekeeper(ServerContext):
         version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
         storage = self._storages.get(version)
         if storage is None:
-            secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
-            credential = load_credential(secret.payload if secret else None)
+            credential = load_credential(self.secrets.read_secret(session, warehouse.secret_id))
             storage = open_storage(load_profile(warehouse.storage_profile), credential)
             if len(self._storages) > 10_000:
                 self._storages.clear()

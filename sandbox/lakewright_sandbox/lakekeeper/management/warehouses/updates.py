@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
-from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.models import WarehouseRow
 from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
     DeleteProfile,
     FormatVersionPolicy,
@@ -21,7 +21,6 @@ from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
     warehouse_to_json,
 )
 from lakewright_sandbox.lakekeeper.management.warehouses.warehouses import check_managed
-from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
 from lakewright_sandbox.lakekeeper.protocol.responses import json_response
@@ -131,7 +130,7 @@ def update_storage(
         profile = update_profile(old, new, region_moves=server.settings.is_at_least("0.12")).to_stored()
         if profile != warehouse.storage_profile:
             warehouse.storage_profile = profile
-        _replace_secret(session, warehouse, body.storage_credential)
+        _replace_secret(server, session, warehouse, body.storage_credential)
 
     return _change(server, warehouse_id, change)
 
@@ -145,7 +144,7 @@ def update_credential(
     _validate(server, warehouse_id, None, new)
 
     def change(session: Session, warehouse: WarehouseRow) -> None:
-        _replace_secret(session, warehouse, new)
+        _replace_secret(server, session, warehouse, new)
 
     return _change(server, warehouse_id, change)
 
@@ -160,15 +159,15 @@ def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, c
         raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.is_at_least("0.14"))
 
 
-def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Credential | None) -> None:
-    """Store a new row even for an equal credential, so that nothing cached for the old credential is reused."""
-    if warehouse.secret_id and (old := session.get(SecretRow, warehouse.secret_id)):
-        session.delete(old)
+def _replace_secret(
+    server: Lakekeeper, session: Session, warehouse: WarehouseRow, credential: Credential | None
+) -> None:
+    """Store a new secret even for an equal credential, so that nothing cached for the old credential is reused."""
+    server.secrets.delete_secret(session, warehouse.secret_id)
     warehouse.secret_id = warehouse.credential_type = None
     if credential is not None:
-        secret = SecretRow(id=new_id(), payload=credential.to_stored())
-        session.add(secret)
-        warehouse.secret_id, warehouse.credential_type = secret.id, credential.credential_type
+        warehouse.secret_id = server.secrets.add_secret(session, credential.to_stored())
+        warehouse.credential_type = credential.credential_type
 
 
 @router.post("/delete-profile")

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
-from lakewright_sandbox.lakekeeper.database.models import SecretRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.database.models import WarehouseRow
 from lakewright_sandbox.lakekeeper.management.warehouses.schemas import (
     CreateWarehouse,
     check_format_versions,
@@ -115,8 +115,8 @@ def validate_access(server: Server, warehouse_id: UUID) -> Response:
 def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> tuple[Profile, Credential | None]:
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active)
-        secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
-        return load_profile(warehouse.storage_profile), load_credential(secret.payload if secret else None)
+        secret = server.secrets.read_secret(session, warehouse.secret_id)
+        return load_profile(warehouse.storage_profile), load_credential(secret)
 
 
 def _update_report(

@@ -17,7 +17,6 @@ from lakewright_sandbox.lakekeeper.database.models import (
     ACTIVE_TASK,
     NamespaceRow,
     ProjectRow,
-    SecretRow,
     TabularRow,
     TaskRow,
     WarehouseRow,
@@ -79,14 +78,13 @@ def _insert(
     server: Lakekeeper, project: str, body: CreateWarehouse, profile: Profile, versions: list[int]
 ) -> dict[str, object]:
     credential, now = body.storage_credential, server.clock.now()
-    secret = SecretRow(id=new_id(), payload=credential.to_stored()) if credential else None
     warehouse = WarehouseRow(
         id=new_id(),
         project_id=project,
         name=body.warehouse_name,
         name_key=body.warehouse_name.casefold(),
         storage_profile=profile.to_stored(),
-        secret_id=secret.id if secret else None,
+        secret_id=None,
         credential_type=credential.credential_type if credential else None,
         delete_profile=body.delete_profile.to_stored(),
         active=True,
@@ -102,8 +100,8 @@ def _insert(
         with server.database.write() as session:
             if session.get(ProjectRow, project) is None:
                 raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
-            if secret:
-                session.add(secret)
+            if credential:
+                warehouse.secret_id = server.secrets.add_secret(session, credential.to_stored())
             session.add(warehouse)
             session.flush()
             take_statistics(session, warehouse.id, now)
@@ -170,8 +168,7 @@ def delete_warehouse(server: Server, warehouse_id: UUID, *, force: Flag = False)
             if session.scalars(select(content.id).where(content.warehouse_id == warehouse.id).limit(1)).first():
                 message = "Warehouse is not empty. Cannot delete a non-empty warehouse."
                 raise ApiError(409, "WarehouseNotEmpty", message, during)
-        if warehouse.secret_id and (secret := session.get(SecretRow, warehouse.secret_id)):
-            session.delete(secret)
+        server.secrets.delete_secret(session, warehouse.secret_id)
         forget_objects(session, "warehouse", [warehouse.id])
         session.delete(warehouse)
     return empty()

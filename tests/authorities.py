@@ -1,4 +1,4 @@
-"""A certificate authority of a test, and a certificate of this machine by it."""
+"""A certificate authority of a test, and certificates of servers by it."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ def make_authority(name: str) -> Authority:
     return Authority(certificate, key)
 
 
-def write_certificate(authority: Authority, folder: Path) -> Path:
-    """Write `public.crt` and `private.key` of a server on 127.0.0.1, as MinIO takes them. Return the folder."""
+def write_certificate(authority: Authority, folder: Path, *hosts: str) -> Path:
+    """Write `public.crt` and `private.key` of a server, by default 127.0.0.1, as MinIO takes them. Return the folder."""
+    hosts = hosts or ("127.0.0.1",)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _builder(_name("127.0.0.1"), authority.certificate.subject, key.public_key())
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        _builder(_name(hosts[0]), authority.certificate.subject, key.public_key())
+        .add_extension(x509.SubjectAlternativeName([_alternative_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
         .sign(authority.key, hashes.SHA256())
@@ -69,6 +70,13 @@ def write_certificate(authority: Authority, folder: Path) -> Path:
     )
     (folder / "private.key").write_bytes(private)
     return folder
+
+
+def _alternative_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _name(name: str) -> x509.Name:
