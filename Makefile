@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-kubernetes test-images test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-stores test-kubernetes test-images test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -65,6 +65,18 @@ test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built on
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
 	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
 
+STORES := tests/stores
+test-stores: $(READY) $(STORES)/.venv/.ready  ## Run the tests on emulators of Azure Storage and Google Cloud Storage
+	pytest $(STORES) $(ARGS)
+
+$(STORES)/.venv/.ready: $(STORES)/requirements.lock $(STORES)/package-lock.json $(READY)
+	@scripts/system_program.sh node nodejs
+	@scripts/system_program.sh npm npm
+	npm ci --prefix $(STORES) --ignore-scripts --no-audit --no-fund --loglevel error
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(STORES)/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(STORES)/.venv scripts/uv.sh pip sync --quiet --require-hashes --build-constraints requirements-build.lock $(STORES)/requirements.lock
+	@touch $@
+
 ENGINES := tests/engines
 test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, ClickHouse, Polars and Daft, which have an environment of their own
 	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python pytest $(ENGINES) $(ARGS)
@@ -126,6 +138,9 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  $(POLICY)/requirements.in -o $(POLICY)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
+	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 	$(MAKE) --no-print-directory sboms
 

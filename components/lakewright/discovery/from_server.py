@@ -88,7 +88,7 @@ class ServerReader:
 
     def _read_buckets(self, project: ProjectObjects, options: FromServerOptions) -> dict[str, BucketFacts]:
         """Return the settings of the named buckets that warehouses use. Raises DiscoveryError for another name."""
-        used = {str(profile.get("bucket")): profile for profile in _list_profiles(project)}
+        used = {str(profile.get("bucket")): profile for profile in _list_profiles(project) if is_in_s3(profile)}
         if unknown := [name for name in options.buckets if name not in used]:
             names = ", ".join(sorted(used)) or "none"
             raise DiscoveryError(

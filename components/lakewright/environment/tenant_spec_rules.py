@@ -17,7 +17,7 @@ from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
 from lakewright.names.object_names import fill_placeholders
 from lakewright.names.types import normalize_endpoint
-from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
+from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS, find_backend
 from lakewright.validation.documents import as_mapping, list_items
 from lakewright.validation.problems import Problem
 from lakewright.validation.strict_model import StrictModel
@@ -25,6 +25,7 @@ from lakewright.validation.strict_model import StrictModel
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
 _PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")
 """Matches references with one spelling: Vault paths become part of a URL, which has queries and escapes."""
+_LOCATION_PATTERN = re.compile(r"adls:[a-z0-9{}]+/[a-z0-9{}-]*\*?|gcs:[a-z0-9{}._-]*\*?")
 _PORTS = {"http": "80", "https": "443"}
 
 
@@ -52,8 +53,15 @@ def _endpoint_pattern(value: str) -> str:
     return value.rstrip("/")
 
 
+def _location_pattern(value: str) -> str:
+    if not _LOCATION_PATTERN.fullmatch(value):
+        raise ValueError("expected `adls:ACCOUNT/CONTAINER` or `gcs:BUCKET`; the last character may be `*`")
+    return value
+
+
 ReferencePrefix = Annotated[str, AfterValidator(_prefix)]
 EndpointPattern = Annotated[str, AfterValidator(_endpoint_pattern)]
+LocationPattern = Annotated[str, AfterValidator(_location_pattern)]
 
 
 class ForbiddenField(StrEnum):
@@ -85,6 +93,11 @@ class TenantSpecRules(StrictModel):
     in full. The port `*` matches any port. Metadata services are always refused. A listed name may resolve to any
     address: names are compared as text."""
 
+    identity_locations: list[LocationPattern] = []
+    """Storage on Azure and Google that a spec may name without a credential, for Lakekeeper's own identity:
+    `adls:ACCOUNT/CONTAINER` or `gcs:BUCKET`, where `{tenant}` is the tenant's name and a `*` at the end matches any
+    text. That identity reaches the data of all tenants, so each tenant needs locations of its own."""
+
 
 @dataclass(frozen=True)
 class RuleCheck:
@@ -114,6 +127,8 @@ class RuleCheck:
             for path in sorted(ENDPOINT_PATHS):
                 if reason := self._reason_against_endpoint(read_value(store, path)):
                     yield Problem(f"storage.{name}.{path}", reason)
+            if reason := self._reason_against_identity(store, tenant):
+                yield Problem(f"storage.{name}.credential", reason)
 
         for path, reference in client_secrets(document):
             if reason := self._reason_against_reference(reference, tenant):
@@ -137,6 +152,19 @@ class RuleCheck:
         return (
             f"expected no such field: environment {self.environment} forbids {action} in specs"
             " (`tenant_specs.forbid` of the environment). Remove the field"
+        )
+
+    def _reason_against_identity(self, storage: Mapping[str, Any], tenant: str) -> str | None:
+        backend = find_backend(storage)
+        location = backend.name_identity_location(storage) if backend else None
+        patterns = [fill_placeholders(pattern, tenant) for pattern in self.rules.identity_locations]
+        if location is None or any(_matches_location(pattern, location) for pattern in patterns):
+            return None
+        allowed = ", ".join(self.rules.identity_locations) or "none"
+        return (
+            f"required: without it, Lakekeeper uses its own identity, and environment {self.environment} does not allow"
+            f" that for `{location}` (allowed: {allowed}). Name a credential, or list the location in"
+            " `tenant_specs.identity_locations` of the environment"
         )
 
     def _reason_against_reference(self, value: object, tenant: str) -> str | None:
@@ -225,6 +253,10 @@ def _matches(pattern: str, endpoint: str) -> bool:
     # A short name may be in the cluster, so a bare `*` does not match it.
     kinds = {HostKind.NAME} if host == "*" else {HostKind.NAME, HostKind.SHORT_NAME}
     return kind in kinds and (url.hostname or "").endswith(host.removeprefix("*"))
+
+
+def _matches_location(pattern: str, location: str) -> bool:
+    return location.startswith(pattern[:-1]) if pattern.endswith("*") else location == pattern
 
 
 def _is_same_secret(reference: str, own_reference: str) -> bool:

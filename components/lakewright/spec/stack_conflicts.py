@@ -19,6 +19,7 @@ class StorageLocation:
     prefix: str = ""
     path: str = ""
     """Path in the spec."""
+    scheme: str = "s3"
 
     def overlaps(self, other: StorageLocation) -> bool:
         """Return whether objects of one place can be in the other."""
@@ -26,9 +27,9 @@ class StorageLocation:
         return same_bucket and prefixes_overlap(self.prefix, other.prefix)
 
     def __str__(self) -> str:
-        """Return the place as `s3://` URL, with its endpoint unless it is AWS."""
+        """Return the place as a URL, with its endpoint unless it is AWS."""
         at = "" if self.store == AWS else f" at {self.store}"
-        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + at
+        return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/") + at
 
 
 def list_locations(spec: TenantSpec, servers: Servers) -> list[StorageLocation]:
@@ -43,7 +44,8 @@ def list_locations(spec: TenantSpec, servers: Servers) -> list[StorageLocation]:
         if not storage.makes_bucket:
             store = servers.store(storage.own_endpoint)
             prefix = spec.find_key_prefix(warehouse).strip("/")
-            locations.append(StorageLocation(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
+            path = f"warehouses.{index}.key_prefix"
+            locations.append(StorageLocation(store, storage.bucket, prefix, path, storage.url_scheme))
     return locations
 
 

@@ -101,7 +101,7 @@ def _read_key_prefix(prefix: str | None) -> str:
 
 
 def _is_signed(profile: Mapping[str, Any]) -> bool:
-    return profile.get("remote_signing_enabled") is not False
+    return profile.get("type", "s3") == "s3" and profile.get("remote_signing_enabled") is not False
 
 
 def _read_delegation(profile: Mapping[str, Any]) -> str:
@@ -204,7 +204,8 @@ class WarehouseSpec(StrictModel):
             refusal=_FOLLOWS_FROM_TWO_FIELDS,
         ),
     ] = "vended"
-    """How clients access S3: with short-lived credentials for one table, or with requests that the catalog signs."""
+    """How clients access storage: with short-lived credentials for one table, or with requests that the catalog signs,
+    on S3 only."""
     remote_signing: Annotated[
         bool,
         Sets(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lakewright_spark.aws_partition import service_host
+from lakewright_spark.catalog.warehouse import StorageKind
 
 from lakewright.names.types import BucketName
 from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
@@ -35,7 +36,8 @@ class AwsDefaults(Protocol):
 class StorageAddress:
     """Where a storage is reached."""
 
-    region: str
+    region: str = ""
+    """Empty for services without regions."""
     endpoint: str | None = None
     """None for AWS."""
     path_style: bool = False
@@ -48,7 +50,7 @@ class WarehouseAccess:
     bucket: pulumi.Input[str]
     key_prefix: pulumi.Input[str]
     settings: Mapping[str, Any]
-    """Fields of the provider's `S3Profile` that the warehouse's section of the spec sets."""
+    """Fields that the warehouse's section of the spec sets, in the names of the provider's `S3Profile`."""
     role_arn: pulumi.Input[str] | None = None
     vending_role_arn: pulumi.Input[str] | None = None
     """Role that vends credentials; None if `role_arn` does."""
@@ -101,6 +103,12 @@ class StorageBackend(StrictModel):
     """Whether Lakekeeper assumes a role that requires an external ID."""
     is_on_aws: ClassVar[bool] = False
     """Whether regions belong to partitions of AWS."""
+    service: ClassVar[StorageKind] = "s3"
+    """Storage service, as jobs see it."""
+    url_scheme: ClassVar[str] = "s3"
+    """Scheme of the locations of tables."""
+    unsupported_settings: ClassVar[Mapping[str, str]] = {}
+    """Fields of warehouses that the service cannot have, each with the reason."""
     questions: ClassVar[Sequence[Question]] = ()
 
     backend: Any
@@ -110,6 +118,19 @@ class StorageBackend(StrictModel):
     def why_not_vended(cls, storage: Mapping[str, Any]) -> str | None:  # noqa: ARG003 - for subclasses
         """Return why a storage, as written, cannot vend credentials; None if it can."""
         return None
+
+    @classmethod
+    def name_identity_location(cls, storage: Mapping[str, Any]) -> str | None:  # noqa: ARG003 - for subclasses
+        """Return the location that Lakekeeper's own identity reaches, as `tenant_specs.identity_locations` names it.
+
+        None if the storage, as written, has a credential or a role of the tenant.
+        """
+        return None
+
+    @classmethod
+    def describe_container(cls, storage: Mapping[str, Any]) -> str:
+        """Return the container of a storage's objects, as written, to compare storages of one spec."""
+        return str(storage.get("bucket"))
 
     @classmethod
     def is_made(cls, storage: Mapping[str, Any]) -> bool:  # noqa: ARG003 - for subclasses
@@ -165,7 +186,7 @@ class StorageBackend(StrictModel):
 
     @property
     def own_endpoint(self) -> str | None:
-        """Endpoint that the spec names; None for AWS."""
+        """Address of the service; None for AWS."""
         return None
 
     @property
@@ -222,7 +243,7 @@ class StorageBackend(StrictModel):
         return options
 
     def probe(self) -> BucketProbe | None:
-        """Return how `lakewright doctor` reaches the bucket; None if the stack makes it."""
+        """Return how `lakewright doctor` reaches the bucket; None if the stack makes it, or only Lakekeeper does."""
         return None
 
 

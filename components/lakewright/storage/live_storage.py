@@ -44,9 +44,28 @@ def is_on_aws(profile: Mapping[str, Any]) -> bool:
     return (profile.get("flavor") or "aws") == "aws"
 
 
+ADLS_SETTINGS: Mapping[str, str] = {
+    "sts_enabled": "sas_enabled",
+    "sts_token_validity_seconds": "sas_token_validity_seconds",
+}
+"""Names on ADLS of settings of a warehouse, by their name on S3."""
+
+
+def name_as_on_s3(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a storage profile with the names on S3, as fields of the spec set them."""
+    names = {there: name for name, there in ADLS_SETTINGS.items()} if profile.get("type") == "adls" else {}
+    return {names.get(name, name): value for name, value in profile.items()}
+
+
+def name_path_as_on_s3(path: str) -> str:
+    """Return the path of a property of a warehouse with the name on S3."""
+    names = {f"storage.{there}": f"storage.{name}" for name, there in ADLS_SETTINGS.items()}
+    return names.get(path, path)
+
+
 @dataclass(frozen=True)
 class LiveStorage:
-    """A storage on S3, with facts that the server does not report."""
+    """A storage, with facts that the server does not report."""
 
     profile: Mapping[str, Any]
     """Storage profile in the server's JSON."""
@@ -60,7 +79,7 @@ class LiveStorage:
     @property
     def is_on_aws(self) -> bool:
         """Whether the storage is on AWS."""
-        return is_on_aws(self.profile)
+        return is_in_s3(self.profile) and is_on_aws(self.profile)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from typing import Annotated, Any, cast, get_args
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from lakewright.storage.adls import AdlsStorage
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.backend import StorageBackend
 from lakewright.storage.existing import ExistingStorage
+from lakewright.storage.gcs import GcsStorage
 from lakewright.storage.restricted_fields import config_key_paths, endpoint_paths, reference_paths
 from lakewright.storage.s3 import S3Storage
 
-_Models = AwsStorage | S3Storage | ExistingStorage
+_Models = AwsStorage | S3Storage | ExistingStorage | AdlsStorage | GcsStorage
 
 BACKENDS: Mapping[str, type[StorageBackend]] = {
     get_args(model.model_fields["backend"].annotation)[0]: model for model in get_args(_Models)

@@ -22,7 +22,7 @@ from lakewright.storage.backend import (
     WarehouseAccess,
     s3_profile,
 )
-from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
+from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader, is_in_s3
 from lakewright.storage.restricted_fields import TenantEndpoint, TenantStsEndpoint
 from lakewright.validation.strict_model import StrictModel
 
@@ -185,7 +185,7 @@ class S3Storage(StorageBackend):
     @classmethod
     def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:
         """Return the fields of a storage in a store. The credential has the named references, or empty references."""
-        if live.is_on_aws:
+        if live.is_on_aws or not is_in_s3(live.profile):
             return None
         profile, kind = live.profile, live.credential_type
         if kind not in {None, "access-key"}:

@@ -141,6 +141,7 @@ def build_catalog_warehouse(
         namespaces=spec.namespace_paths,
         s3=storage.backend.client_options(storage.address),
         may_delete=storage.backend.allows_deletion,
+        storage=storage.backend.service,
         owner=spec.owner,
         writers=writers(tenant, spec),
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),

@@ -13,7 +13,7 @@ from lakewright_sandbox.lakekeeper.management.statistics import HOUR, take_all_s
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.server.task_queue import PURGE, SOFT_DELETION, schedule_purge
-from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class TaskWorker:
     def _purge(self, task: TaskRow) -> None:
         with self._server.database.read() as session:
             warehouse = session.get(WarehouseRow, task.warehouse_id)
-            storage: WarehouseStorage | None = (
+            storage: AnyStorage | None = (
                 self._server.open_storage(session, warehouse) if warehouse is not None else None
             )
         if storage is not None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
-from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation
+from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation, StorageKind
 from lakewright_spark.iceberg_values import COMMIT_RETRIES, CONNECT_SECONDS, SOCKET_SECONDS
 
 Kind = Literal["lakekeeper", "rest", "jdbc"]
@@ -22,6 +22,13 @@ _POSTGRES_TIMEOUTS: Mapping[str, str] = {
     "jdbc.socketTimeout": str(int(SOCKET_SECONDS)),
 }
 """Seconds. By default, the PostgreSQL driver waits for a response without a time limit."""
+
+_FILE_IO: Mapping[StorageKind, str] = {
+    "s3": "org.apache.iceberg.aws.s3.S3FileIO",
+    "adls": "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
+    "gcs": "org.apache.iceberg.gcp.gcs.GCSFileIO",
+}
+"""Iceberg's implementations of FileIO by storage service."""
 
 _S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
 
@@ -120,7 +127,13 @@ def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[st
         driver = {"postgresql": "postgresql+psycopg"}
         scheme, _, address = config.uri.partition(":")
         uri = f"{driver.get(scheme, scheme)}:{address}"
-        return {"type": "sql", "uri": uri, "warehouse": warehouse.location or "", **warehouse.s3, **_file_io(config)}
+        return {
+            "type": "sql",
+            "uri": uri,
+            "warehouse": warehouse.location or "",
+            **warehouse.s3,
+            **_file_io(config, warehouse),
+        }
     return {
         "type": "rest",
         "uri": config.uri,
@@ -129,7 +142,7 @@ def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[st
         **warehouse.s3,
         **config.auth.pyiceberg_options(),
         **({"ssl": {"cabundle": config.ca_bundle}} if config.ca_bundle else {}),
-        **(_file_io(config) if warehouse.delegation == "vended" else {}),
+        **(_file_io(config, warehouse) if warehouse.delegation == "vended" else {}),
     }
 
 
@@ -150,15 +163,18 @@ def _headers(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
 
 def _files(warehouse: CatalogWarehouse) -> dict[str, str]:
     return {
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "io-impl": _FILE_IO[warehouse.storage],
         **warehouse.s3,
         **{f"table-default.{key}": value for key, value in COMMIT_RETRIES.items()},
     }
 
 
-def _file_io(config: _Settings) -> dict[str, str]:
-    """Return the FileIO that trusts `ca_bundle`; PyIceberg's default FileIO trusts only the system's authorities."""
-    if config.ca_bundle is None:
+def _file_io(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
+    """Return the FileIO that trusts `ca_bundle`; PyIceberg's default FileIO on S3 trusts only the system's authorities.
+
+    Azure and Google have certificates that every machine trusts.
+    """
+    if config.ca_bundle is None or warehouse.storage != "s3":
         return {}
     return {
         "py-io-impl": "lakewright_spark.pyiceberg_client.file_io.TrustingFileIO",

@@ -145,6 +145,7 @@ def spark_session(
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         properties = {**properties, **_join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
+        jars.check_bundles(config, spark_defaults(), properties)
     everything = {"spark.app.name": app, **base_properties, **secrets, **properties}
     try:
         _start_jvm(split_secrets(everything)[0])

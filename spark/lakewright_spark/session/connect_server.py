@@ -97,6 +97,7 @@ class ConnectServer:
             "spark.sql.warehouse.dir": (folder / "spark-warehouse").as_uri(),
             **self._address(),
         }
+        jars.check_bundles(self.config, self.properties)
         if options := trust_options(self.config, local=True):
             properties["spark.driver.extraJavaOptions"] = options
         return properties | dict(self.properties)

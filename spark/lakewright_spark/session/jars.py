@@ -10,15 +10,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.warehouse import StorageKind
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
 from lakewright_spark.session import own_jar
 from lakewright_spark.session.jar_download import download
 
+VERSION = "1.12.0"
+"""Version of Iceberg."""
+
 PACKAGES = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{VERSION}",
+    f"org.apache.iceberg:iceberg-aws-bundle:{VERSION}",
 )
 """Maven coordinates. The runtime is tied to Spark's minor version, so the two change together."""
+
+BUNDLES: Mapping[StorageKind, str] = {"adls": "iceberg-azure-bundle", "gcs": "iceberg-gcp-bundle"}
+"""Jars of Iceberg that storages other than S3 need. They are not downloaded, since their digests are not known."""
 
 DRIVERS: Mapping[str, str] = {
     "postgresql": "org.postgresql:postgresql:42.7.8",
@@ -40,6 +48,7 @@ SHA256: Mapping[str, str] = {
 
 DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
 """Property of Spark with the files that the driver's JVM has on its class path."""
+_CLASS_PATHS = (DRIVER_CLASS_PATH, "spark.jars", "spark.jars.packages")
 
 _CHECKED = "lakewright-checked.json"
 """File next to the jars with size and time of each verified jar, since hashing takes half a second."""
@@ -55,6 +64,27 @@ def jar_paths(packages: Sequence[str] = PACKAGES) -> list[Path]:
     return [
         ivy_home() / "jars" / f"{'_'.join(package.split(':')[:2])}-{package.split(':')[2]}.jar" for package in packages
     ]
+
+
+def check_bundles(config: CatalogConfig, *sources: Mapping[str, str]) -> None:
+    """Check that Spark loads the jar of each storage service other than S3.
+
+    Args:
+        config: The warehouses that a session uses.
+        sources: Properties of Spark.
+
+    Raises:
+        JarsMissingError: No class path names the jar.
+    """
+    class_paths = ",".join(source.get(name, "") for source in sources for name in _CLASS_PATHS)
+    for warehouse in config.warehouses:
+        bundle = BUNDLES.get(warehouse.storage)
+        if bundle and bundle not in class_paths:
+            raise JarsMissingError(
+                f"warehouse {warehouse.name} is on {warehouse.storage}: expected org.apache.iceberg:{bundle}:{VERSION}"
+                f" in {' or '.join(_CLASS_PATHS)}. Download the jar, compare it with its publisher's checksum, and"
+                " name its path there (with --conf or in spark-defaults.conf)"
+            )
 
 
 def present(packages: Sequence[str] = PACKAGES) -> bool:

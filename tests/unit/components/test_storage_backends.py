@@ -15,7 +15,7 @@ from pydantic import Field
 
 
 def test_backends_by_name() -> None:
-    assert list(BACKENDS) == ["aws", "s3", "existing"]
+    assert list(BACKENDS) == ["aws", "s3", "existing", "adls", "gcs"]
     assert all(model.summary for model in BACKENDS.values())
 
 
@@ -23,13 +23,14 @@ def test_made_buckets_have_provisioners() -> None:
     assert {name for name, model in BACKENDS.items() if model.can_make_bucket} == set(PROVISIONERS)
 
 
-@pytest.mark.parametrize("storage", [{"backend": "gcs", "bucket": "lake"}, {"bucket": "lake"}])
+@pytest.mark.parametrize("storage", [{"backend": "hdfs", "bucket": "lake"}, {"bucket": "lake"}])
 def test_unknown_backend_is_refused_by_name(storage: dict[str, str]) -> None:
     document = {"version": 1, "name": "acme", "owner": "tests", "environment": "dev", "storage": {"main": storage}}
     with pytest.raises(SpecError) as refused:
         parse_spec(document | {"warehouses": [{"name": "main"}]}, "spec")
     (problem,) = refused.value.problems
-    assert (problem.path, problem.expected) == ("storage.main.backend", "expected 'aws', 's3' or 'existing'")
+    expected = "expected 'aws', 's3', 'existing', 'adls' or 'gcs'"
+    assert (problem.path, problem.expected) == ("storage.main.backend", expected)
     assert problem.found == (repr(storage["backend"]) if "backend" in storage else "")
 
 
@@ -39,7 +40,8 @@ def test_restricted_fields_of_backends() -> None:
     keys = {
         f"{name}.{key}" for name in ("credential", "admin_credential") for key in ("access_key_id", "secret_access_key")
     }
-    assert keys | {"credential.token"} == REFERENCE_PATHS
+    others = ("token", "account_key", "client_secret", "service_account_key")
+    assert keys | {f"credential.{key}" for key in others} == REFERENCE_PATHS
     assert {"external_id"} == CONFIG_KEY_PATHS
 
 

@@ -276,3 +276,26 @@ def test_forbidden_field_is_refused_before_any_call(tmp_path: Path) -> None:
 
     assert "environment here forbids taking over existing objects" in mistakes["adopt"]
     assert find_mistakes(tmp_path, allowed, tenant_specs=rules) == {}
+
+
+@pytest.mark.parametrize(
+    ("storage", "location"),
+    [
+        ({"backend": "adls", "account": "acmelake", "bucket": "acme"}, "adls:acmelake/{tenant}"),
+        ({"backend": "gcs", "bucket": "acme-lake"}, "gcs:{tenant}-*"),
+    ],
+)
+def test_identity_of_lakekeeper_needs_a_listed_location(tmp_path: Path, storage: dict[str, Any], location: str) -> None:
+    """Lakekeeper's own identity reaches the data of all tenants, so a spec names a location only if it may."""
+    document = spec() | {"storage": {"main": storage}}
+
+    assert "Lakekeeper uses its own identity" in find_mistakes(tmp_path, document)["storage.main.credential"]
+    assert not find_mistakes(tmp_path, document, tenant_specs={"identity_locations": [location]})
+    others = find_mistakes(tmp_path, document | {"name": "other"}, tenant_specs={"identity_locations": [location]})
+    assert set(others) == {"storage.main.credential"}
+
+
+@pytest.mark.parametrize("pattern", ["*", "s3:bucket", "adls:account", "gcs:a*b"])
+def test_wide_identity_location_is_refused(pattern: str) -> None:
+    with pytest.raises(ValidationError, match="expected `adls:ACCOUNT/CONTAINER` or `gcs:BUCKET`"):
+        TenantSpecRules(identity_locations=[pattern])

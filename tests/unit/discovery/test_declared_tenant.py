@@ -170,7 +170,7 @@ def test_unreadable_secrets_are_placeholders() -> None:
 @pytest.mark.parametrize(
     ("profile", "more", "reason"),
     [
-        (IN_STORE | {"type": "gcs"}, {}, "no backend in specs"),
+        (IN_STORE | {"type": "onelake"}, {}, "no backend in specs"),
         (IN_STORE | {"key-prefix": None}, {}, "whole bucket"),
         (IN_STORE | {"sts-enabled": False}, {}, "neither vends credentials nor signs"),
         (IN_STORE | {"legacy-md5-behavior": True}, {}, "storage.legacy_md5_behavior|legacy_md5_behavior"),

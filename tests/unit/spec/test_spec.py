@@ -102,7 +102,7 @@ def test_all_mistakes_are_reported_with_their_paths() -> None:
             "colour": "blue",
             "storage": {
                 "main": {"backend": "aws", "bucket": "NO", "encryption": {"kms": "always"}},
-                "other": {"backend": "gcs"},
+                "other": {"backend": "hdfs"},
                 "store": {
                     "backend": "s3",
                     "bucket": "store",

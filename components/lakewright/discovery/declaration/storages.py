@@ -12,7 +12,7 @@ from lakewright.discovery.listing.aws_roles import RoleFacts
 from lakewright.discovery.listing.buckets import BucketFacts
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.lakekeeper.buckets import bucket_settings
-from lakewright.storage.live_storage import AccessKeys, LiveStorage, is_in_s3
+from lakewright.storage.live_storage import AccessKeys, LiveStorage
 from lakewright.storage.registry import BACKENDS
 
 
@@ -42,7 +42,7 @@ def declare_storage(profile: Mapping[str, Any], credential: str | None, hints: S
         NotExpressibleError: Specs have no such storage.
     """
     live = LiveStorage(profile, credential, hints.keys, hints.roles)
-    for name, backend in BACKENDS.items() if is_in_s3(profile) else ():
+    for name, backend in BACKENDS.items():
         fields = backend.read_back(live)
         if fields is not None:
             return {"backend": name, **fields}

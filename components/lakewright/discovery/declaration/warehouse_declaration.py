@@ -13,11 +13,12 @@ from lakewright.field_map.arguments import build_args
 from lakewright.field_map.marks import NotExpressibleError, Sets, list_marked_fields
 from lakewright.field_map.read_back import read_fields
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.storage.profiles import S3Profile, profile_observed
+from lakewright.lakekeeper.storage.profiles import PROFILES, profile_observed
 from lakewright.lakekeeper.warehouse.model import list_changed_values, read_properties
 from lakewright.names.types import NamespacePath
 from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.storage.backend import AwsDefaults, StorageBackend, WarehouseAccess
+from lakewright.storage.live_storage import name_as_on_s3
 
 _NAMESPACE = TypeAdapter[str](NamespacePath)
 
@@ -41,7 +42,8 @@ def declare_warehouse(tenant: str, warehouse: FoundWarehouse) -> dict[str, Any]:
             for name, queue in warehouse.queues.items()
         },
     }
-    document = read_fields(WarehouseSpec, properties | inside)
+    storage = name_as_on_s3(properties["storage"])
+    document = read_fields(WarehouseSpec, properties | {"storage": storage} | inside)
     if document["key_prefix"] == f"{tenant}/{warehouse.name}":
         del document["key_prefix"]
     return document
@@ -61,7 +63,8 @@ def find_differences(
         kms_key_arn=backend.existing_kms_key_arn or (live.get("aws-kms-key-arn") if backend.makes_role else None),
     )
     try:
-        declared_profile = S3Profile.model_validate(backend.storage_profile(access, backend.address(defaults)))
+        profile = backend.storage_profile(access, backend.address(defaults))
+        declared_profile = PROFILES[backend.service].model_validate(profile)
     except ValidationError as error:
         return [str(details["msg"]).removeprefix("Value error, ") for details in error.errors()]
     return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakewright_spark.policies.server_queues import QUEUES
 
 from lakewright.drift.acceptance.edits import REMOVED, SpecEdit, WrittenSpec
@@ -9,6 +11,7 @@ from lakewright.drift.acceptance.field_edits import edit_field, edit_mapping
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.storage.live_storage import name_path_as_on_s3
 from lakewright.validation.documents import as_mapping, list_items
 
 
@@ -19,7 +22,8 @@ def accept_warehouse(difference: Difference, spec: WrittenSpec) -> list[SpecEdit
     index, _ = spec.warehouse(difference.resource)
     if refusal := WarehouseSpec.refused_properties.get(difference.property):
         raise NotExpressibleError(refusal)
-    return edit_field(WarehouseSpec, ("warehouses", index), difference, spec, title="a warehouse")
+    declared_difference = replace(difference, property=name_path_as_on_s3(difference.property))
+    return edit_field(WarehouseSpec, ("warehouses", index), declared_difference, spec, title="a warehouse")
 
 
 def accept_namespace(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:

@@ -1,14 +1,11 @@
-"""Storage profiles of Azure Data Lake Storage Gen2 and Google Cloud Storage, and the layout that every profile has.
+"""Storage profiles of Azure Data Lake Storage Gen2 and Google Cloud Storage, and the layout that every profile has."""
 
-Tests check their requests only: the sandbox has no such storage.
-"""
-
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since, has_unknown
+from lakewright.names.azure_names import AdlsAccountName, AdlsContainerName, AdlsHost
 from lakewright.names.types import AdlsKeyPrefix, GcsBucketName, GcsKeyPrefix, StorageEndpoint
 
 
@@ -46,15 +43,6 @@ DEFAULT_AUTHORITY = "https://login.microsoftonline.com/"
 WEEK = 7 * 24 * 3600
 
 
-def _require_match(pattern: str, rule: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(rule)
-        return value
-
-    return AfterValidator(check)
-
-
 def _none_if(default: str) -> AfterValidator:
     """Replace an explicit default with None.
 
@@ -67,31 +55,18 @@ def _none_if(default: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-AccountName = Annotated[
-    str, _require_match(r"[a-z0-9]{3,24}", "a storage account has 3 to 24 lower-case letters and digits")
-]
-Filesystem = Annotated[
-    str,
-    _require_match(
-        r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]",
-        "a filesystem has 3 to 63 lower-case letters, digits and single `-`, which is not first or last",
-    ),
-]
-Host = Annotated[str, _require_match(r"[A-Za-z0-9.-]+", "a host looks like `dfs.core.windows.net`")]
-
-
 class AdlsProfile(Declared):
     """Storage on ADLS. `account_name` can change in place; move the data first."""
 
     type: Literal["adls"]
     """`adls`: Azure Data Lake Storage."""
-    account_name: AccountName
+    account_name: AdlsAccountName
     """Name of the storage account."""
-    filesystem: Annotated[Filesystem, Replace()]
+    filesystem: Annotated[AdlsContainerName, Replace()]
     """Name of the container."""
     key_prefix: Annotated[AdlsKeyPrefix, Replace()] = ""
     """Folder in the container for all data of the warehouse."""
-    host: Annotated[Host | None, _none_if(DEFAULT_HOST), Replace()] = None
+    host: Annotated[AdlsHost | None, _none_if(DEFAULT_HOST), Replace()] = None
     """Host of the storage. Default: `dfs.core.windows.net`."""
     authority_host: Annotated[StorageEndpoint | None, _none_if(DEFAULT_AUTHORITY), Replace()] = None
     """URL of the identity provider. Default: `https://login.microsoftonline.com/`."""

@@ -15,7 +15,8 @@ from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
-from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, warehouse_checks
+from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, service_checks, warehouse_checks
+from lakewright.storage.backend import StorageBackend
 from lakewright.storage.registry import find_backend
 from lakewright.validation.documents import as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import SpecMistake
@@ -39,6 +40,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from role_checks(document.get("name"), place_warehouses(document))
     yield from check_vending(place_warehouses(document))
     yield from access_checks(place_warehouses(document))
+    yield from service_checks(place_warehouses(document))
     yield from log_checks(_storages(document))
     yield from tag_checks(document.get("owner"), place_warehouses(document))
     yield from _find_overlapping_prefixes(document)
@@ -176,14 +178,15 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
 
 def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = _storages(document)
-    prefixes: list[tuple[int, Any, str]] = []
+    prefixes: list[tuple[int, str, str]] = []
     for index, warehouse in list_items(document, "warehouses"):
         storage = storages.get(_find_storage_name(document, warehouse) or "", {})
         prefix = as_text(warehouse.get("key_prefix"))
         if prefix is None and warehouse.get("key_prefix") is None and as_text(warehouse.get("name")):
             prefix = f"{document.get('name')}/{warehouse['name']}"
         if storage.get("bucket") is not None and prefix is not None:
-            prefixes.append((index, storage["bucket"], prefix.strip(" /")))
+            backend = find_backend(storage) or StorageBackend
+            prefixes.append((index, backend.describe_container(storage), prefix.strip(" /")))
     for (first, bucket, prefix), (second, other_bucket, other) in combinations(prefixes, 2):
         if bucket == other_bucket and prefixes_overlap(prefix, other):
             yield (

@@ -1,10 +1,12 @@
-"""Checks of renamed and dropped warehouses, on the document as written."""
+"""Checks of warehouses: names, queues, and settings that their storage cannot have; on the document as written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakewright.spec.checks.aws import PlacedWarehouses
+from lakewright.storage.registry import find_backend
 from lakewright.validation.documents import as_list, as_mapping, list_items
 from lakewright.validation.problems import Path, SpecMistake
 
@@ -18,6 +20,21 @@ def queue_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             if as_mapping(servers.get(name)).get(queue) is not None:
                 path: Path = ("warehouses", index, "task_queues", queue)
                 yield path, f"expected settings in one place; `maintenance.server.{name}.{queue}` has some, too"
+
+
+def service_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield settings of warehouses that their storage service cannot have."""
+    for index, warehouse, storage in warehouses:
+        backend = find_backend(storage)
+        if backend is None:
+            continue
+        where = f"the storage has `backend: {storage.get('backend')}`"
+        for key, reason in backend.unsupported_settings.items():
+            if warehouse.get(key):
+                yield ("warehouses", index, key), f"expected no such field: {where}, and {reason}"
+        if backend.service != "s3" and warehouse.get("delegation") == "remote-signing":
+            reason = backend.unsupported_settings["remote_signing"]
+            yield ("warehouses", index, "delegation"), f"expected `vended`: {where}, and {reason}"
 
 
 def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

@@ -17,7 +17,8 @@ from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularR
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
 from lakewright_sandbox.lakekeeper.protocol.requests import Flag
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
-from lakewright_sandbox.lakekeeper.storage.access import ObjectStore, WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage
+from lakewright_sandbox.lakekeeper.storage.object_store import ObjectStore
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class CatalogCall:
             return OpenWarehouse(self, session, warehouse, error)
         return OpenWarehouse(self, session, warehouse, storage)
 
-    def objects(self, storage: WarehouseStorage) -> ObjectStore:
+    def objects(self, storage: AnyStorage) -> ObjectStore:
         """Return the objects of a storage."""
         return self.server.access.objects(storage)
 
@@ -50,10 +51,10 @@ class OpenWarehouse:
     call: CatalogCall
     session: Session
     warehouse: WarehouseRow
-    storage_or_error: WarehouseStorage | ApiError
+    storage_or_error: AnyStorage | ApiError
 
     @property
-    def storage(self) -> WarehouseStorage:
+    def storage(self) -> AnyStorage:
         """Return the storage. Raises the `ApiError` that says why its data cannot be accessed."""
         if isinstance(self.storage_or_error, ApiError):
             raise self.storage_or_error
@@ -92,7 +93,7 @@ class OpenTabular:
 
     call: CatalogCall
     warehouse: WarehouseRow
-    storage: WarehouseStorage
+    storage: AnyStorage
     namespace: NamespaceRow
     tabular: TabularRow
     readable: bool = True

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from lakewright_sandbox.lakekeeper.database.lookups import SEPARATOR
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
-from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage, WarehouseStorage
 
 KEY_FIELDS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
@@ -49,7 +49,7 @@ class TabularAccess:
     """Access of a client to one table or view: what it may do, and the settings that it needs."""
 
     server: Lakekeeper
-    storage: WarehouseStorage
+    storage: AnyStorage
     warehouse_id: str
     tabular_id: str
     location: str
@@ -61,30 +61,34 @@ class TabularAccess:
 
     def to_json(self, delegation: Delegation) -> dict[str, Any]:
         """Return `config`, and `storage-credentials` if some were vended; releases always return one entry."""
-        profile = self.storage.profile
-        vending, signing = profile.sts_enabled and self.readable, profile.remote_signing_enabled and self.readable
+        vending = self.storage.vends_credentials and self.readable
+        signing = self.storage.signs_requests and self.readable
         vend, sign = delegation.methods(vending=vending, signing=signing)
         config = self.plain_config()
         if sign:
             config |= self._build_signing_config()
         if not vend:
-            return {"config": config} | ({} if self._is_head else {"storage-credentials": self._entries({})})
+            return {"config": config} | ({} if self._omits_entries else {"storage-credentials": self._entries({})})
         keys = self._vend()
-        config |= {key: keys[key] for key in KEY_FIELDS}
+        is_in_s3 = isinstance(self.storage, WarehouseStorage)
+        config |= {key: keys[key] for key in (KEY_FIELDS if is_in_s3 else keys)}
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
         """Return the entries of `storage-credentials`, without keys if nothing is vended."""
-        if self.storage.profile.sts_enabled and self.readable:
+        if self.storage.vends_credentials and self.readable:
             return self._entries(self._vend())
-        return [] if self._is_head else self._entries({})
+        return [] if self._omits_entries else self._entries({})
 
     @property
-    def _is_head(self) -> bool:
-        return self.server.settings.is_at_least("0.14")
+    def _omits_entries(self) -> bool:
+        """Return whether an entry without credentials is left out: on 0.14, and if it had no property."""
+        return self.server.settings.is_at_least("0.14") or not self.plain_config()
 
     def plain_config(self) -> dict[str, str]:
-        """Return the client configuration without credentials."""
+        """Return the client configuration without credentials. Azure and Google have none."""
+        if not isinstance(self.storage, WarehouseStorage):
+            return {}
         profile = self.storage.profile
         config = {"s3.region": profile.region, "region": profile.region, "client.region": profile.region}
         endpoint = self.server.access.s3_endpoint(profile)
@@ -97,22 +101,26 @@ class TabularAccess:
         return config
 
     def _vend(self) -> dict[str, str]:
-        keys = self.server.vendor.vend(self.storage, self.location, writable=self.writable)
-        expires = str(int(keys.expires_at or 0) * 1000)
         namespace, table = _path_segment(SEPARATOR.join(self.namespace)), _path_segment(self.name)
         path = f"v1/{self.warehouse_id}/namespaces/{namespace}/tables/{table}/credentials"
+        refresh_uri = f"{self.base_uri}/catalog/{path}"
+        if not isinstance(self.storage, WarehouseStorage):
+            vended = self.storage.vend(self.server.access.http, self.location, writable=self.writable)
+            return vended.config | {vended.refresh_key: refresh_uri}
+        keys = self.server.vendor.vend(self.storage, self.location, writable=self.writable)
+        expires = str(int(keys.expires_at or 0) * 1000)
         return {
             "s3.access-key-id": keys.access_key_id,
             "s3.secret-access-key": keys.secret_access_key,
             "s3.session-token": keys.session_token or "",
             "s3.session-token-expires-at-ms": expires,
             "expiration-time": expires,
-            "client.refresh-credentials-endpoint": f"{self.base_uri}/catalog/{path}",
+            "client.refresh-credentials-endpoint": refresh_uri,
         }
 
     def _entries(self, keys: dict[str, str]) -> list[dict[str, Any]]:
         config = self.plain_config()
-        config.pop("region")
+        config.pop("region", None)
         return [{"prefix": self.location, "config": config | keys}]
 
     def _build_signing_config(self) -> dict[str, str]:

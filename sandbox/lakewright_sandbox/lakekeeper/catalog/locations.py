@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
-from lakewright_sandbox.lakekeeper.storage.access import ObjectStore
+from lakewright_sandbox.lakekeeper.storage.object_store import ObjectStore
 from lakewright_sandbox.lakekeeper.storage.profiles import Profile
 
 ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}

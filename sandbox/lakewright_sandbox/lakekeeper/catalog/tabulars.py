@@ -29,7 +29,7 @@ from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_respons
 from lakewright_sandbox.lakekeeper.server.paging import ListPage
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.server.task_queue import schedule_purge, schedule_soft_deletion
-from lakewright_sandbox.lakekeeper.storage.access import ObjectStore
+from lakewright_sandbox.lakekeeper.storage.object_store import ObjectStore
 
 
 class Identifier(Body):

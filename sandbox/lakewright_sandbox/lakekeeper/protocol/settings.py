@@ -39,6 +39,9 @@ class Settings:
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition; their configuration is
     stored, and no work is done.
 
+    `adls_endpoint` is a Blob service whose paths begin with the account; `gcs_endpoint` has the JSON API and the
+    Security Token Service. Both are emulators behind the servers of `object_stores`.
+
     `audit_log` is a file for audit events, which the real server logs on stdout.
 
     A drop without a purge parameter is purged after a delay: Spark's `DROP TABLE ... PURGE` is such a drop, after which
@@ -60,6 +63,10 @@ class Settings:
     aws_endpoint: str | None = None
     credentials_file: Path | None = None
     profile: str = "lakekeeper"
+    adls_endpoint: str | None = None
+    gcs_endpoint: str | None = None
+    azure_system_identity: bool = False
+    gcp_system_identity: bool = False
     aws_system_identity: bool = False
     direct_system_identity: bool = False
     require_external_id: bool = True

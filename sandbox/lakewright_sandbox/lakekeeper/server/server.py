@@ -14,7 +14,7 @@ from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
-from lakewright_sandbox.lakekeeper.storage.access import StorageAccess, WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage, StorageAccess
 from lakewright_sandbox.lakekeeper.storage.profiles import load_credential, load_profile, open_storage
 from lakewright_sandbox.lakekeeper.storage.secrets import create_secret_store
 from lakewright_sandbox.lakekeeper.storage.validation import StorageProbe
@@ -34,9 +34,9 @@ class Lakekeeper(ServerContext):
         self.probe = StorageProbe(self.access, self.vendor)
         self.authorizer = Authorizer(self)
         self.secrets = create_secret_store(settings)
-        self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
+        self._storages: dict[tuple[str, int | None, str | None], AnyStorage] = {}
 
-    def open_storage(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
+    def open_storage(self, session: Session, warehouse: WarehouseRow) -> AnyStorage:
         """Return the storage of a warehouse, cached until its profile or credential changes.
 
         Raises:
@@ -46,7 +46,7 @@ class Lakekeeper(ServerContext):
         storage = self._storages.get(version)
         if storage is None:
             credential = load_credential(self.secrets.read_secret(session, warehouse.secret_id))
-            storage = open_storage(load_profile(warehouse.storage_profile), credential)
+            storage = open_storage(load_profile(warehouse.storage_profile), credential, self.settings)
             if len(self._storages) > 10_000:
                 self._storages.clear()
             self._storages[version] = storage

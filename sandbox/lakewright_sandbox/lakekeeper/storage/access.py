@@ -1,4 +1,4 @@
-"""Access to warehouses' objects on S3, and the identities that are used for it."""
+"""Access to warehouses' objects, and the identities that are used for it on S3."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.storage.azure_storage import AzureStorage
+from lakewright_sandbox.lakekeeper.storage.google_storage import GoogleStorage
+from lakewright_sandbox.lakekeeper.storage.object_store import ObjectStore, StorageError
 from lakewright_sandbox.lakekeeper.storage.s3_profile import S3Credential, S3ProfileBody
 from lakewright_sandbox.typed.boto import (
     UNSIGNED,
@@ -41,14 +46,6 @@ IO_KINDS = {
 # Short, because the sandbox's AWS loses its sessions when it restarts.
 SESSION_REUSE_SECONDS = 15
 MAX_CLIENTS = 256
-
-
-class StorageError(ApiError):
-    """S3 refused a call or could not be reached. The error's type is the kind of failure."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        """Set the kind of failure and the message."""
-        super().__init__({"NotFound": 400, "Unexpected": 500}.get(kind, 412), kind, message)
 
 
 class RoleRefusedError(ApiError):
@@ -88,21 +85,35 @@ class WarehouseStorage:
     profile: S3ProfileBody
     credential: S3Credential | None
 
+    @property
+    def vends_credentials(self) -> bool:
+        """Return whether clients may get keys of a session."""
+        return self.profile.sts_enabled
+
+    @property
+    def signs_requests(self) -> bool:
+        """Return whether the server signs requests of clients."""
+        return self.profile.remote_signing_enabled
+
+
+AnyStorage = WarehouseStorage | AzureStorage | GoogleStorage
+
 
 class StorageAccess:
-    """S3 and STS clients, cached by identity."""
+    """Clients of stores: S3 and STS, cached by identity, and HTTP for other stores."""
 
     def __init__(self, settings: Settings) -> None:
         """Start without clients."""
-        self._settings = settings
+        self.settings = settings
         self._session = botocore_session()
         self._lock = threading.Lock()
         self._clients: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._assumed: dict[tuple[Any, ...], tuple[float, Keys]] = {}
+        self.http = httpx.Client(timeout=20)
 
     def s3_endpoint(self, profile: S3ProfileBody) -> str | None:
         """Return the S3 endpoint of a profile, None for AWS itself."""
-        return profile.endpoint or self._settings.aws_endpoint
+        return profile.endpoint or self.settings.aws_endpoint
 
     def base_keys(self, storage: WarehouseStorage) -> Keys | None:
         """Return the credential's own keys, before any role; None for anonymous access."""
@@ -110,7 +121,7 @@ class StorageAccess:
         if credential is None:
             return None
         if credential.credential_type == "aws-system-identity":
-            if not self._settings.aws_system_identity:
+            if not self.settings.aws_system_identity:
                 raise _build_misconfiguration("System identity credentials are disabled in this Lakekeeper deployment.")
             return self._system_keys()
         return Keys(credential.access_key_id or "", credential.secret_access_key or "", credential.token)
@@ -173,18 +184,24 @@ class StorageAccess:
             response["Expiration"].timestamp(),
         )
 
-    def objects(self, storage: WarehouseStorage, keys: Keys | None = None, *, vended: bool = False) -> ObjectStore:
-        """Return the warehouse's objects for the server's own identity, or for the vended `keys`."""
+    def objects(self, storage: AnyStorage) -> ObjectStore:
+        """Return the warehouse's objects for the server's own identity."""
+        if isinstance(storage, WarehouseStorage):
+            return self.s3_objects(storage)
+        return storage.open_objects(self.http)
+
+    def s3_objects(self, storage: WarehouseStorage, keys: Keys | None = None, *, vended: bool = False) -> S3Objects:
+        """Return the objects on S3 for the server's own identity, or for the vended `keys`."""
         profile = storage.profile
         if not vended:
             try:
                 keys = self.own_keys(storage)
             except RoleRefusedError:
-                return ObjectStore(_ClientWithoutKeys())
+                return S3Objects(_ClientWithoutKeys())
         endpoint = self.s3_endpoint(profile)
         path = profile.path_style_access or profile.endpoint is None
         addressing = "path" if path and endpoint else "auto"
-        return ObjectStore(
+        return S3Objects(
             self._client("s3", endpoint, profile.region, keys, addressing=addressing, keeps_client=not vended)
         )
 
@@ -230,7 +247,7 @@ class StorageAccess:
 
     def _check_vending(self, storage: WarehouseStorage) -> None:
         """Refuse what the server checks before it asks STS for vended credentials, and nowhere else."""
-        settings, profile, credential = self._settings, storage.profile, storage.credential
+        settings, profile, credential = self.settings, storage.profile, storage.credential
         if credential is None or credential.credential_type != "aws-system-identity":
             return
         if not (profile.vending_role or settings.direct_system_identity):
@@ -242,7 +259,7 @@ class StorageAccess:
         raise _build_misconfiguration(reason)
 
     def _system_keys(self) -> Keys:
-        file, profile = self._settings.credentials_file, self._settings.profile
+        file, profile = self.settings.credentials_file, self.settings.profile
         parser = configparser.RawConfigParser()
         if file is None or not parser.read(file) or not parser.has_section(profile):
             message = f"No profile `{profile}` in the credentials file {file}: the server has no identity."
@@ -257,7 +274,7 @@ def _build_misconfiguration(reason: str) -> ApiError:
     return ApiError(400, "Misconfiguration", f"Credentials misconfigured: {reason}")
 
 
-class ObjectStore:
+class S3Objects:
     """Objects by their `s3://` URI. Raises `StorageError`."""
 
     def __init__(self, client: Any) -> None:

@@ -1,7 +1,7 @@
 """Storage profiles and credentials of all types: S3, Azure and Google.
 
-A warehouse on Azure or Google is created, returned, updated and deleted as on a real server that does not validate
-storage. Every access to its data results in 412, since the sandbox has no such storage.
+A warehouse on Azure or Google is created, returned, updated and deleted as on a real server. Its data is in an
+emulator, if the settings name its address; otherwise each access to its data results in 412.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import build_missing_field_error, knows, unknown_name, wrong_type
-from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage, WarehouseStorage
 from lakewright_sandbox.lakekeeper.storage.azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
+from lakewright_sandbox.lakekeeper.storage.azure_storage import AzureStorage
 from lakewright_sandbox.lakekeeper.storage.google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
+from lakewright_sandbox.lakekeeper.storage.google_storage import GoogleStorage
 from lakewright_sandbox.lakekeeper.storage.s3_profile import S3Credential, S3ProfileBody, apply_forced_settings
 from lakewright_sandbox.typed.json_values import is_object
 
@@ -26,6 +29,7 @@ FAMILY_OF_CREDENTIAL = {
     **dict.fromkeys(get_args(GcsCredentialType), "gcs"),
 }
 UNREACHABLE = "The sandbox has no {type} storage: it stores such warehouses but cannot access their data."
+NO_IDENTITY_PROVIDER = "The sandbox has no identity provider for credentials of type `{type}`."
 
 
 def _profile_type(document: Any, info: ValidationInfo) -> Any:
@@ -110,7 +114,7 @@ def credential_kind(credential_type: str) -> dict[str, str]:
     return {"type": FAMILY_OF_CREDENTIAL.get(credential_type, "s3"), "credential-type": credential_type}
 
 
-def open_storage(profile: Profile, credential: Credential | None) -> WarehouseStorage:
+def open_storage(profile: Profile, credential: Credential | None, settings: Settings) -> AnyStorage:
     """Return the storage of a profile. Raises an `ApiError` if the sandbox has no such storage."""
     if isinstance(profile, S3ProfileBody) and (credential is None or isinstance(credential, S3Credential)):
         return WarehouseStorage(profile, credential)
@@ -119,4 +123,23 @@ def open_storage(profile: Profile, credential: Credential | None) -> WarehouseSt
     if credential.type != FAMILY_OF_PROFILE[profile.type]:
         message = f"Expected storage of type {profile.type}, is: {credential.type}"
         raise ApiError(400, "UnexpectedStorageProfileType", message)
-    raise ApiError(412, "InitializeClientError", UNREACHABLE.format(type=profile.type))
+    if isinstance(credential, AzCredential) and isinstance(profile, AdlsProfileBody):
+        _check_identity(credential, "Azure", is_enabled=settings.azure_system_identity)
+        if settings.adls_endpoint and credential.key is not None:
+            return AzureStorage(profile, credential, settings.adls_endpoint)
+    if isinstance(credential, GcsCredential) and isinstance(profile, GcsProfileBody):
+        _check_identity(credential, "GCP", is_enabled=settings.gcp_system_identity)
+        if settings.gcs_endpoint and credential.key is not None:
+            return GoogleStorage(profile, credential, settings.gcs_endpoint)
+    endpoint = settings.adls_endpoint if profile.type == "adls" else settings.gcs_endpoint
+    message = NO_IDENTITY_PROVIDER if endpoint else UNREACHABLE
+    raise ApiError(
+        412, "InitializeClientError", message.format(type=credential.credential_type if endpoint else profile.type)
+    )
+
+
+def _check_identity(credential: AzCredential | GcsCredential, cloud: str, *, is_enabled: bool) -> None:
+    """Raise 400 `Misconfiguration` for the server's own identity, if it is disabled."""
+    if credential.credential_type in {"azure-system-identity", "gcp-system-identity"} and not is_enabled:
+        reason = f"{cloud} System identity credentials are disabled in this Lakekeeper deployment."
+        raise ApiError(400, "Misconfiguration", f"Credentials misconfigured: {reason}")

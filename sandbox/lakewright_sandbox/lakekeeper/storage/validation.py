@@ -13,13 +13,8 @@ from typing import Any
 
 from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
-from lakewright_sandbox.lakekeeper.storage.access import (
-    Keys,
-    ObjectStore,
-    StorageAccess,
-    StorageError,
-    WarehouseStorage,
-)
+from lakewright_sandbox.lakekeeper.storage.access import AnyStorage, StorageAccess, WarehouseStorage
+from lakewright_sandbox.lakekeeper.storage.object_store import ObjectStore, StorageError
 from lakewright_sandbox.lakekeeper.storage.profiles import Credential, Profile, open_storage
 from lakewright_sandbox.lakekeeper.storage.vending import CredentialVendor, session_policy
 
@@ -91,10 +86,10 @@ class StorageProbe:
 
     def checks(self, profile: Profile, credential: Credential | None) -> list[StorageCheck]:
         """Return the result of every check."""
-        opened_stores: list[tuple[WarehouseStorage, ObjectStore]] = []
+        opened_stores: list[tuple[AnyStorage, ObjectStore]] = []
 
         def initialize() -> None:
-            storage = open_storage(profile, credential)
+            storage = open_storage(profile, credential, self._access.settings)
             opened_stores.append((storage, self._access.objects(storage)))
 
         opened = attempt(STORAGE_CHECKS[0], initialize)
@@ -108,27 +103,29 @@ class StorageProbe:
         checks.append(attempt("cleanup", lambda: _clean(objects, location)))
         return checks
 
-    def _check_vending(self, storage: WarehouseStorage, location: str) -> list[StorageCheck]:
+    def _check_vending(self, storage: AnyStorage, location: str) -> list[StorageCheck]:
         issued, usable, scoped = VENDING_CHECKS
-        if not storage.profile.sts_enabled:
+        if not storage.vends_credentials:
             reason = "STS is disabled in the storage profile."
             return [StorageCheck(name, skipped=reason) for name in VENDING_CHECKS]
         inner = f"{location}/vended-test"
-        issued_keys: list[Keys] = []
-
-        def issue() -> None:
-            base, policy = self._access.find_vending_keys(storage), session_policy(storage.profile, inner)
-            issued_keys.append(self._vendor.issue(storage, base, policy))
-
-        checks = [attempt(issued, issue)]
-        if not issued_keys:
+        vended_stores: list[ObjectStore] = []
+        checks = [attempt(issued, lambda: vended_stores.append(self._open_vended(storage, inner)))]
+        if not vended_stores:
             reason = "No short-term credential was issued."
             return [*checks, StorageCheck(usable, skipped=reason), StorageCheck(scoped, skipped=reason)]
-        vended = self._access.objects(storage, issued_keys[0], vended=True)
+        vended = vended_stores[0]
         checks.append(attempt(usable, lambda: _read_write(vended, inner)))
         if checks[-1].error:
             return [*checks, StorageCheck(scoped, skipped="The short-term credential could not be used.")]
         return [*checks, attempt(scoped, lambda: _check_scope(vended, location))]
+
+    def _open_vended(self, storage: AnyStorage, location: str) -> ObjectStore:
+        """Return a location with a new short-term credential."""
+        if not isinstance(storage, WarehouseStorage):
+            return storage.vend(self._access.http, location, writable=True).objects
+        base, policy = self._access.find_vending_keys(storage), session_policy(storage.profile, location)
+        return self._access.s3_objects(storage, self._vendor.issue(storage, base, policy), vended=True)
 
 
 def _read_write(objects: ObjectStore, location: str) -> None:

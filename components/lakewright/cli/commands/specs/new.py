@@ -72,6 +72,13 @@ def new(
     secret_key: Annotated[
         str | None, typer.Option(help="Backend s3: reference to the secret key, such as config:KEY.")
     ] = None,
+    account: Annotated[str | None, typer.Option(help="Backend adls: storage account of the container.")] = None,
+    account_key: Annotated[
+        str | None, typer.Option(help="Backend adls: reference to the account's key, such as config:KEY.")
+    ] = None,
+    service_account_key: Annotated[
+        str | None, typer.Option(help="Backend gcs: reference to the key file of a service account.")
+    ] = None,
     role_arn: Annotated[str | None, typer.Option(help="Backend existing: ARN of the tenant's role.")] = None,
     warehouse: Annotated[str | None, typer.Option(help="Name of the warehouse.")] = None,
     key_prefix: Annotated[
@@ -111,7 +118,9 @@ def new(
     draft.ask("owner", owner, "owner")
     draft.ask("storage.main.backend", backend, f"backend ({', '.join(BACKENDS)})", "aws")
     draft.ask("storage.main.bucket", bucket, "bucket", f"{tenant}-lakehouse")
-    options = {"endpoint": endpoint, "access_key": access_key, "secret_key": secret_key, "role_arn": role_arn}
+    keys = {"access_key": access_key, "secret_key": secret_key}
+    keys |= {"account_key": account_key, "service_account_key": service_account_key}
+    options = {"endpoint": endpoint, **keys, "role_arn": role_arn, "account": account}
     open_questions = draft.ask_backend(options | {"region": region})
     if region:
         draft.set("storage.main.region", region)

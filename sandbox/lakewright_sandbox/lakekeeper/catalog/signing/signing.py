@@ -21,6 +21,7 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import read_body
 from lakewright_sandbox.lakekeeper.protocol.responses import json_response
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, Server
+from lakewright_sandbox.lakekeeper.storage.access import WarehouseStorage
 from lakewright_sandbox.typed.boto import AWSRequest, Credentials, S3SigV4Auth
 
 # Headers that signing or the client's transport creates.
@@ -126,7 +127,7 @@ def _sign(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request
     with server.database.read() as session:
         warehouse = find_warehouse(session, warehouse_id, active=True)
         storage = server.open_storage(session, warehouse)
-        if not storage.profile.remote_signing_enabled:
+        if not isinstance(storage, WarehouseStorage) or not storage.signs_requests:
             raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
         uris = list_uris(storage, request, listings=server.settings.is_at_least("0.14"))
         tabular = _find_tabular(server, session, warehouse, tabular_id, uris)
