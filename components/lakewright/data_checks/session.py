@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -123,9 +123,11 @@ class CheckSession:
 
         Raises:
             VerifyError: The catalog gives this identity no access.
+            NotEvaluatedError: The warehouse is not on the server, or not in S3.
         """
         warehouse = self.find_declared_warehouse(table.warehouse)
         warehouse_id = self.require_warehouse(warehouse.name)
+        self._require_s3(warehouse.name)
         catalog_warehouse = CatalogWarehouse(
             name=warehouse.name,
             id=warehouse_id,
@@ -166,9 +168,7 @@ class CheckSession:
             NotEvaluatedError: The warehouse is not on the server, or not in S3.
         """
         self.require_warehouse(warehouse)
-        profile = as_mapping(self.warehouses[warehouse.casefold()].get("storage-profile"))
-        if not is_in_s3(profile):
-            raise NotEvaluatedError(f"warehouse {warehouse} is not in S3")
+        profile = self._require_s3(warehouse)
         spec, account = self.target.spec, self.target.aws
         access = spec.storage[spec.find_storage_name(self.find_declared_warehouse(warehouse))].stack_access
         if access is None:
@@ -182,6 +182,15 @@ class CheckSession:
             }
         bucket = OwnBucket.model_validate(access).with_resolver(self.target.resolve)
         return bucket, str(profile.get("key-prefix") or "").strip("/")
+
+    def _require_s3(self, warehouse: str) -> Mapping[str, Any]:
+        """Return the storage profile of a warehouse on the server. Raises NotEvaluatedError if it is not on S3."""
+        profile = as_mapping(self.warehouses[warehouse.casefold()].get("storage-profile"))
+        if not is_in_s3(profile):
+            raise NotEvaluatedError(
+                f"warehouse {warehouse} is on {profile.get('type')}; checks read files and list objects on S3 only"
+            )
+        return profile
 
     def close(self) -> None:
         """Close the connections to S3."""

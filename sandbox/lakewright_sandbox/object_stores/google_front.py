@@ -25,11 +25,11 @@ _TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S10
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _LIFETIME_SECONDS = 3600
 _RESOURCE = re.compile(r"//storage\.googleapis\.com/projects/_/buckets/(?P<bucket>[a-z0-9._-]+)")
-_OBJECTS = re.compile(
-    r"resource\.name\.startsWith\('projects/_/buckets/(?P<bucket>[^'/]+)/objects/(?P<prefix>[^']*)'\)"
-)
+_TEXT = r"(?P<prefix>(?:[^'\\]|\\.)*)"
+"""The content of a literal of CEL in single quotes."""
+_OBJECTS = re.compile(rf"resource\.name\.startsWith\('projects/_/buckets/(?P<bucket>[^'/]+)/objects/{_TEXT}'\)")
 _LISTINGS = re.compile(
-    r"api\.getAttribute\('storage\.googleapis\.com/objectListPrefix', ''\)\.startsWith\('(?P<prefix>[^']*)'\)"
+    rf"api\.getAttribute\('storage\.googleapis\.com/objectListPrefix', ''\)\.startsWith\('{_TEXT}'\)"
 )
 _METHODS_OF_ROLES = {
     "inRole:roles/storage.objectViewer": frozenset({"GET"}),
@@ -141,10 +141,14 @@ def read_boundary(text: str) -> TokenBoundary | None:
         time.time() + _LIFETIME_SECONDS,
         is_limited=True,
         bucket=resource["bucket"],
-        object_prefix=objects["prefix"],
-        list_prefix=listings["prefix"],
+        object_prefix=_unescape(objects["prefix"]),
+        list_prefix=_unescape(listings["prefix"]),
         methods=frozenset[str]().union(*methods),
     )
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def allows(boundary: TokenBoundary, method: str, path: str, params: dict[str, str]) -> bool:

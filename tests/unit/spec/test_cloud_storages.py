@@ -141,6 +141,15 @@ def test_settings_of_s3_are_refused(storage: dict[str, Any], warehouse: dict[str
     assert f"`backend: {storage['backend']}`" in mistakes[f"warehouses.0.{field}"]
 
 
+@pytest.mark.parametrize("chosen", [{"warehouse": "lake"}, {"warehouses": ["lake"]}, {"warehouses": "all"}])
+def test_texera_outside_s3_is_refused(chosen: dict[str, Any]) -> None:
+    document = make_spec(GCS)
+    document["computing_units"] = [{"name": "one", "runtime": "texera"} | chosen]
+
+    (path,) = find_mistakes(document)
+    assert path == f"computing_units.0.{next(iter(chosen))}"
+
+
 def test_containers_of_one_name_in_two_accounts_do_not_overlap() -> None:
     document = make_spec(ADLS | KEY, key_prefix="data")
     document["warehouses"][0]["storage"] = "main"

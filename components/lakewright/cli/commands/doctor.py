@@ -63,12 +63,22 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
         raise SpecError(str(file), find_positions(problems, file, *SPEC_SECTIONS))
     buckets = [probe for storage in spec.storage.values() if (probe := storage.probe())]
-    limited_storages = [
+    storage_findings = [
         Finding(f"deletion in {storage.bucket}", "optional", "`may_delete: false`: nothing is purged or compacted")
         for storage in spec.storage.values()
         if not storage.allows_deletion
     ]
-    return limited_storages + check_services(
+    storage_findings += [
+        Finding(
+            f"bucket {storage.bucket}",
+            "optional",
+            f"not checked: backend `{storage.backend}` is reached by Lakekeeper only",
+            "nothing; Lakekeeper tries it when `up` makes the warehouse",
+        )
+        for storage in spec.storage.values()
+        if storage.service != "s3"
+    ]
+    return storage_findings + check_services(
         environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name)
     )
 

@@ -18,7 +18,7 @@ from lakewright.spec.checks.units import no_such_warehouse, unit_checks
 from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, service_checks, warehouse_checks
 from lakewright.storage.backend import StorageBackend
 from lakewright.storage.registry import find_backend
-from lakewright.validation.documents import as_mapping, as_text, join_names, list_items, list_names
+from lakewright.validation.documents import as_list, as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import SpecMistake
 
 
@@ -45,6 +45,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from tag_checks(document.get("owner"), place_warehouses(document))
     yield from _find_overlapping_prefixes(document)
     yield from unit_checks(document)
+    yield from _find_texera_outside_s3(document)
     yield from _warehouses_of_data(document)
     yield from _find_repeated_grants(document)
     yield from _find_grants_on_shared_project(document)
@@ -193,6 +194,26 @@ def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMist
                 ("warehouses", second, "key_prefix"),
                 f"expected a prefix without overlap; `{other}` overlaps `{prefix}` of warehouses.{first}"
                 f" in bucket `{bucket}`",
+            )
+
+
+def _find_texera_outside_s3(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield units of Texera with a warehouse that is not on S3: Texera has Iceberg's `S3FileIO` only."""
+    outside = [
+        str(warehouse.get("name"))
+        for _, warehouse, storage in place_warehouses(document)
+        if (backend := find_backend(storage)) and backend.service != "s3"
+    ]
+    for index, unit in list_items(document, "computing_units"):
+        if unit.get("runtime") != "texera":
+            continue
+        key = "warehouse" if unit.get("warehouse") is not None else "warehouses"
+        chosen = unit.get(key)
+        names = list_names(document, "warehouses") if chosen == "all" else as_list(chosen) or [chosen]
+        if refused := [name for name in names if name in outside]:
+            yield (
+                ("computing_units", index, key),
+                f"expected warehouses on S3, which Texera reads only; `{refused[0]}` is not on S3",
             )
 
 
