@@ -1,7 +1,8 @@
 """Compare AWS inputs with the installed pulumi_aws: `python scripts/aws_inputs.py`.
 
 It reads each call of a class of pulumi_aws in the packages' source, and reports inputs that the class does not have,
-required inputs that are absent, and unknown or absent keys of mappings written in place, at any depth. The schema is
+required inputs that are absent, and unknown or absent keys of mappings, at any depth. A mapping is written in place,
+or made by a function of `MADE_VALUES`, which is called; an input that cannot be read is a finding, too. The schema is
 that of the SDK's generated types, which are read as source: importing them takes seconds. Exit status 1 for a finding.
 """
 
@@ -11,12 +12,22 @@ import ast
 import importlib.util
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+
+from lakewright.aws.bucket import encryption_rules
+from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (ROOT / "components" / "lakewright", ROOT / "infra")
 OPTIONS = {"self", "__self__", "resource_name", "opts"}
+_ALL_RULES = PrefixLifecycle(abort_incomplete_uploads_days=1, noncurrent_version_days=1, intelligent_tiering_days=1)
+MADE_VALUES: Mapping[str, list[object]] = {
+    "encryption_rules": [encryption_rules(None), encryption_rules("arn:aws:kms:us-east-1:123456789012:key/1")],
+    "lifecycle_rules": [lifecycle_rules(1, 1, {}), lifecycle_rules(1, 1, {"acme/one": _ALL_RULES, "acme/two": None})],
+}
+"""Values of inputs by the function that makes them, with each field that it can set."""
 
 
 def find_sdk() -> Path:
@@ -71,24 +82,89 @@ def read_inputs(model: ast.ClassDef) -> dict[str, tuple[str, bool]]:
     }
 
 
-def compare_inputs(sdk: Path, module: str, model: ast.ClassDef, values: dict[str, ast.expr], source: str) -> list[str]:
-    """Return the differences between written inputs and a class."""
+def compare_inputs(
+    sdk: Path, module: str, model: ast.ClassDef, values: dict[str, ast.expr], *, source: str, program: ast.Module
+) -> list[str]:
+    """Return the differences between written inputs and a class. `program` has the assignments of variables."""
     inputs = read_inputs(model)
     problems = [f"{source}: {model.name} has no input `{name}`" for name in values if name not in inputs]
     absent = [name for name, (_, required) in inputs.items() if required and name not in values]
     problems += [f"{source}: {model.name} needs the input `{name}`" for name in absent]
     for name, value in values.items():
-        nested = re.search(r"(\w+Args)(Dict)?\b", inputs.get(name, ("", False))[0])
+        annotation = inputs.get(name, ("", False))[0]
+        nested = re.search(r"(\w+Args)(Dict)?\b", annotation)
         nested_model = find_class(sdk, module, f"{nested.group(1)}Dict") if nested else None
-        for mapping in value.elts if isinstance(value, ast.List) else [value]:
-            if nested_model and isinstance(mapping, ast.Dict):
-                keys = {
-                    key.value: item
-                    for key, item in zip(mapping.keys, mapping.values, strict=True)
-                    if isinstance(key, ast.Constant) and isinstance(key.value, str)
-                }
-                problems += compare_inputs(sdk, module, nested_model, keys, f"{source}, `{name}`")
+        if nested_model is None:
+            continue
+        mappings = read_mappings(value, program)
+        if mappings is None and "_builtins.str" not in annotation:
+            problems.append(
+                f"{source}: the input `{name}` of {model.name} cannot be read: write it in place, or add the"
+            )
+            problems[-1] += " function that makes it to MADE_VALUES"
+        for mapping in mappings or []:
+            keys = {
+                key.value: item
+                for key, item in zip(mapping.keys, mapping.values, strict=True)
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            }
+            problems += compare_inputs(sdk, module, nested_model, keys, source=f"{source}, `{name}`", program=program)
     return problems
+
+
+def read_mappings(value: ast.expr, program: ast.Module) -> list[ast.Dict] | None:
+    """Return the mappings of an input, which may be in a list; None if they cannot be read.
+
+    An instance of a class of the SDK has no mapping: it is a call of its own.
+    """
+    if isinstance(value, ast.Dict):
+        return [value]
+    if isinstance(value, ast.Constant) and value.value is None:
+        return []
+    parts: list[ast.expr] | None = None
+    if isinstance(value, ast.List):
+        parts = value.elts
+    elif isinstance(value, ast.IfExp):
+        parts = [value.body, value.orelse]
+    elif isinstance(value, ast.Name):
+        parts = find_assigned_values(value.id, program)
+    elif isinstance(value, ast.Call):
+        if ast.unparse(value.func).endswith("Args"):
+            return []
+        called = {ast.unparse(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
+        made = [result for name in sorted(called & MADE_VALUES.keys()) for result in MADE_VALUES[name]]
+        parts = [ast.parse(repr(result), mode="eval").body for result in made]
+    if not parts and not isinstance(value, ast.List):
+        return None
+    found: list[ast.Dict] = []
+    for part in parts or []:
+        mappings = read_mappings(part, program)
+        if mappings is None:
+            return None
+        found += mappings
+    return found
+
+
+def find_assigned_values(name: str, program: ast.Module) -> list[ast.expr]:
+    """Return the values that a program assigns to a variable."""
+    values: list[ast.expr] = []
+    for node in ast.walk(program):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            assigned = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+            values += [assigned] if assigned else []
+    return values
+
+
+def check_function(sdk: Path, call: ast.Call, name: str, source: str) -> list[str]:
+    """Return the inputs of a call that a function of the SDK, such as `get_caller_identity`, does not have."""
+    file = sdk / f"{name.removesuffix('_output')}.py"
+    functions = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]
+    arguments = {argument.arg for node in functions if node.name == name for argument in node.args.args}
+    unknown = [keyword.arg for keyword in call.keywords if keyword.arg not in arguments]
+    return [f"{source}: {name} has no input `{keyword}`" for keyword in unknown]
 
 
 def check_file(sdk: Path, file: Path) -> tuple[int, list[str]]:
@@ -112,6 +188,9 @@ def check_file(sdk: Path, file: Path) -> tuple[int, list[str]]:
     }
     calls, problems = 0, list[str]()
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in modules:
+            calls += 1
+            problems += check_function(sdk, node, modules[node.func.id], f"{file}:{node.lineno}")
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         parts = ast.unparse(node.func).split(".")
@@ -125,9 +204,11 @@ def check_file(sdk: Path, file: Path) -> tuple[int, list[str]]:
         calls += 1
         if model is None:
             problems.append(f"{source}: pulumi_aws has no class `{'.'.join(parts)}`")
-        elif all(keyword.arg for keyword in node.keywords):
+        elif not all(keyword.arg for keyword in node.keywords):
+            problems.append(f"{source}: inputs of {model.name} behind `**` cannot be read: name each of them")
+        else:
             values = {str(keyword.arg): keyword.value for keyword in node.keywords if keyword.arg not in OPTIONS}
-            problems += compare_inputs(sdk, module, model, values, source)
+            problems += compare_inputs(sdk, module, model, values, source=source, program=tree)
     return calls, problems
 
 

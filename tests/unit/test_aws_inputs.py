@@ -1,23 +1,54 @@
-"""`scripts/aws_inputs.py` reports AWS inputs that the installed pulumi_aws does not have."""
+"""`scripts/aws_inputs.py` reports AWS inputs that the installed pulumi_aws does not have, or that it cannot read."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "aws_inputs.py"
-PROGRAM = """from pulumi_aws import s3
-s3.BucketVersioning("a", versioning_configuration={"state": "Enabled"}, mfa_token="1")
-"""
+LIFECYCLE = 's3.BucketLifecycleConfiguration("a", bucket="b", {})'
+PROGRAMS = {
+    "unknown": 's3.BucketVersioning("a", versioning_configuration={"state": "Enabled"}, mfa_token="1")',
+    "made": LIFECYCLE.format("rules=make_rules()"),
+    "hidden": LIFECYCLE.format("**settings"),
+    "branch": LIFECYCLE.format('rules=[{"status": "On"}] if late else None'),
+    "variable": 'rules = [{"state": "On"}]\n' + LIFECYCLE.format("rules=rules"),
+    "known": LIFECYCLE.format("rules=x.apply(lambda y: encryption_rules(y))"),
+    "function": "get_caller_identity_output(account=1)",
+    "right": 's3.BucketVersioning("a", bucket="b", versioning_configuration={"status": "Enabled"})',
+}
+MESSAGES = {
+    "unknown": [
+        "BucketVersioningInitArgs has no input `mfa_token`",
+        "BucketVersioningInitArgs needs the input `bucket`",
+        "`versioning_configuration`: BucketVersioningVersioningConfigurationArgsDict has no input `state`",
+        "BucketVersioningVersioningConfigurationArgsDict needs the input `status`",
+    ],
+    "made": ["cannot be read: write it in place, or add the function that makes it to MADE_VALUES"],
+    "hidden": ["behind `**` cannot be read"],
+    "branch": ["BucketLifecycleConfigurationRuleArgsDict needs the input `id`"],
+    "variable": ["BucketLifecycleConfigurationRuleArgsDict has no input `state`"],
+    "known": ["BucketLifecycleConfigurationRuleArgsDict has no input `bucket_key_enabled`"],
+    "function": ["get_caller_identity_output has no input `account`"],
+    "right": [],
+}
 
 
-def test_unknown_and_absent_inputs_are_reported(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    result = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The lines of one run over a file for each program."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, program in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(f"from pulumi_aws import get_caller_identity_output, s3\n{program}\n")
+    result = subprocess.run([sys.executable, SCRIPT, folder], capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert "BucketVersioningInitArgs has no input `mfa_token`" in result.stdout
-    assert "BucketVersioningInitArgs needs the input `bucket`" in result.stdout
-    assert (
-        "`versioning_configuration`: BucketVersioningVersioningConfigurationArgsDict has no input `state`"
-        in result.stdout
-    )
-    assert "BucketVersioningVersioningConfigurationArgsDict needs the input `status`" in result.stdout
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_mistakes_of_inputs_are_reported(name: str, report: list[str]) -> None:
+    lines = [line for line in report if f"/{name}.py:" in line]
+
+    assert all(any(message in line for line in lines) for message in MESSAGES[name])
+    assert bool(lines) == bool(MESSAGES[name])
