@@ -110,13 +110,13 @@ class HistoryPolicy(_Policy):
     """Maximum age of a snapshot in days. Default: five days, as in Iceberg."""
     versions: Annotated[int, Field(ge=2, le=100)] | None = None
     """Maximum number of snapshots. Unpublished writes that are staged for an audit (`wap.id`) expire by age only."""
+    longest_run_hours: Annotated[int, Field(ge=1, le=_CENTURY * 24)] | None = None
+    """Time that readers of the table may take. A snapshot is kept for this long after it was replaced. Default: 24."""
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> HistoryPolicy:
         if not self.model_dump():
             raise ValueError("expected `max_age_days`, `versions` or `longest_run_hours`")
-    longest_run_hours: Annotated[int, Field(ge=1, le=_CENTURY * 24)] | None = None
-    """Time that readers of the table may take. A snapshot is kept for this long after it was replaced. Default: 24."""
         return self
 
 
