@@ -1,21 +1,28 @@
 """Executors of maintenance runs: a real Spark driver makes their pods, with the rights of the run's ServiceAccount.
 
-No executor starts, as there is no kubelet: the pods are admitted, owned by the run's pod and deleted by the driver.
+There is no kubelet: the pods are admitted, owned by the run's pod and deleted by the driver. Where executors have work,
+`ExecutorKubelet` starts them as processes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
+from pyiceberg.table import Table
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.executor_kubelet import ExecutorKubelet
 from tests.tenant_project import MakeTenant, Tenant
 
 RUN = """
@@ -30,10 +37,12 @@ print("started", flush=True)
 sys.stdin.readline()
 session.stop()
 """
+RUN_POD = "run"
+"""Name of the pod of a run, which owns the executors."""
 MAINTENANCE: dict[str, Any] = {
     "schedule": "0 3 * * *",
     "schedules": {"compaction": "0 * * * *"},
-    "executors": {"count": 2, "memory": "1Gi", "cpu": "500m", "scratch": "1Gi"},
+    "executors": {"count": 2, "max_count": 3, "memory": "1Gi", "cpu": "500m", "scratch": "1Gi"},
 }
 
 
@@ -67,14 +76,18 @@ def request_run_token(cluster: ControlPlane, namespace: str) -> str:
     return response.raise_for_status().json()["status"]["token"]
 
 
-def start_run(cluster: ControlPlane, namespace: str) -> tuple[str, dict[str, Any]]:
-    """Make the pod of a run from its CronJob; return its name and its container."""
+@pytest.fixture
+def container(tenant: Tenant, cluster: ControlPlane, namespace: str) -> Iterator[dict[str, Any]]:
+    """Make the pod of a run from its CronJob, and return the pod's container."""
+    del tenant
     job = cluster.get(f"/apis/batch/v1/namespaces/{namespace}/cronjobs/maintenance")["spec"]["jobTemplate"]["spec"]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "run"}, "spec": job["template"]["spec"]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": RUN_POD}, "spec": job["template"]["spec"]}
+    pods = f"/api/v1/namespaces/{namespace}/pods"
     with cluster.http() as http:
-        response = http.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
-    assert response.is_success, response.text
-    return "run", pod["spec"]["containers"][0]
+        response = http.post(pods, json=pod)
+        assert response.is_success, response.text
+        yield pod["spec"]["containers"][0]
+        http.delete(f"{pods}/{RUN_POD}?gracePeriodSeconds=0").raise_for_status()
 
 
 def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: Path, namespace: str) -> dict[str, str]:
@@ -90,7 +103,7 @@ def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: 
         "spark.kubernetes.authenticate.caCertFile": str(cluster.ca),
         "spark.kubernetes.authenticate.oauthToken": request_run_token(cluster, namespace),
         "spark.kubernetes.executor.podTemplateFile": str(template),
-        "spark.kubernetes.driver.pod.name": "run",
+        "spark.kubernetes.driver.pod.name": RUN_POD,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.port": "0",
@@ -100,27 +113,44 @@ def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: 
     }
 
 
-def test_driver_makes_and_deletes_restricted_executors(
-    tenant: Tenant, namespace: str, cluster: ControlPlane, tmp_path: Path
-) -> None:
-    del tenant
-    run, container = start_run(cluster, namespace)
-    properties = tmp_path / "properties.json"
-    properties.write_text(json.dumps(driver_properties(cluster, container, tmp_path, namespace)))
+@contextlib.contextmanager
+def start_driver(properties: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a session with executors; a line on its standard input ends it."""
+    file = folder / "properties.json"
+    file.write_text(json.dumps(properties))
     with (
-        (tmp_path / "log").open("wb") as log,
+        (folder / "driver.log").open("wb") as log,
         subprocess.Popen(
-            [sys.executable, "-c", RUN, str(properties)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [sys.executable, "-c", RUN, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         ) as driver,
     ):
         assert driver.stdout
-        assert driver.stdout.readline() == b"started\n", (tmp_path / "log").read_text()[-3000:]
+        assert driver.stdout.readline() == b"started\n", (folder / "driver.log").read_text()[-3000:]
+        yield driver
+
+
+def wait_for_text(read: Callable[[], str], text: str, count: int) -> None:
+    @retry(
+        retry=retry_if_result(lambda found: found < count),
+        wait=wait_fixed(0.2),
+        stop=stop_after_delay(90),
+    )
+    def count_text() -> int:
+        return read().count(text)
+
+    count_text()
+
+
+def test_driver_makes_and_deletes_restricted_executors(
+    container: dict[str, Any], namespace: str, cluster: ControlPlane, tmp_path: Path
+) -> None:
+    with start_driver(driver_properties(cluster, container, tmp_path, namespace), tmp_path) as driver:
         pods = wait_for_executors(cluster, namespace, 2)
         driver.communicate(b"\n", timeout=60)
 
     for pod in pods:
         spec = pod["spec"]
-        assert pod["metadata"]["ownerReferences"][0]["name"] == run
+        assert pod["metadata"]["ownerReferences"][0]["name"] == RUN_POD
         assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "maintenance-executors"
         assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("maintenance", False)
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -129,7 +159,67 @@ def test_driver_makes_and_deletes_restricted_executors(
         assert executor["resources"]["limits"] == {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
         assert executor["resources"]["requests"] == executor["resources"]["limits"]
     assert wait_for_executors(cluster, namespace, 0) == []
-    assert "Forbidden" not in (tmp_path / "log").read_text()
+    assert "Forbidden" not in (tmp_path / "driver.log").read_text()
+
+
+def create_fragmented_table(tenant: Tenant, name: str, files: int) -> Table:
+    """Return a table in which each of many small files has one row."""
+    table = tenant.catalog("executions").create_table(("results", name), pa.schema({"id": pa.int64()}))
+    for number in range(files):
+        table.append(pa.table({"id": [number]}))
+    return table
+
+
+def maintain(tenant: Tenant, folder: Path, properties: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    """Start the command of the CronJob on this machine."""
+    config = folder / "catalog.json"
+    config.write_text(tenant.output("config", "--format", "json"))
+    token = folder / "token"
+    token.write_text(properties.pop("spark.kubernetes.authenticate.oauthToken"))
+    properties = properties | {"spark.kubernetes.authenticate.oauthTokenFile": str(token)}
+    master = properties.pop("spark.master")
+    confs = [word for key, value in properties.items() for word in ("--conf", f"{key}={value}")]
+    command = [sys.executable, "-m", "lakewright_spark.cli", "maintain", "--config", str(config), "--master", master]
+    with (folder / "driver.log").open("wb") as log:
+        return subprocess.Popen(
+            [*command, *confs, *arguments], env=os.environ | {"HOSTNAME": RUN_POD}, stdout=log, stderr=log
+        )
+
+
+def test_maintenance_runs_on_executors(
+    tenant: Tenant, container: dict[str, Any], namespace: str, cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Executors read and write the files of the table with the credentials that the driver's tasks bring."""
+    table = create_fragmented_table(tenant, "rows", files=8)
+    properties = driver_properties(cluster, container, tmp_path, namespace)
+
+    with ExecutorKubelet(cluster, namespace, tmp_path) as kubelet:
+        driver = maintain(tenant, tmp_path, properties, "--job", "compaction")
+        status = driver.wait(timeout=240)
+
+    driver_log = (tmp_path / "driver.log").read_text()
+    assert status == 0, driver_log[-3000:] + kubelet.read_logs()[-3000:]
+    table.refresh()
+    assert len(table.inspect.data_files()) == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(8))
+    assert len(kubelet.pods) in {2, 3}
+    assert "Finished task" in kubelet.read_logs()
+    variables = {variable["name"] for pod in kubelet.pods.values() for variable in pod["spec"]["containers"][0]["env"]}
+    assert not {name for name in variables if name.startswith("AWS_")}
+
+
+def test_drained_executor_hands_over_and_ends(
+    container: dict[str, Any], namespace: str, cluster: ControlPlane, tmp_path: Path
+) -> None:
+    with start_driver(driver_properties(cluster, container, tmp_path, namespace), tmp_path) as driver:
+        with ExecutorKubelet(cluster, namespace, tmp_path) as kubelet:
+            wait_for_text(kubelet.read_logs, "Successfully registered with driver", count=2)
+
+            status = kubelet.drain(min(kubelet.pods))
+
+            wait_for_text((tmp_path / "driver.log").read_text, "decommissioned message", count=1)
+        driver.communicate(b"\n", timeout=60)
+    assert status == 0, kubelet.read_logs()[-3000:]
 
 
 def test_run_may_make_pods_and_nothing_else(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:

@@ -79,11 +79,19 @@ class ExecutorsSpec(StrictModel):
     """Spark executors of a run, each in its own pod."""
 
     count: Annotated[int, Field(ge=1, le=256)] = 2
+    """Executors at the start of a run, and the least during it."""
+    max_count: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Most executors, which Spark adds while tasks wait and removes after a minute without tasks. Default: `count`."""
     cpu: Cpu = "1"
     memory: Memory = "4Gi"
     """Memory of the pod: Spark's heap is what its overhead leaves."""
     scratch: Memory = "10Gi"
     """Disk for shuffles and temporary files."""
+
+    @property
+    def limit(self) -> int:
+        """Most executors at the same time."""
+        return self.max_count or self.count
 
     @property
     def pod_size(self) -> Size:
@@ -97,7 +105,12 @@ class ExecutorsSpec(StrictModel):
         return f"{min(total - 384, total * 10 // 11)}m"
 
 
-def _memory_of_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
+def _check_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
+    if executors.limit < executors.count:
+        raise ValueError(
+            f"max_count {executors.max_count}: expected at least `count`, which is {executors.count}; "
+            "leave out max_count for a fixed number of executors"
+        )
     if parse_bytes(executors.memory) < _MIN_EXECUTOR_BYTES:
         raise ValueError(
             f"expected at least {bytes_text(_MIN_EXECUTOR_BYTES)} of memory for an executor; found {executors.memory}"
@@ -136,7 +149,7 @@ class MaintenanceSpec(StrictModel):
     environment's `maintenance_image`, or its image for `spark`."""
     size: SizeChoice = Size(cpu="2", memory="4Gi")
     """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts."""
-    executors: Annotated[ExecutorsSpec, AfterValidator(_memory_of_executors)] | None = None
+    executors: Annotated[ExecutorsSpec, AfterValidator(_check_executors)] | None = None
     """Executors in pods of their own. Default: the run's pod does all work."""
     identity: IdentitySpec | None = None
     """The job's identity at the catalog. Default: the tenant's, or the job's ServiceAccount."""

@@ -77,7 +77,7 @@ def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | N
     if maintenance:
         run = count_amounts(maintenance.size)
         if executors := maintenance.executors:
-            run += count_amounts(executors.pod_size) * executors.count
+            run += count_amounts(executors.pod_size) * executors.limit
         total += run * len(maintenance.cron_jobs())
     return total
 

@@ -14,6 +14,7 @@ from lakewright.kubernetes.maintenance import manifests as maintenance_manifests
 from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import MaintenanceSpec, SpecError, TenantSpec, parse_spec
+from lakewright.spec.quota import sum_amounts
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
 
@@ -223,6 +224,25 @@ def test_executors_fit_their_declared_size() -> None:
     assert properties["spark.executor.cores"] == "1"
     assert properties["spark.network.crypto.enabled"] == "true"
     assert arguments[:2] == ["--master", "k8s://https://kubernetes.default.svc"]
+    assert properties["spark.decommission.enabled"] == "true"
+    assert "spark.dynamicAllocation.enabled" not in properties
+
+
+def test_executors_grow_to_max_count_only() -> None:
+    tenant, maintenance = _tenant(executors={"count": 2, "max_count": 10})
+    assert maintenance.executors
+
+    arguments = executors.arguments(tenant, maintenance.executors, "example/jobs@sha256:0")
+
+    properties = dict(word.split("=", 1) for word in arguments if "=" in word)
+    bounds = [properties[f"spark.dynamicAllocation.{bound}Executors"] for bound in ("min", "max")]
+    assert (properties["spark.dynamicAllocation.enabled"], bounds) == ("true", ["2", "10"])
+    assert sum_amounts([], maintenance).pods == 1 + 10
+
+
+def test_max_count_below_count_is_refused() -> None:
+    with pytest.raises(SpecError, match="max_count 1: expected at least `count`, which is 2"):
+        _tenant(executors={"count": 2, "max_count": 1})
 
 
 def test_run_with_executors_has_the_rights_it_needs() -> None:

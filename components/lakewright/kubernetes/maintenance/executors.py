@@ -25,6 +25,8 @@ _TEMPLATE_DIR, _TEMPLATE = "/etc/lakewright-executors", "pod.yaml"
 _API = "k8s://https://kubernetes.default.svc"
 _DRIVER_PORT, _BLOCKS_PORT = 7078, 7079
 _CONTAINER = "executor"
+_DECOMMISSION_SCRIPT = "/opt/decommission.sh"
+"""In the image: Kubernetes runs it before it stops an executor."""
 _DRIVER = {"app.kubernetes.io/name": MAINTENANCE}
 _EXECUTORS = {"app.kubernetes.io/name": EXECUTORS}
 
@@ -151,8 +153,23 @@ def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        # An executor whose node is drained hands its shuffle files to other executors first.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.kubernetes.decommission.script": _DECOMMISSION_SCRIPT,
+        **(_build_allocation_properties(executors) if executors.max_count else {}),
     }
     return ["--master", _API, *(word for key, value in properties.items() for word in ("--conf", f"{key}={value}"))]
+
+
+def _build_allocation_properties(executors: ExecutorsSpec) -> dict[str, str]:
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": str(executors.count),
+        "spark.dynamicAllocation.maxExecutors": str(executors.limit),
+        # There is no shuffle service on Kubernetes: executors with shuffle files of a running query remain.
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    }
 
 
 def driver_variables() -> list[dict[str, Any]]:
