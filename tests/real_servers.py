@@ -192,6 +192,7 @@ class RealServers:
         ) as pool:  # A run leaves hundreds of projects, and the server works off purges meanwhile.
             reports = pool.map(lambda one: _try_remove(f"project {one}", lambda: self._remove_project(one)), mine)
         failures = [line for report in reports for line in report]
+        failures += self._empty_default_project()
         for user in users.list_all(self.client):
             if self.run in str(user["id"]):
                 failures += _try_remove(
@@ -222,6 +223,27 @@ class RealServers:
             roles.delete(self.client, project_id, str(role["id"]))
         project_record.delete_mark(self.client, project_id)
         projects.delete(self.client, project_id)
+
+    def _empty_default_project(self) -> list[str]:
+        """Remove the run's warehouses and roles from the default project, which several tenants share."""
+        project = self.client.server().default_project_id
+        if project is None:
+            return []
+        failures: list[str] = []
+        for warehouse in warehouses.list_all(self.client, project):
+            if self.run in str(warehouse["name"]):
+                warehouse_id = warehouses.read_id(warehouse)
+                failures += _try_remove(
+                    f"warehouse {warehouse['name']}", lambda item=warehouse_id: self._remove_warehouse(item)
+                )
+        records = roles.list_records(self.client, project).values()
+        for role in [*roles.list_all(self.client, project), *records]:
+            if self.run in f"{role['name']} {role.get('description')}":
+                role_id = str(role["id"])
+                failures += _try_remove(
+                    f"role {role['name']}", lambda item=role_id: roles.delete(self.client, project, item)
+                )
+        return failures
 
     def _remove_warehouse(self, warehouse_id: str) -> None:
         warehouse = warehouses.get(self.client, warehouse_id)

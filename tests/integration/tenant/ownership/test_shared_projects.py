@@ -23,9 +23,11 @@ EMBEDDED = ("--engine", "embedded")
 
 def make_sharing_tenant(make_tenant: MakeTenant, deletion: str = "purge", **changes: Any) -> Tenant:
     """Return a tenant in the default project, whose warehouse has a unique name and a role."""
-    name = f"results-{uuid4().hex[:8]}"
-    warehouses = [{"name": name, "namespaces": ["results"], "deletion": deletion}]
-    return make_tenant(project=SHARED, warehouses=warehouses, **changes)
+    warehouses = [{"name": "results", "namespaces": ["results"], "deletion": deletion}]
+    tenant = make_tenant(project=SHARED, warehouses=warehouses, **changes)
+    tenant.spec["warehouses"][0]["name"] = f"{tenant.name}-results"
+    tenant.write()
+    return tenant
 
 
 def find_warehouse_name(tenant: Tenant) -> str:
@@ -55,13 +57,13 @@ def read_rows(tenant: Tenant) -> list[int]:
 
 @pytest.fixture
 def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Iterator[str]:
-    """A warehouse of the default project that another program made, in a bucket of its own; its name."""
+    """A warehouse of the default project that another program made; its name."""
     owner = make_tenant()
     owner.up()
     project = {"x-project-id": owner.name}
     (template,) = lakekeeper.get("/management/v1/warehouse", headers=project).json()["warehouses"]
-    profile = template["storage-profile"] | {"key-prefix": "manual"}
-    name = f"manual-{uuid4().hex[:8]}"
+    name = f"{owner.name}-manual"
+    profile = template["storage-profile"] | {"key-prefix": name}
     body = {
         "warehouse-name": name,
         "project-id": DEFAULT_PROJECT_ID,
@@ -75,9 +77,11 @@ def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Itera
     }
     response = lakekeeper.post("/management/v1/warehouse", json=body)
     assert response.is_success, response.text
-    lakekeeper.post(f"/catalog/v1/{response.json()['warehouse-id']}/namespaces", json={"namespace": ["by_hand"]})
+    warehouse_id = response.json()["warehouse-id"]
+    lakekeeper.post(f"/catalog/v1/{warehouse_id}/namespaces", json={"namespace": ["by_hand"]}).raise_for_status()
     yield name
-    lakekeeper.delete(f"/management/v1/warehouse/{response.json()['warehouse-id']}", params={"force": True})
+    lakekeeper.delete(f"/catalog/v1/{warehouse_id}/namespaces/by_hand").raise_for_status()
+    lakekeeper.delete(f"/management/v1/warehouse/{warehouse_id}").raise_for_status()
 
 
 def live_together(make_tenant: MakeTenant, lakekeeper: httpx.Client, manual: str, *engine: str, **environ: str) -> None:
@@ -215,7 +219,7 @@ def test_drift_reports_only_the_tenants_own_objects(
 ) -> None:
     tenant = make_sharing_tenant(make_tenant)
     tenant.up()
-    lakekeeper.post("/management/v1/role", json={"name": f"by-hand-{uuid4().hex[:6]}"}).raise_for_status()
+    lakekeeper.post("/management/v1/role", json={"name": f"{tenant.name}-by-hand"}).raise_for_status()
 
     assert tenant.run("drift").returncode == 0
     warehouse_id = list_warehouses(lakekeeper)[find_warehouse_name(tenant)]
