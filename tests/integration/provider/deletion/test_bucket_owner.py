@@ -141,6 +141,7 @@ def test_left_over_bucket_is_removed_with_its_key(
     assert bucket not in [listed_bucket["Name"] for listed_bucket in aws("s3").list_buckets()["Buckets"]]
 
 
+@pytest.mark.stand_in("looks up a role on AWS")
 def test_only_a_run_that_keeps_all_continues_without_tags(
     admin_bucket: Props, server: Props, unique: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
