@@ -38,7 +38,7 @@ class PlatformFiles:
     """Contents of the files that a spec names."""
 
     authorities: Mapping[str, str] = field(default_factory=dict[str, str])
-    """PEM of certificate authorities by `ca` and `database-ca`."""
+    """PEM of certificate authorities by `ca`, `database-ca` and `openfga-ca`."""
     certificate: str | None = None
     """PEM of the gateway's certificate."""
 
@@ -69,7 +69,7 @@ class LakekeeperServer(pulumi.ComponentResource):
         super().__init__("lakewright:index:LakekeeperServer", spec.name, {}, opts)
         self._spec = spec
         self._environment = build_server_environment(spec)
-        self._authorities = {name: f"{spec.name}-{name}" for name in files.authorities}
+        self._authorities = {name: f"{spec.name}-{name}" for name in ("ca", "database-ca") if name in files.authorities}
         within = pulumi.ResourceOptions(parent=self)
         self._secrets = SecretValues(spec.name, secrets, opts=within, protect=not spec.trial)
         self._first = [self._declare("namespace", lakekeeper.namespace(spec), after=[])]
@@ -78,10 +78,10 @@ class LakekeeperServer(pulumi.ComponentResource):
         keys, values = self._list_server_secrets()
         prepared.append(self._declare_secret(f"{spec.name}-server", encode_secret_data(values, as_string)))
         databases = self._declare_trial_postgres()
-        permissions = self._declare_openfga(databases)
+        permissions = self._declare_openfga(databases, files.authorities.get(openfga.OPENFGA_CA), after=prepared)
         job = lakekeeper.migration_job(spec, self._environment, keys, self._authorities)
         migrated = self._declare("migration", job, after=[*prepared, *databases, *permissions])
-        mounted = {**files.authorities, **self._list_secret_files()}
+        mounted = {name: files.authorities[name] for name in self._authorities} | self._list_secret_files()
         server = self._declare_server(keys, values, mounted, after=migrated)
         ready = self._declare_gateway(files, after=[*prepared, *server])
         self._declare_bootstrap(management_ca_bundle, after=[*server, *ready])
@@ -166,8 +166,10 @@ class LakekeeperServer(pulumi.ComponentResource):
             self._declare("postgres-service", openfga.postgres_service(spec), after=self._first),
         ]
 
-    def _declare_openfga(self, databases: Sequence[pulumi.Resource]) -> list[pulumi.Resource]:
-        """Make OpenFGA for the server, after its migration."""
+    def _declare_openfga(
+        self, databases: Sequence[pulumi.Resource], authorities: str | None, *, after: Sequence[pulumi.Resource]
+    ) -> list[pulumi.Resource]:
+        """Make OpenFGA for the server, after its migration. `authorities` is the PEM text of its database's."""
         spec, settings = self._spec, self._spec.server.authorization.openfga
         if settings is None or settings.server is None:
             return []
@@ -180,9 +182,10 @@ class LakekeeperServer(pulumi.ComponentResource):
             self._declare("openfga-account", openfga.openfga_account(spec), after=self._first),
         ]
         migrated = self._declare(
-            "openfga-migration", openfga.openfga_migration(spec, settings.server), after=[*before, *databases]
+            "openfga-migration", openfga.openfga_migration(spec, settings.server), after=[*before, *after, *databases]
         )
-        manifest = openfga.openfga_deployment(spec, settings.server, self._secrets.compute_digest(values))
+        mounted = {**values, **({openfga.OPENFGA_CA: authorities} if authorities else {})}
+        manifest = openfga.openfga_deployment(spec, settings.server, self._secrets.compute_digest(mounted))
         return [
             self._declare("openfga", manifest, after=[migrated]),
             self._declare("openfga-service", openfga.openfga_service(spec), after=[migrated]),

@@ -11,6 +11,7 @@ from lakewright.environment.extras import explain_missing_package
 from lakewright.environment.platform_outputs import OUTPUT
 from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
 from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, PlatformFiles
+from lakewright.platform_stack.manifests.openfga import OPENFGA_CA
 from lakewright.platform_stack.secret_values import list_sources, resolve_sources
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PlatformSpec
@@ -56,10 +57,15 @@ def _declare_server() -> LakekeeperServer:
 
 def read_files(spec: PlatformSpec, root: Path) -> tuple[PlatformFiles, list[Problem]]:
     """Return the contents of the files that a spec names, and their problems."""
-    postgres, tls = spec.database.postgres, spec.gateway.tls
+    postgres, tls, openfga = spec.database.postgres, spec.gateway.tls, spec.server.authorization.openfga
+    permissions = openfga.server if openfga else None
     files: dict[str, tuple[str, str | None]] = {
         "ca": ("server.ca_bundle", spec.server.ca_bundle),
         "database-ca": ("database.postgres.ca_bundle", postgres.ca_bundle if postgres else None),
+        OPENFGA_CA: (
+            "server.authorization.openfga.server.database_ca_bundle",
+            permissions.database_ca_bundle if permissions else None,
+        ),
     }
     authorities: dict[str, str] = {}
     problems: list[Problem] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,16 @@ def test_a_job_is_new_if_the_migration_differs(spec: PlatformSpec, path: str, va
 
     assert (other["metadata"]["name"] != migration(spec)["metadata"]["name"]) is is_new
     assert is_new or other == migration(spec)
+
+
+def test_a_server_ends_after_the_gateways_connections(spec: PlatformSpec) -> None:
+    """A connection is used for `keepalive_time` and may then wait for one more request."""
+    pod = deployment(spec)["spec"]["template"]["spec"]
+    drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    config = gateway.gateway_config(spec)
+    ages = [int(re.findall(rf"  {name} (\d+)s;", config)[-1]) for name in ("keepalive_time", "keepalive_timeout")]
+
+    assert sum(ages) < drain < pod["terminationGracePeriodSeconds"] - 30
 
 
 def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> None:

@@ -146,9 +146,10 @@ def route_manifest(spec: PlatformSpec, route: Route, *, name: str, service: str,
     if route.kind == "http-route":
         return _http_route(spec, route, name, {"name": service, "port": port})
     backend = {"service": {"name": service, "port": {"number": port}}}
-    ingress: dict[str, Any] = {
-        "rules": [{"host": route.host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
-    }
+    # How a path that is removed is matched, such as `/lakehouse(/|$)(.*)`, only the controller knows.
+    path_type = "ImplementationSpecific" if route.path else "Prefix"
+    path = {"path": route.path or "/", "pathType": path_type, "backend": backend}
+    ingress: dict[str, Any] = {"rules": [{"host": route.host, "http": {"paths": [path]}}]}
     if route.class_name:
         ingress["ingressClassName"] = route.class_name
     if route.tls_secret:
@@ -172,9 +173,20 @@ def _http_route(spec: PlatformSpec, route: Route, name: str, backend: dict[str, 
         spec={
             "parentRefs": [{key: value for key, value in reference.items() if value}],
             "hostnames": [route.host],
-            "rules": [{"backendRefs": [backend]}],
+            "rules": [{**_describe_prefix(route), "backendRefs": [backend]}],
         },
     )
     if route.annotations:
         manifest["metadata"]["annotations"] = dict(route.annotations)
     return manifest
+
+
+def _describe_prefix(route: Route) -> dict[str, Any]:
+    """Return the match of a route's path, and the filter that removes it."""
+    if not route.path:
+        return {}
+    rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}
+    return {
+        "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
+        "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
+    }

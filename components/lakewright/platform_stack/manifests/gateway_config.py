@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from lakewright.kubernetes.nginx_maps import format_request_maps
 
+CONNECTION_SECONDS = 5
+"""Seconds that a connection to the server is used, and that it may then wait for a last request."""
 PROBE_PATH = "/gateway-health"
 """Path to which the gateway itself responds."""
 
@@ -72,6 +74,10 @@ http {{
     upstream lakekeeper {{
         server {config.upstream};
         keepalive 64;
+        # A server that terminates gets no requests on new connections, and waits until these have ended
+        # (`DRAIN_SECONDS` of its manifest). Otherwise, a request would be sent on a connection that it just closes.
+        keepalive_time {CONNECTION_SECONDS}s;
+        keepalive_timeout {CONNECTION_SECONDS}s;
     }}
 
     server {{

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lakewright.platform_stack.manifests.gateway_config import CONNECTION_SECONDS
 from lakewright.platform_stack.manifests.objects import (
     LAKEKEEPER_GROUP,
     LAKEKEEPER_USER,
@@ -41,6 +42,10 @@ RESTRICTED = "restricted"
 SecretKeys = Mapping[str, tuple[str, str]]
 """Secret and key by variable."""
 
+DRAIN_SECONDS = 3 * CONNECTION_SECONDS
+"""Seconds that a server serves on after it left its Service, until all connections of the gateway have ended."""
+_GRACE_SECONDS = DRAIN_SECONDS + 45
+"""Lakekeeper ends its requests (30 s at most by default) and its other services (20 s) after SIGTERM."""
 _BINARY = "/home/nonroot/lakekeeper"
 _MIGRATION_VARIABLES = ("PG_", "OPENFGA__", "AUTHZ_BACKEND", "SECRET_BACKEND", "KV2__")
 """Beginnings of the variables that a migration reads, without the prefix."""
@@ -168,6 +173,7 @@ def server_deployment(
         readinessProbe=http_probe("/health", SERVER_PORT),
         # Only a server that does not respond is restarted: a failing database does not make all replicas restart.
         livenessProbe={"tcpSocket": {"port": SERVER_PORT}, "periodSeconds": 10, "failureThreshold": 6},
+        lifecycle={"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
     )
     selector = component_labels(spec, SERVER)
     pod = pod_spec(
@@ -176,7 +182,7 @@ def server_deployment(
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_GROUP,
         initContainers=[wait],
-        terminationGracePeriodSeconds=45,
+        terminationGracePeriodSeconds=_GRACE_SECONDS,
         volumes=volumes,
         **spread(selector),
     )

@@ -27,6 +27,10 @@ KEYS_VARIABLE = "OPENFGA_AUTHN_PRESHARED_KEYS"
 POSTGRES_PASSWORD_VARIABLE = "POSTGRES_PASSWORD"  # noqa: S105 - a name
 DATABASE_SCRIPT = "create-openfga-database.sql"
 
+OPENFGA_CA = "openfga-ca"
+"""Name of the authorities of OpenFGA's database among the platform's files, and end of their ConfigMap's name."""
+
+_CA_FOLDER = "/etc/openfga/database-ca"
 _HTTP_PORT = 8080
 _RESOURCES = PodResources(cpu="200m", memory="128Mi", memory_limit="512Mi")
 _POSTGRES_USER = 999
@@ -57,13 +61,17 @@ def openfga_account(spec: PlatformSpec) -> Manifest:
 def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
     """Return the Job that migrates OpenFGA's database. Its name changes with its pod."""
     secret = openfga_secret_name(spec)
+    volumes, mounts = _list_volumes(spec, server)
     container = make_restricted_container(
         "migrate",
         server.image,
         resources=_RESOURCES,
         args=["migrate"],
-        env=make_env({"OPENFGA_DATASTORE_ENGINE": "postgres"}, {DATASTORE_VARIABLE: (secret, DATASTORE_VARIABLE)}),
-        volumeMounts=[_TMP_MOUNT],
+        env=make_env(
+            {"OPENFGA_DATASTORE_ENGINE": "postgres", **_list_trust_settings(server)},
+            {DATASTORE_VARIABLE: (secret, DATASTORE_VARIABLE)},
+        ),
+        volumeMounts=mounts,
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
@@ -71,7 +79,7 @@ def openfga_migration(spec: PlatformSpec, server: OpenFgaServer) -> Manifest:
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
         restartPolicy="Never",
-        volumes=[_TMP_VOLUME],
+        volumes=volumes,
     )
     template = apply_pod_settings({"metadata": {"labels": labels(spec, OPENFGA_MIGRATION)}, "spec": pod}, server.pods)
     name = f"{spec.name}-openfga-migrate-{compute_short_hash(template)}"
@@ -106,10 +114,24 @@ def list_openfga_settings(spec: PlatformSpec, server: OpenFgaServer) -> dict[str
     }
 
 
+def _list_trust_settings(server: OpenFgaServer) -> dict[str, str]:
+    """Return the variable of Go's TLS for the database's authorities: OpenFGA opens no other connections with TLS."""
+    return {"SSL_CERT_FILE": f"{_CA_FOLDER}/ca.pem"} if server.database_ca_bundle else {}
+
+
+def _list_volumes(spec: PlatformSpec, server: OpenFgaServer) -> tuple[list[Manifest], list[Manifest]]:
+    """Return volumes and mounts of a pod of OpenFGA."""
+    if not server.database_ca_bundle:
+        return [_TMP_VOLUME], [_TMP_MOUNT]
+    volume = {"name": OPENFGA_CA, "configMap": {"name": f"{spec.name}-{OPENFGA_CA}"}}
+    return [_TMP_VOLUME, volume], [_TMP_MOUNT, {"name": OPENFGA_CA, "mountPath": _CA_FOLDER, "readOnly": True}]
+
+
 def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: object) -> Manifest:
     """Return the Deployment of OpenFGA."""
     secret, selector = openfga_secret_name(spec), component_labels(spec, OPENFGA)
-    settings = _SETTINGS | list_openfga_settings(spec, server)
+    settings = _SETTINGS | list_openfga_settings(spec, server) | _list_trust_settings(server)
+    volumes, mounts = _list_volumes(spec, server)
     env = make_env(settings, {name: (secret, name) for name in (DATASTORE_VARIABLE, KEYS_VARIABLE)})
     probe = {"grpc": {"port": OPENFGA_PORT}, "periodSeconds": 10, "timeoutSeconds": 3, "failureThreshold": 5}
     container = make_restricted_container(
@@ -124,14 +146,14 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         ],
         readinessProbe=probe,
         livenessProbe=probe,
-        volumeMounts=[_TMP_MOUNT],
+        volumeMounts=mounts,
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
         containers=[container],
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
-        volumes=[_TMP_VOLUME],
+        volumes=volumes,
         **spread(selector),
     )
     template = {

@@ -30,7 +30,11 @@ class OpenFgaServer(StrictModel):
     database_port: Port = 5432
     """Port of `database_uri`, for the NetworkPolicy: the stack does not read the secret for it."""
     database_uri: SecretSource | None = None
-    """`postgres://USER:PASSWORD@HOST:PORT/DATABASE` by reference. Default with `trial_postgres`: a database in it."""
+    """`postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full` by reference. Default with `trial_postgres`: a
+    database in it."""
+    database_ca_bundle: str | None = None
+    """PEM file with the certificate authorities of that database, relative to the project's folder. OpenFGA then trusts
+    no others. RDS requires it, as `database.postgres.ca_bundle` does for Lakekeeper."""
 
 
 class OpenFgaClientCredentials(StrictModel):

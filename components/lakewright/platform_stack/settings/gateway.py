@@ -46,6 +46,9 @@ class Route(StrictModel):
     """Class of the Ingress. Default: the cluster's."""
     tls_secret: ObjectName | None = None
     """Secret with the Ingress's certificate."""
+    path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._~-]+)*$")] = ""
+    """Path below which the host serves the service, such as `/lakehouse`. An HTTPRoute removes it from requests; an
+    Ingress must do so by an annotation of its controller (ingress-nginx: `rewrite-target`)."""
     annotations: dict[str, str] = {}
     parent: RouteParent | None = None
     """Gateway of an HTTPRoute. It terminates TLS."""

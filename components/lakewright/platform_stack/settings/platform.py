@@ -89,7 +89,10 @@ class ServerSettings(StrictModel):
     ui: Annotated[UiSettings | None, EnvPrefix("")] = None
     """The UI's OIDC client. Administrators reach the UI at `management.url`."""
     ca_bundle: str | None = None
-    """PEM file with all certificate authorities that the server trusts, relative to the project's folder."""
+    """PEM file of certificate authorities for identity providers, object stores, OpenFGA, NATS and the store of
+    secrets, relative to the project's folder. Mozilla's authorities are trusted too, except for the store of secrets.
+    It does not affect the database (`database.postgres.ca_bundle`), Kafka (`ssl.ca.location` in its `config`), the
+    cluster's API, OpenFGA's database (`database_ca_bundle`), and clients of the gateway."""
     extra_env: dict[str, str] = {}
     """Further variables, which have no setting here. No secrets."""
     egress: list[ServiceUrl] = []
@@ -164,4 +167,4 @@ class PlatformSpec(StrictModel):
     def management_url(self) -> str | None:
         """Address of the management API for stacks."""
         route = self.management.route
-        return self.management.url or (f"https://{route.host}" if route else None)
+        return self.management.url or (f"https://{route.host}{route.path}" if route else None)
