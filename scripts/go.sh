@@ -5,7 +5,7 @@ set -euo pipefail
 cd_to="$PWD"
 cd "$(dirname "$0")/.."
 
-oldest=1.25  # what the go.mod files of tests/ need
+oldest=1.26  # what the go.mod files of tests/ need
 # Only the Go that was chosen here runs: it must not download another version.
 export GOTOOLCHAIN=local CGO_ENABLED="${CGO_ENABLED:-0}"
 

@@ -53,7 +53,7 @@ def make_authority(name: str) -> Authority:
 
 
 def write_certificate(authority: Authority, folder: Path, *hosts: str) -> Path:
-    """Write `public.crt` and `private.key` of a server, by default 127.0.0.1, as MinIO takes them. Return the folder."""
+    """Write `public.crt` and `private.key` of a server (default: 127.0.0.1) as MinIO takes them. Return the folder."""
     hosts = hosts or ("127.0.0.1",)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (

@@ -20,7 +20,7 @@ _PROVIDER = re.compile(r"OPENID_PROVIDERS__[A-Z0-9_-]+?__")
 
 
 class EnvironmentRefusedError(SandboxError):
-    """The variables are not those of the release, or the stand-in cannot do what they ask for."""
+    """The release does not have a variable, or the stand-in cannot do what it requires."""
 
 
 @cache
@@ -47,8 +47,8 @@ def find_problems(environ: Mapping[str, str], release: str) -> Iterator[str]:
         name = variable.removeprefix(PREFIX)
         if _PROVIDER.sub("OPENID_PROVIDERS__<ID>__", name) not in names:
             yield f"{variable}: Lakekeeper {release} does not have this variable"
-    for name, wanted in (("ENABLE_KUBERNETES_AUTHENTICATION", "true"), ("LOG_CLOUDEVENTS", "true")):
-        if environ.get(PREFIX + name) == wanted:
+    for name in ("ENABLE_KUBERNETES_AUTHENTICATION", "LOG_CLOUDEVENTS"):
+        if environ.get(PREFIX + name) == "true":
             yield f"{PREFIX}{name}: the stand-in cannot do this"
 
 

@@ -88,7 +88,7 @@ class KeyValueSecrets:
         self._store, self._token, self._lock = store, "", threading.Lock()
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
         self._http = httpx.Client(base_url=store.url, timeout=10, trust_env=False, verify=verify)
-        self._log_in()
+        self._fetch_token()
 
     def add_secret(self, _session: Session, payload: dict[str, Any]) -> str:
         """Store a credential and return its id."""
@@ -106,7 +106,7 @@ class KeyValueSecrets:
         if secret_id:
             self._call("DELETE", f"metadata/secret/{secret_id}")
 
-    def _log_in(self) -> None:
+    def _fetch_token(self) -> None:
         response = self._send("POST", f"auth/userpass/login/{self._store.user}", {"password": self._store.password})
         if not response.is_success:
             raise ApiError(500, "SecretReadFailed", f"The key-value store refused the login: {response.status_code}")
@@ -118,7 +118,7 @@ class KeyValueSecrets:
         response = self._send(method, full_path, body)
         if response.status_code == 403:
             with self._lock:
-                self._log_in()
+                self._fetch_token()
             response = self._send(method, full_path, body)
         if response.status_code == 404:
             return None

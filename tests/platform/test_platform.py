@@ -1,0 +1,327 @@
+"""The life of a platform whose containers run as processes. The tests build on each other, in their order."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from lakewright_sandbox.runtime.state import Sandbox
+
+from tests.platform import machines
+from tests.platform.conftest import OLD_RELEASE, RELEASE
+from tests.platform.deployed import GATEWAY, OPENFGA, SERVER, DeployedPlatform
+from tests.platform.identity_provider import CLIENT, ISSUER, Issuer
+from tests.platform.machines import trust
+from tests.platform.pod import Pod
+from tests.platform.postgres import DATABASE_HOST, DATABASE_READ_HOST, Postgres
+from tests.platform.store import ENDPOINT, Store
+from tests.platform.traffic import Traffic, send_requests
+from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
+
+MANAGEMENT = "http://lakekeeper.lakekeeper.svc:8181"
+CATALOG = "https://lakekeeper-gateway.lakekeeper.svc:8443/catalog"
+OUTAGE_SECONDS = 60
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def tenant(platform: DeployedPlatform, folder: Path, trusted: Path, issuer: Issuer, store: Store) -> Tenant:
+    """A tenant that takes its addresses from the platform, with a warehouse in MinIO. It is not deployed yet."""
+    name = new_name()
+    project = folder / name
+    client = {"kind": "client-credentials", "client_id": CLIENT, "client_secret": f"file:{issuer.secret_file}"}
+    client["token_url"] = f"{ISSUER}/token"
+    environment = {
+        "platform": {"stack": f"organization/lakewright-platform/{platform.stack.name}"},
+        "lakekeeper": {
+            "auth": client,
+            "jobs_auth": client,
+            "trial": True,
+            "ca_bundle": str(trusted),
+            "jobs_ca_bundle": str(trusted),
+        },
+        "kubernetes": {"render_to": str(project / "rendered"), "trial": True},
+        "tenant_specs": {"references": [f"file:{store.keys}/"], "endpoints": [ENDPOINT]},
+    }
+    create_project(project, environment)
+    environ = {"PULUMI_BACKEND_URL": platform.stack.state.as_uri(), "REQUESTS_CA_BUNDLE": str(trusted)}
+    tenant = Tenant(project, cast(Sandbox, None), tenant_spec(name, store.storage), environ=environ)
+    tenant.write()
+    tenant.output("stack", "init")
+    return tenant
+
+
+@dataclass
+class CatalogAccess:
+    """Requests to the tenant's catalog through the gateway."""
+
+    tenant: Tenant
+    issuer: Issuer
+    trusted: Path
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.issuer.read_token()}", "x-project-id": self.config["project_id"]}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return json.loads(self.tenant.catalog_config().model_dump_json())
+
+    def send(self, method: str, path: str, **parts: Any) -> httpx.Response:
+        url = f"{CATALOG}/v1/{path}"
+        return httpx.request(method, url, headers=self.headers, verify=trust(self.trusted), timeout=70, **parts)
+
+    def find_prefix(self) -> str:
+        """Return the prefix of the tenant's warehouse."""
+        response = self.send("GET", "config", params={"warehouse": "executions"})
+        return response.raise_for_status().json()["defaults"]["prefix"]
+
+
+@pytest.fixture(scope="module")
+def access(tenant: Tenant, issuer: Issuer, trusted: Path) -> CatalogAccess:
+    """Access to the tenant's catalog."""
+    return CatalogAccess(tenant, issuer, trusted)
+
+
+@pytest.fixture
+def traffic(access: CatalogAccess, trusted: Path) -> Iterator[Traffic]:
+    """Continuous requests during a test."""
+    headers = access.headers
+    with send_requests(f"{CATALOG}/v1/{access.find_prefix()}/", headers, trusted) as traffic:
+        yield traffic
+
+
+def read_server_info(issuer: Issuer) -> dict[str, Any]:
+    response = httpx.get(f"{MANAGEMENT}/management/v1/info", headers={"authorization": f"Bearer {issuer.read_token()}"})
+    return response.raise_for_status().json()
+
+
+def read_versions(pods: list[Pod]) -> set[str]:
+    return {pod.template["spec"]["containers"][0]["image"] for pod in pods}
+
+
+def test_the_server_starts_after_its_migration(platform: DeployedPlatform) -> None:
+    platform.deploy()
+
+    events = [(event.kind, event.name) for event in platform.cluster.events]
+    jobs = [name for kind, name in events if kind == "complete"]
+    assert [name.rpartition("-")[0] for name in jobs] == ["lakekeeper-openfga-migrate", "lakekeeper-migrate"]
+    (permissions, migrated) = (events.index(("complete", name)) for name in jobs)
+    started = [index for index, (kind, name) in enumerate(events) if kind == "start" and is_server_pod(name)]
+    assert permissions < events.index(("available", OPENFGA)) < migrated < min(started)
+    assert len(started) == 2
+    assert [len(platform.cluster.list_pods(name)) for name in (SERVER, GATEWAY, OPENFGA)] == [2, 2, 2]
+    assert not any(pod.restarts for name in (SERVER, GATEWAY, OPENFGA) for pod in platform.cluster.list_pods(name))
+
+
+def is_server_pod(name: str) -> bool:
+    return name.rpartition("-")[0] == SERVER
+
+
+def test_reads_use_the_read_address_with_tls(platform: DeployedPlatform, postgres: Postgres) -> None:
+    hosts = {socket.gethostbyname(host) for host in (DATABASE_HOST, DATABASE_READ_HOST)}
+    connections = postgres.query(
+        "SELECT DISTINCT usename, ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE client_addr IS NOT NULL"
+    )
+
+    assert all(hosts <= list_peers(pod) for pod in platform.cluster.list_pods(SERVER))
+    assert set(connections) == {"lakekeeper|t", "openfga|t"}
+
+
+def list_peers(pod: Pod) -> set[str]:
+    """Return the addresses that a pod has connections to."""
+    command = ["ip", "netns", "exec", pod.name, "ss", "-tnH", "state", "established"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[3].rpartition(":")[0].removeprefix("[::ffff:").rstrip("]") for line in lines}
+
+
+def test_metrics_are_where_the_annotations_say(platform: DeployedPlatform) -> None:
+    for pod in platform.cluster.list_pods(SERVER):
+        annotations = pod.template["metadata"]["annotations"]
+        url = f"http://{pod.address}:{annotations['prometheus.io/port']}{annotations['prometheus.io/path']}"
+        assert httpx.get(url).raise_for_status().text.startswith("#")
+
+
+def test_the_stack_bootstraps_the_server(platform: DeployedPlatform, issuer: Issuer) -> None:
+    before = read_server_info(issuer)
+    platform.bootstrap()
+
+    assert (before["bootstrapped"], read_server_info(issuer)["bootstrapped"]) == (False, True)
+    assert read_server_info(issuer)["authz-backend"] == "openfga"
+
+
+def test_the_gateway_serves_the_catalog_only(issuer: Issuer, trusted: Path) -> None:
+    gateway = CATALOG.removesuffix("/catalog")
+    headers = {"authorization": f"Bearer {issuer.read_token()}"}
+    with httpx.Client(base_url=gateway, verify=trust(trusted), headers=headers) as client:
+        paths = ("/health", "/management/v1/info", "/catalog/v1/config")
+        statuses = [client.get(path).status_code for path in paths]
+
+    assert statuses == [200, 404, 400]
+
+
+def test_a_tenant_is_used_through_the_gateway(tenant: Tenant, access: CatalogAccess, store: Store) -> None:
+    tenant.up()
+
+    warehouse = tenant.catalog_config()
+    assert warehouse.uri == CATALOG
+    prefix = access.find_prefix()
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "n", "type": "long", "required": False}]}
+    body = {"name": "events", "schema": {"schema-id": 0, **schema}}
+    access.send("POST", f"{prefix}/namespaces/results/tables", json=body).raise_for_status()
+
+    loaded = load_table(access).raise_for_status().json()
+    assert loaded["metadata"]["location"].startswith("s3://lakehouse/")
+    assert loaded["config"]["s3.access-key-id"] != (store.keys / "id").read_text()
+    assert access.send("GET", "config", params={"warehouse": "x"}).status_code == 404
+
+
+def load_table(access: CatalogAccess) -> httpx.Response:
+    """Load the table with credentials that the server gets from the store."""
+    path = f"{CATALOG}/v1/{access.find_prefix()}/namespaces/results/tables/events"
+    headers = access.headers | {"x-iceberg-access-delegation": "vended-credentials"}
+    return httpx.get(path, headers=headers, verify=trust(access.trusted), timeout=70)
+
+
+def test_changes_of_tables_are_published(access: CatalogAccess) -> None:
+    events: list[bytes] = []
+    with socket.create_connection((machines.NATS_HOST, 4222), 10) as nats:
+        nats.recv(65536)
+        login = {"user": machines.NATS_USER, "pass": machines.NATS_PASSWORD, "verbose": False}
+        nats.sendall(f"CONNECT {json.dumps(login)}\r\nSUB lakekeeper 1\r\nPING\r\n".encode())
+        assert b"PONG" in nats.recv(65536)
+        path = f"{access.find_prefix()}/namespaces/results/tables"
+        schema = {"type": "struct", "schema-id": 0, "fields": []}
+        access.send("POST", path, json={"name": "short", "schema": schema}).raise_for_status()
+        events.append(nats.recv(65536))
+
+    assert b"createTable" in b"".join(events)
+
+
+def test_an_upgrade_migrates_before_it_serves(platform: DeployedPlatform, issuer: Issuer, traffic: Traffic) -> None:
+    platform.cluster.events.clear()
+    image = f"lakekeeper/catalog:v{RELEASE}" if RELEASE != OLD_RELEASE else f"lakekeeper/catalog:v{RELEASE}-1"
+
+    platform.deploy(server__image=image, server__version=RELEASE)
+    platform.cluster.wait_for_terminations()
+
+    events = [(event.kind, event.name) for event in platform.cluster.events]
+    (job,) = (name for kind, name in events if kind == "complete")
+    starts = [index for index, (kind, name) in enumerate(events) if kind == "start" and is_server_pod(name)]
+    assert job.startswith("lakekeeper-migrate-")
+    assert events.index(("complete", job)) < min(starts)
+    assert read_versions(platform.cluster.list_pods(SERVER)) == {image}
+    assert read_server_info(issuer)["version"] == RELEASE
+    assert_no_failures(traffic)
+
+
+def assert_no_failures(traffic: Traffic) -> None:
+    assert traffic.failures == []
+    assert traffic.succeeded > 100
+
+
+def test_a_rolling_restart_fails_no_request(platform: DeployedPlatform, traffic: Traffic) -> None:
+    before = set(map(id, platform.cluster.list_pods(SERVER) + platform.cluster.list_pods(GATEWAY)))
+    platform.cluster.restart(SERVER)
+    platform.cluster.restart(GATEWAY)
+    platform.cluster.wait_for_terminations()
+
+    assert not before & set(map(id, platform.cluster.list_pods(SERVER) + platform.cluster.list_pods(GATEWAY)))
+    assert_no_failures(traffic)
+
+
+def test_the_loss_of_a_replica_is_survived(platform: DeployedPlatform, traffic: Traffic) -> None:
+    """Requests on the lost replica fail until its Service leaves it out; then the other replica serves all of them."""
+    platform.cluster.lose(platform.cluster.list_pods(SERVER)[0])
+
+    traffic.successes_in_a_row = 0
+    traffic.wait_for_successes(300, seconds=60)
+    failures = len(traffic.failures)
+    platform.cluster.wait_until_ready(SERVER)
+    assert len(platform.cluster.list_pods(SERVER)) == 2
+    assert len(traffic.failures) == failures
+
+
+@pytest.mark.parametrize("kind", ["stopped", "hanging"])
+def test_a_database_outage_ends_without_a_restart(
+    platform: DeployedPlatform, postgres: Postgres, access: CatalogAccess, kind: str
+) -> None:
+    """Pods become unready and remain: a restart of all replicas would only delay the recovery."""
+    pods = platform.cluster.list_pods(SERVER)
+    before = [(pod.name, pod.restarts) for pod in pods]
+    (postgres.stop if kind == "stopped" else postgres.suspend)()
+    try:
+        time.sleep(OUTAGE_SECONDS)
+        assert not any(pod.is_ready for pod in pods)
+    finally:
+        (postgres.start if kind == "stopped" else postgres.resume)()
+    platform.cluster.wait_until_ready(SERVER, 60)
+
+    assert load_table(access).status_code == 200
+    assert [(pod.name, pod.restarts) for pod in platform.cluster.list_pods(SERVER)] == before
+
+
+def test_a_rotated_client_secret_needs_no_change(
+    platform: DeployedPlatform, issuer: Issuer, tenant: Tenant, access: CatalogAccess
+) -> None:
+    """The identity provider gets a new secret and a new signing key. Stacks and servers read both again.
+
+    A server reads the keys when it sees a token of an unknown key; from then on it refuses tokens of the former key.
+    """
+    old_headers, prefix = access.headers, access.find_prefix()
+    issuer.rotate("a-rotated-secret-of-the-client")
+
+    assert platform.bootstrap()["changes"].keys() == {"same"}
+    assert tenant.verb("up", "--yes", "--refresh")["changes"].keys() <= {"same", "refresh"}
+    assert load_table(access).status_code == 200
+    new_headers = access.headers
+    for pod in platform.cluster.list_pods(SERVER):
+        url = f"http://{pod.address}:8181/catalog/v1/{prefix}/namespaces"
+        statuses = [httpx.get(url, headers=headers).status_code for headers in (new_headers, old_headers)]
+        assert statuses == [200, 401]
+
+
+def test_a_rotated_encryption_key_needs_the_credentials_again(
+    platform: DeployedPlatform, tenant: Tenant, access: CatalogAccess, store: Store, traffic: Traffic
+) -> None:
+    """Lakekeeper does not encrypt again. Until a stack sends a credential, its warehouse's storage cannot be used."""
+    platform.stack.environ["ENCRYPTION_KEY"] = "0123456789abcdef" * 3 + "fedcba9876543210zyxwvutsrqponmlk"
+    platform.deploy()
+    platform.cluster.wait_for_terminations()
+    without_credential = load_table(access).status_code
+
+    store.rotate()
+    tenant.up()
+
+    assert without_credential == 500
+    assert load_table(access).status_code == 200
+    assert traffic.failures == []
+
+
+def test_secrets_may_be_in_a_key_value_store(
+    platform: DeployedPlatform, vault: None, tenant: Tenant, access: CatalogAccess, store: Store
+) -> None:
+    secrets = {
+        "backend": "kv2",
+        "url": f"http://{machines.VAULT_HOST}:8200",
+        "user": machines.VAULT_USER,
+        "password": "env:VAULT_PASSWORD",
+        "secret_mount": "secret",
+    }
+    platform.deploy(database__secrets=secrets)
+    store.rotate()
+    tenant.up()
+
+    assert load_table(access).status_code == 200
+    url = f"http://{machines.VAULT_HOST}:8200/v1/secret/metadata/secret?list=true"
+    keys = httpx.get(url, headers={"X-Vault-Token": machines.VAULT_ROOT}).raise_for_status().json()["data"]["keys"]
+    assert len(keys) == 1
