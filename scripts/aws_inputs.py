@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from lakewright.aws.bucket import encryption_rules
+from lakewright.aws.private_bucket import encryption_rules
 from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,21 +11,13 @@ from pulumi_aws import get_caller_identity_output, kms, s3
 from lakewright.aws.bucket_policy import tenant_bucket_policy
 from lakewright.aws.existing import ExistingObjects
 from lakewright.aws.log_bucket import LogBucket, log_prefix
-from lakewright.aws.private_bucket import make_private
+from lakewright.aws.private_bucket import encryption_rules, make_private
 from lakewright.environment.platform import TENANT_TAG
 from lakewright.lakekeeper.buckets.bucket_key import describe_key, name_alias
 from lakewright.lakekeeper.buckets.bucket_removal import BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.storage.aws import AwsStorage
 from lakewright.storage.lifecycle import PrefixLifecycle, lifecycle_rules
-
-
-def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
-    """Return the default encryption of objects: with the given key, else with keys that S3 manages."""
-    if kms_key_arn is None:
-        return [{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}]
-    default = {"sse_algorithm": "aws:kms", "kms_master_key_id": kms_key_arn}
-    return [{"apply_server_side_encryption_by_default": default, "bucket_key_enabled": True}]
 
 
 class TenantBucket(pulumi.ComponentResource):

@@ -9,7 +9,7 @@ from pulumi_aws import s3
 
 from lakewright.aws.bucket_policy import log_bucket_policy
 from lakewright.aws.existing import ExistingObjects
-from lakewright.aws.private_bucket import make_private
+from lakewright.aws.private_bucket import encryption_rules, make_private
 from lakewright.storage.aws import AccessLogs
 
 _EXPIRE_DAYS = 90
@@ -73,7 +73,7 @@ class LogBucket(pulumi.ComponentResource):
         s3.BucketServerSideEncryptionConfiguration(
             name,
             bucket=bucket.bucket,
-            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
+            rules=encryption_rules(None),
             opts=on_it,
         )
         expiry = s3.BucketLifecycleConfigurationRuleExpirationArgs(days=logs.expire_days or _EXPIRE_DAYS)

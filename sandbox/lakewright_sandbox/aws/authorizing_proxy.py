@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lakewright_sandbox.aws import ACCOUNT_ID, iam_actions, kms_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws import ACCOUNT_ID, blocked_encryption, iam_actions, kms_actions, s3_actions, signature, sts
 from lakewright_sandbox.aws.cloudtrail import ManagementCall, Trail, TrailPrincipal, bucket_call, iam_call, kms_call
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
@@ -169,11 +169,15 @@ class AuthorizingProxy:
         with self._record_call(call if about_bucket else None, request, identity) as done:
             for step in actions:
                 self._require(caller, rights, step, context)
+                blocked_encryption.check_upload(step, request)
                 for used in kms_actions.list_key_uses(step, request, region):
                     self._allow(caller, rights, ActionRequest(used.action, used.key, {**context, **used.context}))
             if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
                 _check_bucket_policy(request.body, str(actions[0].bucket))
             response = done(self._forward(environ))
+        if actions[0].action == "s3:GetEncryptionConfiguration" and response[0] == 200:
+            kept_headers = [(name, value) for name, value in response[1] if name.lower() != "content-length"]
+            return 200, kept_headers, blocked_encryption.add_blocked_type(str(actions[0].bucket), response[2])
         if response[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
             self._check_may_see_missing(caller, rights, actions[0], context)
         return response

@@ -99,3 +99,46 @@ def test_with_a_bucket_key_the_context_is_the_bucket(aws: Aws, key: str) -> None
     assert with_context(f"arn:aws:s3:::{name}").get_object(Bucket=name, Key="there")["Body"].read() == b"x"
     with expect_refusal("AccessDenied", "kms:Decrypt"):
         with_context(f"arn:aws:s3:::{name}/there").get_object(Bucket=name, Key="there")
+
+
+CUSTOMER_KEY = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "k" * 32}
+
+
+def set_blocked_type(aws: Aws, bucket: str, kind: str) -> None:
+    rule = {
+        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"},
+        "BlockedEncryptionTypes": {"EncryptionType": [kind]},
+    }
+    aws.client("s3").put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
+
+
+def read_blocked_types(aws: Aws, bucket: str) -> list[str]:
+    (rule,) = aws.client("s3").get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    return rule["BlockedEncryptionTypes"]["EncryptionType"]
+
+
+def test_new_buckets_block_keys_of_customers(aws: Aws) -> None:
+    bucket = aws.bucket()
+    client = user(aws)
+
+    with expect_refusal("AccessDenied", "blocks uploads with the encryption type SSE-C"):
+        client.put_object(Bucket=bucket, Key="a", Body=b"x", **CUSTOMER_KEY)
+    with expect_refusal("AccessDenied", "blocks uploads with the encryption type SSE-C"):
+        client.create_multipart_upload(Bucket=bucket, Key="a", **CUSTOMER_KEY)
+    client.put_object(Bucket=bucket, Key="a", Body=b"x")
+    with expect_refusal("AccessDenied", "blocks uploads with the encryption type SSE-C"):
+        client.copy_object(Bucket=bucket, Key="b", CopySource=f"{bucket}/a", **CUSTOMER_KEY)
+
+
+def test_keys_of_customers_can_be_allowed_and_blocked_again(aws: Aws) -> None:
+    bucket = aws.bucket()
+    set_blocked_type(aws, bucket, "NONE")
+
+    assert read_blocked_types(aws, bucket) == ["NONE"]
+    user(aws).put_object(Bucket=bucket, Key="a", Body=b"x", **CUSTOMER_KEY)
+
+    set_blocked_type(aws, bucket, "SSE-C")
+    assert read_blocked_types(aws, bucket) == ["SSE-C"]
+    with expect_refusal("AccessDenied", "SSE-C"):
+        user(aws).put_object(Bucket=bucket, Key="b", Body=b"x", **CUSTOMER_KEY)
+    assert user(aws).get_object(Bucket=bucket, Key="a", **CUSTOMER_KEY)["Body"].read() == b"x"

@@ -55,9 +55,27 @@ def test_bucket_is_private_versioned_encrypted_and_tidied(
     assert owner == [{"ObjectOwnership": "BucketOwnerEnforced"}]
     (rule,) = s3.get_bucket_encryption(**bucket)["ServerSideEncryptionConfiguration"]["Rules"]
     assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    assert rule["BlockedEncryptionTypes"]["EncryptionType"] == ["SSE-C"]
     rules = {item["ID"]: item for item in s3.get_bucket_lifecycle_configuration(**bucket)["Rules"]}
     assert rules["incomplete-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 2}
     assert rules["old-versions"]["NoncurrentVersionExpiration"]["NoncurrentDays"] == 9
+
+
+def test_allowed_keys_of_customers_are_drift(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Objects with a key that only its owner has would be lost to the tenant."""
+    tenant = make_tenant()
+    tenant.up()
+    s3, bucket = aws("s3"), {"Bucket": tenant.bucket}
+    configuration = s3.get_bucket_encryption(**bucket)["ServerSideEncryptionConfiguration"]
+    configuration["Rules"][0]["BlockedEncryptionTypes"] = {"EncryptionType": ["NONE"]}
+    s3.put_bucket_encryption(**bucket, ServerSideEncryptionConfiguration=configuration)
+
+    kinds = {kind for _, kind, _ in list_changes(tenant.verb("preview", "--refresh"))}
+    assert kinds == {"BucketServerSideEncryptionConfiguration"}
+    tenant.up("--refresh")
+
+    (rule,) = s3.get_bucket_encryption(**bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["BlockedEncryptionTypes"]["EncryptionType"] == ["SSE-C"]
 
 
 def test_drift_is_reported_exactly_and_restored(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:

@@ -55,13 +55,15 @@ def _read_encryption(s3: Any, bucket: str) -> Mapping[str, Any]:
 
 def _to_encryption_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     default = as_mapping(rule.get("ApplyServerSideEncryptionByDefault"))
-    compared_settings = {"ApplyServerSideEncryptionByDefault", "BucketKeyEnabled"}
+    blocked_types = as_mapping(rule.get("BlockedEncryptionTypes")).get("EncryptionType")
+    compared_settings = {"ApplyServerSideEncryptionByDefault", "BucketKeyEnabled", "BlockedEncryptionTypes"}
     return {
         "applyServerSideEncryptionByDefault": {
             "kmsMasterKeyId": default.get("KMSMasterKeyID"),
             "sseAlgorithm": default.get("SSEAlgorithm"),
         },
         "bucketKeyEnabled": bool(rule.get("BucketKeyEnabled")),
+        "blockedEncryptionTypes": blocked_types,
         # Settings of newer APIs differ from every declaration, so that the provider decides.
         **{key: value for key, value in rule.items() if key not in compared_settings},
     }

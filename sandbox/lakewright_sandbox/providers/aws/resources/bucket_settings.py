@@ -119,6 +119,8 @@ class BucketEncryption(BucketSetting):
             if default:
                 key = {"KMSMasterKeyID": default["kmsMasterKeyId"]} if default.get("kmsMasterKeyId") else {}
                 written["ApplyServerSideEncryptionByDefault"] = {"SSEAlgorithm": default["sseAlgorithm"]} | key
+            if blocked_types := rule.get("blockedEncryptionTypes"):
+                written["BlockedEncryptionTypes"] = {"EncryptionType": blocked_types}
             rules.append(written)
         s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
 
@@ -126,6 +128,16 @@ class BucketEncryption(BucketSetting):
     def get(self, s3: Any, bucket: str) -> Properties:
         rules = s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
         return {"rules": [_encryption_rule(rule) for rule in rules]}
+
+    @override
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
+        live = super().read(aws, resource_id, olds)
+        old_rules: list[Properties] = olds.get("rules") or []
+        if live and not any(rule.get("blockedEncryptionTypes") for rule in old_rules):
+            # Programs that do not name blocked types leave them to S3.
+            for rule in live["rules"]:
+                del rule["blockedEncryptionTypes"]
+        return live
 
     @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
@@ -140,6 +152,7 @@ def _encryption_rule(rule: Properties) -> Properties:
             "sseAlgorithm": default.get("SSEAlgorithm", ""),
         },
         "bucketKeyEnabled": bool(rule.get("BucketKeyEnabled")),
+        "blockedEncryptionTypes": rule.get("BlockedEncryptionTypes", {}).get("EncryptionType", []),
     }
 
 
