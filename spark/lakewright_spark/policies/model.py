@@ -20,6 +20,7 @@ from pydantic import (
 
 from lakewright_spark.documented_model import DocumentedModel
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, validate_pattern
+from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.suggestions import suggest_name
 
 PREFIX = "lakewright.policy."
@@ -137,11 +138,28 @@ class CompactionPolicy(_Policy):
 
     strategy: Literal["bin-pack", "sort", "z-order"] = "bin-pack"
     columns: tuple[str, ...] = ()
-    """Columns to sort or z-order by. Default of `sort`: the table's own sort order."""
+    """Columns to sort or z-order by. Default of `sort`: the table's own sort order.
+
+    `sort` takes nested names, transforms, directions and the place of nulls, such as `address.city`, `days(ts) desc` or
+    `bucket(16, id) asc nulls last`. `z-order` takes names of top-level columns."""
+    where: str | None = None
+    """Condition of Spark SQL, such as `day >= current_date() - 7`. Other files are left alone."""
     target_file_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] = ByteSize(512 * MiB)
     min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
+    delete_file_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    """Rewrite a data file to which at least this many delete files apply, whatever its size."""
+    delete_ratio_threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
+    """Rewrite a data file of which at least this part is deleted, by delete files of this data file alone."""
+    rewrite_old_partitions: bool = False
+    """Write files of earlier partition specs again by the current spec.
+
+    As long as there are such files, a run rewrites all files of the table, or all files for `where`."""
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
+
+    def list_column_names(self) -> list[str]:
+        """Return the full names of the columns to sort by."""
+        return [parse_sort_column(text).name for text in self.columns]
 
     @model_validator(mode="after")
     def _check_columns(self) -> CompactionPolicy:
@@ -149,6 +167,9 @@ class CompactionPolicy(_Policy):
             raise ValueError("z-order: expected `columns`")
         if self.strategy == "bin-pack" and self.columns:
             raise ValueError("bin-pack: expected no `columns`; `sort` and `z-order` have them")
+        for text in self.columns:
+            if not parse_sort_column(text).is_plain and self.strategy == "z-order":
+                raise ValueError(f"z-order: expected names of top-level columns, found {text!r}")
         return self
 
 
@@ -205,7 +226,7 @@ class TablePolicies(_Policy):
         """Return a sentence for each policy that names columns which the table does not have."""
         columns_by_policy = {
             "column_tags": self.column_tags or {},
-            "compaction": self.compaction.columns if self.compaction else (),
+            "compaction": self.compaction.list_column_names() if self.compaction else (),
         }
         missing_columns = {
             policy: [name for name in names if name not in columns] for policy, names in columns_by_policy.items()

@@ -10,7 +10,6 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, StoppedError
 from lakewright_spark.maintenance import restore
-from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.restore import RestoreRun
 from lakewright_spark.scheduler.run_log import job_runs
@@ -19,31 +18,11 @@ from lakewright_spark.scheduler.supervisor import Control
 from pyspark.sql import SparkSession
 
 from tests.spark.maintenance.conftest import DAY, Maintained, s3
+from tests.spark.maintenance.delete_files import delete_by_equality
 
 pytestmark = pytest.mark.spark
 
 CreateTable = Callable[..., Maintained]
-
-
-def delete_by_equality(table: Maintained, column: str, value: int, day: str) -> None:
-    """Commit an equality delete, as streaming engines write them; Spark writes none."""
-    opened = IcebergTable.open(table.spark, table.table)
-    jvm, java = opened.jvm.org.apache.iceberg, opened.java
-    field = table.spark.sparkContext._gateway.new_array(opened.jvm.int, 1)
-    field[0] = java.schema().findField(column).fieldId()
-    keys = java.schema().select([column])
-    builder = jvm.data.GenericFileWriterFactory.Builder(java).deleteFileFormat(jvm.FileFormat.PARQUET)
-    factory = builder.equalityFieldIds(field).equalityDeleteRowSchema(keys).build()
-    partition = jvm.PartitionData(java.spec().partitionType())
-    partition.set(0, day)
-    file = java.io().newOutputFile(f"{opened.location}/data/equality-{value}.parquet")
-    output = jvm.encryption.EncryptedFiles.plainAsEncryptedOutput(file)
-    writer = factory.newEqualityDeleteWriter(output, java.spec(), partition)
-    row = jvm.data.GenericRecord.create(keys)
-    row.setField(column, value)
-    writer.write(row)
-    writer.close()
-    java.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
 
 
 @pytest.mark.parametrize(("version", "kind"), [(2, "position"), (2, "equality"), (3, "vector")])
@@ -55,7 +34,7 @@ def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: 
     )
     table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ '2020-01-01', CAST(id AS int) FROM range(4)")
     if kind == "equality":
-        delete_by_equality(table, "n", 2, "2020-01-01")
+        delete_by_equality(table, 2, "2020-01-01")
     else:
         table.do("DELETE FROM THIS WHERE n = 2")
     table.spark.catalog.refreshTable(table.sql)

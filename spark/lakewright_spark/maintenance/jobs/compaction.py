@@ -1,29 +1,43 @@
-"""Job `compaction`: rewrite small files into large files, sorted if the policy requests it. Rows do not change."""
+"""Job `compaction`: rewrite small files, and files with many deleted rows, into large files. Rows do not change."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob, due_after_change
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate, sql_map
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate, sql_map
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
-from lakewright_spark.table_identifier import literal, quote_name
+from lakewright_spark.policies.sort_columns import parse_sort_column
+from lakewright_spark.table_identifier import literal
 
-SMALLEST, LARGEST = 0.75, 1.8
-"""Files between these fractions of the target size are not rewritten: Iceberg's defaults."""
+LARGEST = 1.8
+"""Files up to this multiple of the target size are not split: Iceberg's default."""
+_POSITION_DELETES = 1
+"""Content of a delete file: Iceberg's value for position deletes."""
+_WITH_DELETION_VECTORS = 3
+"""Format version from which on position deletes are deletion vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionMetrics(JobMetrics):
-    """Data files before and after, and bytes rewritten."""
+    """Data files and delete files before and after, and bytes of data files rewritten."""
 
     rewritten: int = 0
     added: int = 0
     bytes: int = 0
+    removed_delete_files: int = 0
+    """Delete files that no data file needs any longer."""
+    rewritten_delete_files: int = 0
+    """Files of position deletes that were merged, or converted to deletion vectors."""
+    added_delete_files: int = 0
     failed: int = 0
     """Files whose group could not be written or committed. All other groups were committed."""
 
@@ -34,55 +48,39 @@ class CompactionMetrics(JobMetrics):
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> CompactionMetrics:
-    """Rewrite files that are too small or too large, in partitions with enough of them.
+    """Rewrite data files of the wrong size or with many deletes, and then delete files.
 
     Raises:
-        PolicyRefusedError: A column of the policy does not exist, or the table has no sort order to use.
+        PolicyRefusedError: A column or the condition of the policy does not suit the table, or the table has no sort
+            order to use.
     """
-    del now  # only sizes matter
+    del now  # only sizes and deletes matter
     compaction = policy.compaction or CompactionPolicy()
-    order = _order(opened, compaction)
-    sizes = {
-        "target-file-size-bytes": str(int(compaction.target_file_size)),
-        "min-input-files": str(compaction.min_input_files),
-    }
-    files, size = _plan(opened, sizes)
-    if dry_run or not files:
-        return CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
-    commits = compaction.partial_progress_commits
-    values = {
-        **sizes,
-        "partial-progress.enabled": str(commits > 0).lower(),
-        **({"partial-progress.max-commits": commits} if commits else {}),
-    }
-    strategy = "binpack" if compaction.strategy == "bin-pack" else "sort"
-    arguments = {"strategy": literal(strategy), "options": sql_map(values)}
-    sorting = {"sort_order": literal(order)} if order else {}
-    row = opened.call("rewrite_data_files", **arguments, **sorting).collect()[0]
-    return CompactionMetrics(
-        rewritten=row.rewritten_data_files_count,
-        added=row.added_data_files_count,
-        bytes=row.rewritten_bytes_count,
-        failed=row.failed_data_files_count,
-    )
+    order, condition = _order(opened, compaction), _parse_condition(opened, compaction)
+    options = _build_options(opened, compaction)
+    files, size = _plan(opened, options, condition)
+    metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
+    if not dry_run and files:
+        metrics = _rewrite_data_files(opened, compaction, options, order)
+    if _may_have_deletes(opened):
+        metrics = _rewrite_delete_files(opened, compaction, metrics)
+    return metrics
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
-    """Return whether rows changed since the last run, and enough files have the wrong size as far as is known."""
+    """Return whether rows changed since the last run, and there are enough files, a large file or delete files.
+
+    The mean size of the files proves nothing: half of them may be tiny. The job's planner reads the size of each.
+    """
     del now
     if facts.snapshot is None:
         return DueDecision(is_due=False, reason="no rows")
     policy = policies.compaction or CompactionPolicy()
     target, files, size = int(policy.target_file_size), facts.data_files, facts.data_bytes
-    if files is not None and size is not None:
-        if files < policy.min_input_files and size <= LARGEST * target:
-            return DueDecision(
-                is_due=False, reason=f"{files} data files; at least {policy.min_input_files} are compacted"
-            )
-        if policy.strategy == "bin-pack" and files and SMALLEST * target <= size / files <= target:
-            return DueDecision(
-                is_due=False, reason=f"{files} data files of {size // files} bytes each have the target size"
-            )
+    is_small = files is not None and size is not None and files < policy.min_input_files and size <= LARGEST * target
+    if is_small and not (facts.delete_files or policy.rewrite_old_partitions):
+        reason = f"{files} data files without delete files; at least {policy.min_input_files} are compacted"
+        return DueDecision(is_due=False, reason=reason)
     return due_after_change("compaction", facts, history)
 
 
@@ -93,23 +91,116 @@ JOB = MaintenanceJob(
 
 def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
     """Return the sort order as an argument of the procedure. Empty: none, or the table's own."""
-    if unknown := sorted(set(compaction.columns) - opened.columns().keys()):
+    schema = opened.java.schema()
+    if unknown := sorted(name for name in compaction.list_column_names() if schema.findField(name) is None):
         raise PolicyRefusedError(f"table {opened.table}: compaction: no column {', '.join(unknown)}")
     if compaction.strategy == "sort" and not compaction.columns and opened.java.sortOrder().isUnsorted():
         raise PolicyRefusedError(
             f"table {opened.table}: compaction: expected `columns`, since the table has no sort order"
         )
-    names = ", ".join(quote_name(name) for name in compaction.columns)
-    return f"zorder({names})" if compaction.strategy == "z-order" else names
+    terms = ", ".join(parse_sort_column(text).sql for text in compaction.columns)
+    return f"zorder({terms})" if compaction.strategy == "z-order" else terms
 
 
-def _plan(opened: IcebergTable, values: Mapping[str, str]) -> tuple[int, int]:
+def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
+    """Return Iceberg's filter of the files to rewrite."""
+    if compaction.where is None:
+        return opened.jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
+    converter = opened.jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    session = cast(Any, opened.spark)._jsparkSession
+    try:
+        condition = converter.collectResolvedSparkExpression(session, opened.table.sql, compaction.where)
+        return converter.convertToIcebergExpression(condition)
+    except (Py4JJavaError, PySparkException) as error:
+        raise PolicyRefusedError(
+            f"table {opened.table}: compaction: expected a condition on the table's columns in `where`, found "
+            f"{compaction.where!r}: {first_line(error)}"
+        ) from None
+
+
+def _build_options(opened: IcebergTable, compaction: CompactionPolicy) -> dict[str, str]:
+    """Return the options that select the files to rewrite."""
+    every = compaction.rewrite_old_partitions and _has_old_partitions(opened)
+    return {
+        "target-file-size-bytes": str(int(compaction.target_file_size)),
+        "min-input-files": str(compaction.min_input_files),
+        "delete-file-threshold": str(compaction.delete_file_threshold),
+        "delete-ratio-threshold": str(compaction.delete_ratio_threshold),
+        **({"rewrite-all": "true"} if every else {}),
+    }
+
+
+def _has_old_partitions(opened: IcebergTable) -> bool:
+    """Return whether the current snapshot has files of earlier partition specs, by its manifests."""
+    current, spec = opened.java.currentSnapshot(), opened.java.spec().specId()
+    return current is not None and any(
+        manifest.partitionSpecId() != spec and (manifest.hasAddedFiles() or manifest.hasExistingFiles())
+        for manifest in iterate(current.dataManifests(opened.java.io()))
+    )
+
+
+def _plan(opened: IcebergTable, options: Mapping[str, str], condition: Any) -> tuple[int, int]:
     """Return number and bytes of the files that Iceberg's planner would rewrite."""
-    planner = opened.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(opened.java)
-    planner.init(values)
+    planner = opened.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(opened.java, condition)
+    planner.init(options)
     groups = planner.plan().groups()
     try:
         sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in iterate(groups)]
     finally:
         groups.close()
     return sum(files for files, _ in sizes), sum(size for _, size in sizes)
+
+
+def _rewrite_data_files(
+    opened: IcebergTable, compaction: CompactionPolicy, options: Mapping[str, str], order: str
+) -> CompactionMetrics:
+    commits = compaction.partial_progress_commits
+    values = {
+        **options,
+        "partial-progress.enabled": str(commits > 0).lower(),
+        **({"partial-progress.max-commits": commits} if commits else {}),
+        # Equality deletes remain otherwise, even if no data file is left that they apply to.
+        **({"remove-dangling-deletes": "true"} if _may_have_deletes(opened) else {}),
+    }
+    strategy = "binpack" if compaction.strategy == "bin-pack" else "sort"
+    arguments = {"strategy": literal(strategy), "options": sql_map(values)}
+    arguments |= {"sort_order": literal(order)} if order else {}
+    arguments |= {"where": literal(compaction.where)} if compaction.where is not None else {}
+    row = opened.call("rewrite_data_files", **arguments).collect()[0]
+    return CompactionMetrics(
+        rewritten=row.rewritten_data_files_count,
+        added=row.added_data_files_count,
+        bytes=row.rewritten_bytes_count,
+        removed_delete_files=row.removed_delete_files_count,
+        failed=row.failed_data_files_count,
+    )
+
+
+def _rewrite_delete_files(
+    opened: IcebergTable, compaction: CompactionPolicy, metrics: CompactionMetrics
+) -> CompactionMetrics:
+    """Merge files of position deletes. In format version 3, convert them to deletion vectors."""
+    files = cast(SqlSession, opened.spark).sql(
+        f"SELECT count(*) AS n FROM {opened.metadata('delete_files')} "  # noqa: S608
+        f"WHERE content = {_POSITION_DELETES} AND file_format <> 'PUFFIN'"
+    )
+    options = {"min-input-files": str(compaction.min_input_files)}
+    if opened.format_version >= _WITH_DELETION_VECTORS:
+        options = {"rewrite-all": "true"}
+    number = files.collect()[0].n
+    if number == 0 or (number < compaction.min_input_files and "rewrite-all" not in options):
+        return metrics
+    if metrics.dry_run:
+        return replace(metrics, rewritten_delete_files=number)
+    row = opened.call("rewrite_position_delete_files", options=sql_map(options)).collect()[0]
+    return replace(
+        metrics,
+        rewritten_delete_files=row.rewritten_delete_files_count,
+        added_delete_files=row.added_delete_files_count,
+    )
+
+
+def _may_have_deletes(opened: IcebergTable) -> bool:
+    """Return whether the current snapshot may have delete files."""
+    current = opened.java.currentSnapshot()
+    return current is not None and current.summary().get("total-delete-files") != "0"

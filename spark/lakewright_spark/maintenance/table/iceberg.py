@@ -91,6 +91,11 @@ class IcebergTable:
         return self.java.location().rstrip("/")
 
     @property
+    def format_version(self) -> int:
+        """Version of the table's format."""
+        return self.java.operations().current().formatVersion()
+
+    @property
     def keeps_garbage(self) -> bool:
         """Return whether `gc.enabled=false` forbids to delete files, since other tables may use them."""
         return is_switched_off(self.java.properties(), "gc.enabled")
