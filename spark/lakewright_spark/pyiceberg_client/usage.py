@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
+from lakewright_spark.pyiceberg_client.file_sizes import FileSizes, Reach, TableSize, read_files
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
 from lakewright_spark.pyiceberg_client.table_details import TableDetails, read_details
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
@@ -26,56 +25,27 @@ from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableSize:
-    """Bytes and files of data and of deletes; metadata files are not counted."""
-
-    bytes_live: int = 0
-    """Bytes of files that the current snapshot, a branch or a tag refers to."""
-    bytes_reclaimable: int = 0
-    """Bytes of files that only older snapshots refer to. Expiration of these snapshots would free them."""
-    bytes_current: int = 0
-    """Bytes of files that the current snapshot refers to."""
-    files: int = 0
-    """Number of files that the current snapshot, a branch or a tag refers to."""
-    snapshots: int = 0
-
-
 def measure(table: Table) -> TableSize:
     """Measure a table from the manifest lists of all snapshots and their manifests.
+
+    Memory grows with the number of files, not with that of snapshots: each manifest is read once.
 
     Raises OSError if a manifest cannot be read.
     """
     metadata = table.metadata
-    manifests: dict[str, dict[str, int]] = {}
-    files_by_snapshot = {snapshot.snapshot_id: _files(table, snapshot, manifests) for snapshot in metadata.snapshots}
-    current = files_by_snapshot.get(metadata.current_snapshot_id or 0, {})
-    live = _together([current, *(files_by_snapshot.get(ref.snapshot_id, {}) for ref in metadata.refs.values())])
-    every = _together(files_by_snapshot.values())
-    return TableSize(
-        bytes_live=sum(live.values()),
-        bytes_reclaimable=sum(size for path, size in every.items() if path not in live),
-        bytes_current=sum(current.values()),
-        files=len(live),
-        snapshots=len(metadata.snapshots),
-    )
-
-
-def _files(table: Table, snapshot: Snapshot, manifests: dict[str, dict[str, int]]) -> dict[str, int]:
-    """Return the bytes of each file that the snapshot refers to, by address. `manifests` caches the files read."""
-    lists: list[ManifestFile] = snapshot.manifests(table.io)
-    for manifest in lists:
-        if manifest.manifest_path not in manifests:
-            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-            # Several deletion vectors share a file: its address counts once.
-            manifests[manifest.manifest_path] = {
-                entry.data_file.file_path: entry.data_file.file_size_in_bytes for entry in entries
-            }
-    return _together(manifests[manifest.manifest_path] for manifest in lists)
-
-
-def _together(parts: Iterable[dict[str, int]]) -> dict[str, int]:
-    return {path: size for part in parts for path, size in part.items()}
+    refs = {ref.snapshot_id for ref in metadata.refs.values()}
+    manifests: dict[str, Reach] = {}
+    for snapshot in metadata.snapshots:
+        reach = Reach.LIVE if snapshot.snapshot_id in refs else Reach.OLD
+        if snapshot.snapshot_id == metadata.current_snapshot_id:
+            reach = Reach.CURRENT
+        for manifest in snapshot.manifests(table.io):
+            manifests[manifest.manifest_path] = max(reach, manifests.get(manifest.manifest_path, Reach.OLD))
+    files = FileSizes()
+    for path, reach in manifests.items():
+        for file, size in read_files(table, path):
+            files.add(file, size, reach)
+    return files.total(len(metadata.snapshots))
 
 
 STATISTICS = ("ops", "table_statistics")
