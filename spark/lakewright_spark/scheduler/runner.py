@@ -38,7 +38,7 @@ from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Sup
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.scheduler.table_worker import TableWork
-from lakewright_spark.session.builder import spark_session
+from lakewright_spark.session.builder import Workload, spark_session
 from lakewright_spark.session.secrets import check_before_start
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
@@ -325,9 +325,13 @@ class MaintenanceRunner:
         names = [warehouse.name for warehouse in self.config.warehouses]
         warehouse_properties = {key: value for name in names for key, value in session_properties(name).items()}
         properties = {**FAIR, **warehouse_properties, **self.properties}
-        deadline = self.limits.deadline
         spark = spark_session(
-            self.config, "lakewright-maintain", master=self.master, deadline=deadline, properties=properties
+            self.config,
+            "lakewright-maintain",
+            master=self.master,
+            deadline=self.limits.deadline,
+            properties=properties,
+            workload=Workload.SMALL_JOB if self.requested else Workload.MAINTENANCE,
         )
         self.control.listen()
         try:

@@ -79,6 +79,13 @@ def test_script_gets_no_small_job_settings() -> None:
     assert script["spark.driver.host"] == "127.0.0.1"
 
 
+def test_maintenance_uses_the_optimizing_compiler() -> None:
+    assert "TieredStopAtLevel=1" in spark_properties(CONFIG)["spark.driver.extraJavaOptions"]
+    maintenance = spark_properties(CONFIG, workload=Workload.MAINTENANCE)
+    assert "spark.driver.extraJavaOptions" not in maintenance
+    assert maintenance["spark.sql.shuffle.partitions"] == SMALL_JOB["spark.sql.shuffle.partitions"]
+
+
 def test_script_gets_half_of_the_memory_by_default(tmp_path: Path) -> None:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     memory = driver_memory({}, {})
