@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,8 +25,18 @@ PROPERTIES: Mapping[str, str] = {
     "commit.manifest-merge.enabled": "true",
     # A page is read by row groups; PyIceberg's default of 1,048,576 rows would make most files one of them.
     "write.parquet.row-group-limit": "65536",
+    # Streams commit often, and each commit writes a metadata file with all snapshots. Lakekeeper deletes them itself.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "10",
+    # For Spark and for compaction, whose default is 128 MiB.
+    "write.parquet.row-group-size-bytes": "4194304",
 }
 """Table properties of every result."""
+
+# PyIceberg has a limit of its own, above, and would warn at every commit.
+warnings.filterwarnings(
+    "ignore", r"Parquet writer option\(s\) \['write.parquet.row-group-size-bytes'\] not implemented"
+)
 
 
 @dataclass(frozen=True)

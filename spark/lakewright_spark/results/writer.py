@@ -44,6 +44,9 @@ BATCH_ROWS = 4096
 Row = Sequence[Any] | Mapping[str, Any]
 
 
+_AGE_PER_WAIT, _LONGEST_WAIT = 40, 300.0
+
+
 @dataclass(frozen=True)
 class CommitInterval:
     """Conditions of a commit: number of rows, bytes in memory, and seconds since the first uncommitted row.
@@ -55,6 +58,16 @@ class CommitInterval:
     rows: int | None = None
     bytes: int | None = 32 * 1024 * 1024
     seconds: float | None = 5.0
+    """Shortest time. A stream commits less often with age, since each commit costs as much as all snapshots before."""
+
+    def seconds_at_age(self, age: float) -> float | None:
+        """Return the seconds from the first uncommitted row to its commit, in a stream of this age in seconds.
+
+        It is a fortieth of the age, at most five minutes: a row per second for a day makes about 450 commits.
+        """
+        if self.seconds is None:
+            return None
+        return max(self.seconds, min(age / _AGE_PER_WAIT, _LONGEST_WAIT))
 
 
 EVERY_BATCH = CommitInterval(rows=BATCH_ROWS, bytes=None, seconds=None)
@@ -129,6 +142,7 @@ class ResultStream:
         self._batches: list[pa.RecordBatch] = []
         self._buffered = self._bytes = 0
         self._timer: threading.Timer | None = None
+        self._opened_at = time.monotonic()
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="result-commit")
         self._commit: Future[None] | None = None
         self.rows = 0
@@ -202,8 +216,9 @@ class ResultStream:
             self._start_timer()
 
     def _start_timer(self) -> None:
-        if self._writer.commit.seconds is not None:
-            self._timer = threading.Timer(self._writer.commit.seconds, self._commit_on_timer)
+        seconds = self._writer.commit.seconds_at_age(time.monotonic() - self._opened_at)
+        if seconds is not None:
+            self._timer = threading.Timer(seconds, self._commit_on_timer)
             self._timer.daemon = True
             self._timer.start()
 

@@ -12,6 +12,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
+from pyarrow.fs import FileSelector
 
 ROWS = pa.table({"number": [1, 2, 3]})
 
@@ -25,6 +26,22 @@ def test_jdbc_catalog(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Monk
     assert reader.read_all(uri) == ROWS
     assert list(writer.tables.list_results()) == [uri.with_warehouse("texera_iceberg")]
     assert writer.tables.drop(uri)
+
+
+def test_jdbc_catalog_deletes_old_metadata_files(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = jdbc_catalog_config(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
+    uri = Execution(1, 1).result(Port("Op-1"))
+    with ResultWriter(config, "texera_iceberg").stream(uri, ROWS.schema) as stream:
+        for _ in range(14):
+            stream.append_batch(ROWS)
+            stream.flush()
+    table = ResultReader(config).table(uri)
+    io, location = table.io, table.location().removeprefix("s3://")
+    files = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{location}/metadata"))
+    assert sum(file.path.endswith(".metadata.json") for file in files) == 11, "the current file and ten before"
+    assert len(table.metadata.snapshots) == 15
 
 
 def test_rest_catalog(catalog_config: CatalogConfig) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from datetime import datetime
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ColumnRefusedError, RowsDeletedError, RowsMovedError, WarehouseRefusedError
@@ -54,6 +56,22 @@ def test_frames_and_results_convert_both_ways(
     ResultWriter(catalog_config, "results").write_rows(uri, schema, [(5,), (6,)])
     frames.spark.catalog.refreshTable(frames.identifier(uri))
     assert sorted(row.number for row in frames.read(uri).collect()) == [5, 6]
+
+
+def test_files_of_spark_have_row_groups(frames: ResultFrames, reader: ResultReader) -> None:
+    """A reader of the last page would read the whole file otherwise."""
+    uri = Execution(1, 2, "results").result(PORT)
+    frames.write(uri, frames.spark.range(0, 400_000, numPartitions=1).selectExpr("id", "md5(string(id)) AS text"))
+    table = reader.table(uri)
+    (task,) = table.scan().plan_files()
+    with table.io.new_input(task.file.file_path).open() as stream:
+        metadata = pq.ParquetFile(stream).metadata
+    groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    assert max(groups) < 160_000
+    assert sum(groups) == 400_000
+    with warnings.catch_warnings(record=True) as noted:
+        ResultWriter(frames.config, "results").write(uri, reader.range(uri, 399_990, 10))
+    assert not [warning for warning in noted if "not implemented" in str(warning.message)]
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="five million rows: test-all")
