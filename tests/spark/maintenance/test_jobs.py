@@ -8,7 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
+from lakewright_spark.maintenance import job_runner
+from lakewright_spark.maintenance.jobs import statistics
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.table_identifier import TableIdentifier
 
 from tests.spark.maintenance.conftest import DAY, Maintained, deny
@@ -375,6 +382,30 @@ class TestLayout:
         assert sorted((json.loads(row.partition)["k"], row.row_count) for row in parts) == [("a", 2), ("b", 1)]
         operations = table.column(f"SELECT operation FROM results.ops.commit_statistics {name} ORDER BY committed_at")
         assert operations == ["append", "append", "replace"]
+
+
+def test_commits_of_all_tables_are_read_once(
+    create_table: CreateTable, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table of a night read the commits of all tables."""
+    tables = [create_table(f"recorded_{number}", "AS SELECT 1 AS n") for number in range(2)]
+    readings: list[str] = []
+    read = statistics.read_recorded_commits
+
+    def count_readings(opened: IcebergTable, *arguments: Any, **options: Any) -> RecordedCommits:
+        readings.append(str(opened.table))
+        return read(opened, *arguments, **options)
+
+    monkeypatch.setattr(statistics, "read_recorded_commits", count_readings)
+    for expected in (1, 0):
+        buffer = OpsBuffer(tenant, {"results": open_catalog(tenant, "results")})
+        for table in tables:
+            done: Any = job_runner.run_job(
+                "statistics", table.spark, table.table, table.policy, dry_run=False, now=table.now, buffer=buffer
+            )
+            assert done.commits == expected
+        assert buffer.flush("results") == []
+    assert len(readings) == 2, "one in each run"
 
 
 def test_missing_table(create_table: CreateTable) -> None:

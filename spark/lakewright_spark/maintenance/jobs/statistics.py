@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -11,13 +10,13 @@ from typing import Any, cast
 from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
+from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits, read_recorded_commits
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import COMMIT_STATISTICS, COMMITS_KEPT, PARTITION_STATISTICS, TABLE_STATISTICS
 from lakewright_spark.policies.model import TablePolicies
-from lakewright_spark.table_identifier import literal
 from lakewright_spark.times import format_time
 
 _COMMON = "table_name string, table_uuid string, collected_at timestamp"
@@ -63,7 +62,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     table = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     partitions = _partitions(opened)
     whole = _table_row(opened, metadata, partitions)
-    commits = _commits(metadata, now, _read_recorded_commits(opened, metadata) if not dry_run else frozenset())
+    commits = _commits(metadata, now, RecordedCommits({}, {}) if dry_run else _read_recorded_commits(opened, metadata))
     if not dry_run:
         for rows, ops_table in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
             keep_rows(ops_table, opened, [table | row for row in rows])
@@ -150,8 +149,9 @@ def _partitions(opened: IcebergTable) -> list[Row]:
     return partitions
 
 
-def _commits(metadata: Metadata, now: datetime, recorded_commits: Collection[int]) -> list[Row]:
+def _commits(metadata: Metadata, now: datetime, recorded: RecordedCommits) -> list[Row]:
     """Return the rows of commits that are not recorded and that retention would not remove again."""
+    uuid = metadata.opened.uuid
     return [
         {
             "snapshot_id": snapshot.id,
@@ -161,19 +161,17 @@ def _commits(metadata: Metadata, now: datetime, recorded_commits: Collection[int
             "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
         }
         for snapshot, summary in metadata.commits
-        if snapshot.id not in recorded_commits and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
+        if not recorded.has_commit(uuid, snapshot) and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
     ]
 
 
-def _read_recorded_commits(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
-    """Return the commits that earlier runs recorded."""
+def _read_recorded_commits(opened: IcebergTable, metadata: Metadata) -> RecordedCommits:
+    """Return the commits that earlier runs recorded. A run on many tables reads them once."""
     if not metadata.snapshots:
-        return frozenset()
-    oldest = min(snapshot.committed_at for snapshot in metadata.snapshots)
-    session = cast(SqlSession, opened.spark)
-    rows = session.sql(
-        f"SELECT snapshot_id FROM {ensure_ops_table(COMMITS, opened.spark, opened.table.warehouse)} "  # noqa: S608
-        # The partition is the day, so rows of older snapshots are not read.
-        f"WHERE committed_at >= {instant_sql(oldest)} AND table_uuid = {literal(opened.uuid)}"
-    ).collect()
-    return frozenset(row.snapshot_id for row in rows)
+        return RecordedCommits({}, {})
+    warehouse = opened.table.warehouse
+    commits = ensure_ops_table(COMMITS, opened.spark, warehouse)
+    if opened.buffer is None:
+        oldest = min(snapshot.committed_at for snapshot in metadata.snapshots)
+        return read_recorded_commits(opened, commits, oldest=oldest)
+    return opened.buffer.read_once(warehouse, COMMITS.name, lambda: read_recorded_commits(opened, commits))

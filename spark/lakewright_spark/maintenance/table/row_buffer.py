@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,4 +28,8 @@ class RowBuffer(Protocol):
 
     def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None:
         """Delete the orphan candidates of a table that were found up to an instant (UTC)."""
+        ...
+
+    def read_once(self, warehouse: str, name: str, read: Callable[[], T]) -> T:
+        """Return what `read` returned for this name at the first call of the run."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
-from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.maintenance.table.row_buffer import OpsTable, T
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
 
@@ -66,6 +66,8 @@ class OpsBuffer:
         self._flushing: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
         self._rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
         self._tables: dict[str, OpsTable] = {}
+        self._reading: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+        self._read: dict[tuple[str, str], Any] = {}
         self._handled: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
         """Instant up to which candidates are deleted, by warehouse and table UUID."""
 
@@ -93,6 +95,16 @@ class OpsBuffer:
         """Delete the candidates of a table that were found up to an instant, with the next flush."""
         with self._lock:
             self._handled[warehouse][table_uuid] = until
+
+    def read_once(self, warehouse: str, name: str, read: Callable[[], T]) -> T:
+        """Return what `read` returned for this name at the first call of the run. Other callers wait for it."""
+        key = (warehouse, name)
+        with self._lock:
+            reading = self._reading[key]
+        with reading:
+            if key not in self._read:
+                self._read[key] = read()
+            return self._read[key]
 
     def flush(self, warehouse: str) -> list[FlushFailure]:
         """Write the rows of a warehouse, in a commit for each table, and delete its handled candidates.
