@@ -33,7 +33,7 @@ class SortColumn(NamedTuple):
 def parse_sort_column(text: str) -> SortColumn:
     """Return the column of a text such as `day`, `address.city desc` or `bucket(16, id) asc nulls last`.
 
-    Raises ValueError if a transform lacks its number, or has one that it does not take.
+    Raises ValueError if a transform lacks its number, or has a number that it does not take.
     """
     match = _SORTED_TRANSFORM.fullmatch(text.strip()) or _SORTED_NAME.fullmatch(text.strip())
     if match is None:

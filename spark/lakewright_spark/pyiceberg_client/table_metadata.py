@@ -31,8 +31,8 @@ UNKNOWN = "unknown"
 def load_metadata(catalog: Catalog, identifier: Identifier) -> Table:
     """Return a table for reading its metadata. Columns of unknown types have the type `unknown`.
 
-    A table with such columns cannot be changed: its `catalog` raises NotImplementedError. Other errors are those of
-    `catalog.load_table`.
+    A table with such columns cannot be changed: its `catalog` raises NotImplementedError. Errors of
+    `catalog.load_table` are raised.
     """
     try:
         return catalog.load_table(identifier)

@@ -180,7 +180,7 @@ class TestRetention:
         table.now += 29 * DAY
         assert table.job("snapshot-expiration").files_left
         assert table.job("retention").expired_backups == 0
-        assert table.job("orphan-files").candidates == 2, "files of the expired snapshot, without those of the backup"
+        assert table.job("orphan-files").candidates == 2, "manifest and list of the expired snapshot"
         table.now += 2 * DAY
         assert table.job("retention", dry_run=True).expired_backups == 1
         assert {manifest, old_file} <= table.objects().keys()

@@ -76,8 +76,8 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     metrics = _delete_rows(opened, retention, conditions, old, dry_run=dry_run, now=now)
     metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, old)))
     if metrics.refs:
-        named = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
-        metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, named))))
+        note = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
+        metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, note))))
     if retention.backup_days is not None and opened.deletes_files:
         older_than = now - timedelta(days=retention.backup_days)
         metrics = replace(metrics, expired_backups=delete_manifests(opened, older_than, dry_run=dry_run))

@@ -149,7 +149,7 @@ def _partitions(opened: IcebergTable) -> list[Row]:
     return partitions
 
 
-def _commits(metadata: Metadata, now: datetime, recorded: RecordedCommits) -> list[Row]:
+def _commits(metadata: Metadata, now: datetime, recorded_commits: RecordedCommits) -> list[Row]:
     """Return the rows of commits that are not recorded and that retention would not remove again."""
     uuid = metadata.opened.uuid
     return [
@@ -161,7 +161,8 @@ def _commits(metadata: Metadata, now: datetime, recorded: RecordedCommits) -> li
             "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
         }
         for snapshot, summary in metadata.commits
-        if not recorded.has_commit(uuid, snapshot) and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
+        if not recorded_commits.has_commit(uuid, snapshot)
+        and snapshot.committed_at > now - timedelta(days=COMMITS_KEPT)
     ]
 
 

@@ -40,7 +40,7 @@ def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
 
 
 def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: bool) -> int:
-    """Delete the manifests that were written before an instant, restored ones as well, and return their number.
+    """Delete the manifests that were written before an instant, restored or not, and return their number.
 
     Nothing refers to their files from then on, so that `orphan-files` finds them.
     """
