@@ -41,7 +41,7 @@ def test_jdbc_catalog_deletes_old_metadata_files(
     io, location = table.io, table.location().removeprefix("s3://")
     files = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{location}/metadata"))
     assert sum(file.path.endswith(".metadata.json") for file in files) == 11, "the current file and ten before"
-    assert len(table.metadata.snapshots) == 15
+    assert len(table.metadata.snapshots) == 14
 
 
 def test_rest_catalog(catalog_config: CatalogConfig) -> None:

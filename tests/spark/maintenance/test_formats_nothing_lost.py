@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 EXAMPLES = 12 if FULL else 1
 STEPS = ("append", "delete", "delete by equality", "update", "branch", "tag", "write branch", "upgrade")
-IN_TURN = [job for job in JOBS if job != "retention"]
+IN_TURN = [job for job in JOBS if job not in {"retention", "statistics"}]
 TYPES = {
     "v": ("variant", """parse_json('{"a": [1]}')"""),
     "s": ("struct<v: variant>", "named_struct('v', parse_json('2'))"),
@@ -91,7 +91,7 @@ def list_referenced_files(table: Maintained) -> set[str]:
 @example(
     version=3,
     steps=["delete", "branch", "delete by equality", "update", "write branch", "tag", "append"],
-    jobs=["orphan-files", "compaction", "snapshot-expiration", "rewrite-manifests", "staged-files", "statistics"],
+    jobs=["orphan-files", "compaction", "snapshot-expiration", "rewrite-manifests", "staged-files"],
 )
 def test_rows_and_files_of_every_format_survive_jobs(
     create_table: Callable[..., Maintained], version: int, steps: list[str], jobs: list[JobName]
@@ -114,9 +114,10 @@ def test_rows_and_files_of_every_format_survive_jobs(
         compaction={"min_input_files": 2, "delete_file_threshold": 1},
     )
     rows = read_rows(table)
-    for _ in range(2):
-        for job in jobs:
+    # The second turn deletes what the first turn found; a long run repeats all jobs.
+    for turn in (jobs, jobs if FULL else ["staged-files"]):
+        for job in turn:
             assert table.job(job).failure is None, job
-            assert list_referenced_files(table) <= table.objects().keys(), job
+        assert list_referenced_files(table) <= table.objects().keys()
         table.now += 4 * DAY
     assert read_rows(table) == rows

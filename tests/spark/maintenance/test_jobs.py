@@ -166,6 +166,9 @@ class TestRetention:
         assert first.reason.endswith("that may still have rows before DATE '2026-01-02': audit, work")
         assert (dry.rows, first.rows, second.rows) == (1, 1, 0)
         assert table.column("SELECT n FROM THIS VERSION AS OF 'audit' ORDER BY n") == [1, 2]
+        table.do("ALTER TABLE THIS RENAME COLUMN day TO date")
+        table.set_policies(retention={"keep": 1, "column": "date"})
+        assert {"audit", "work"} <= set(table.job("retention").refs), "tags have the old name, and cannot be checked"
 
     def test_backups_end_with_their_time(self, create_table: CreateTable) -> None:
         table = create_table("backed", "(day date, n int) USING iceberg PARTITIONED BY (day)")

@@ -67,7 +67,7 @@ def test_files_of_spark_have_row_groups(frames: ResultFrames, reader: ResultRead
     with table.io.new_input(task.file.file_path).open() as stream:
         metadata = pq.ParquetFile(stream).metadata
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    assert max(groups) < 160_000
+    assert max(groups) < 200_000
     assert sum(groups) == 400_000
     with warnings.catch_warnings(record=True) as noted:
         ResultWriter(frames.config, "results").write(uri, reader.range(uri, 399_990, 10))

@@ -74,7 +74,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     conditions = build_conditions(opened, retention, kind, before)
     old = _older_rows(opened, retention.column, _java_limit(retention, kind, before))
     metrics = _delete_rows(opened, retention, conditions, old, dry_run=dry_run, now=now)
-    metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, old)))
+    metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, retention.column, old)))
     if metrics.refs:
         note = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
         metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, note))))
@@ -122,13 +122,17 @@ def _delete_rows(
     return _delete_old_files(opened, retention, plan, conditions=conditions, old=old, now=now)
 
 
-def _find_refs_with_old_rows(opened: IcebergTable, old: Any) -> Iterator[str]:
-    """Yield the branches and tags, besides `main`, that have files which may hold such rows."""
+def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Iterator[str]:
+    """Yield the branches and tags, besides `main`, that have files which may hold such rows.
+
+    A tag from before the column got its name cannot be checked, so it is included.
+    """
     snapshots = {name: ref.snapshotId() for name, ref in opened.java.refs().items() if name != "main"}
     may_have_rows: dict[int, bool] = {}
     for name, snapshot in sorted(snapshots.items()):
         if snapshot not in may_have_rows:
-            may_have_rows[snapshot] = any(_scan_tasks(opened, old, name))
+            has_column = opened.java.newScan().useRef(name).schema().findField(column) is not None
+            may_have_rows[snapshot] = not has_column or any(_scan_tasks(opened, old, name))
         if may_have_rows[snapshot]:
             yield name
 
