@@ -132,17 +132,17 @@ def read_mappings(value: ast.expr, program: ast.Module) -> list[ast.Dict] | None
         if ast.unparse(value.func).endswith("Args"):
             return []
         called = {ast.unparse(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
-        made = [result for name in sorted(called & MADE_VALUES.keys()) for result in MADE_VALUES[name]]
-        parts = [ast.parse(repr(result), mode="eval").body for result in made]
+        results = [result for name in sorted(called & MADE_VALUES.keys()) for result in MADE_VALUES[name]]
+        parts = [ast.parse(repr(result), mode="eval").body for result in results]
     if not parts and not isinstance(value, ast.List):
         return None
-    found: list[ast.Dict] = []
+    all_mappings: list[ast.Dict] = []
     for part in parts or []:
         mappings = read_mappings(part, program)
         if mappings is None:
             return None
-        found += mappings
-    return found
+        all_mappings += mappings
+    return all_mappings
 
 
 def find_assigned_values(name: str, program: ast.Module) -> list[ast.expr]:

@@ -170,22 +170,22 @@ class AdlsStorage(StorageBackend):
             "key_prefix": access.key_prefix,
             "host": None if is_public else self.hosts.storage,
             "authority_host": None if is_public else self.hosts.authority,
-            **{there: access.settings.get(name) for name, there in ADLS_SETTINGS.items()},
+            **{adls_name: access.settings.get(name) for name, adls_name in ADLS_SETTINGS.items()},
         }
         return {name: value for name, value in profile.items() if value is not None}
 
     def storage_credential(self, external_id: pulumi.Input[str] | None) -> dict[str, Any]:  # noqa: ARG002 - no role
         """Return the credential, secrets by reference."""
-        given = self.credential
-        if given is None:
+        credential = self.credential
+        if credential is None:
             return {"type": _IDENTITY}
-        if given.account_key is not None:
-            return {"type": "shared-access-key", "key": given.account_key}
+        if credential.account_key is not None:
+            return {"type": "shared-access-key", "key": credential.account_key}
         return {
             "type": "client-credentials",
-            "client_id": given.client_id,
-            "tenant_id": given.directory_id,
-            "client_secret": given.client_secret,
+            "client_id": credential.client_id,
+            "tenant_id": credential.directory_id,
+            "client_secret": credential.client_secret,
         }
 
     def client_options(self, address: StorageAddress) -> dict[str, str]:  # noqa: ARG002 - the account has the address

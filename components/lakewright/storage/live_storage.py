@@ -53,13 +53,13 @@ ADLS_SETTINGS: Mapping[str, str] = {
 
 def name_as_on_s3(profile: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties of a storage profile with the names on S3, as fields of the spec set them."""
-    names = {there: name for name, there in ADLS_SETTINGS.items()} if profile.get("type") == "adls" else {}
+    names = {adls_name: name for name, adls_name in ADLS_SETTINGS.items()} if profile.get("type") == "adls" else {}
     return {names.get(name, name): value for name, value in profile.items()}
 
 
 def name_path_as_on_s3(path: str) -> str:
     """Return the path of a property of a warehouse with the name on S3."""
-    names = {f"storage.{there}": f"storage.{name}" for name, there in ADLS_SETTINGS.items()}
+    names = {f"storage.{adls_name}": f"storage.{name}" for name, adls_name in ADLS_SETTINGS.items()}
     return names.get(path, path)
 
 

@@ -1,7 +1,7 @@
 """A server before the emulator Azurite that enforces SAS tokens of directories, which Azurite lacks.
 
-Requests with a Shared Key signature pass, and Azurite checks it. A SAS of a directory is checked here; the request then
-goes to Azurite with the account's key. All other requests are refused.
+Requests with a Shared Key signature pass, and Azurite checks it. A SAS of a directory is checked here; the request is
+then forwarded to Azurite with the account's key. All other requests are refused.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def create_azure_front(upstream: str, account: AzureAccount) -> Starlette:
 
 def _find_problem(method: str, path: str, params: dict[str, str], account: AzureAccount) -> str:
     """Return why a request is refused; empty if its SAS allows it."""
-    name, _, rest = path.strip("/").partition("/")
-    container, _, blob = rest.partition("/")
+    name, _, container_path = path.strip("/").partition("/")
+    container, _, blob = container_path.partition("/")
     if name != account.name or "sig" not in params:
         return "NoAuthenticationInformation: expected a Shared Key signature or a SAS"
     needed, target = "r", blob

@@ -42,7 +42,7 @@ _OBJECT_PATH = re.compile(r"/(?:upload/|download/)?storage/v1/b/(?P<bucket>[^/]+
 
 @dataclass(frozen=True)
 class TokenBoundary:
-    """What a token may do. A token of a service account has no limits."""
+    """Rights of a token. A token of a service account has no limits."""
 
     expires: float
     is_limited: bool = False

@@ -40,8 +40,8 @@ def test_restricted_fields_of_backends() -> None:
     keys = {
         f"{name}.{key}" for name in ("credential", "admin_credential") for key in ("access_key_id", "secret_access_key")
     }
-    others = ("token", "account_key", "client_secret", "service_account_key")
-    assert keys | {f"credential.{key}" for key in others} == REFERENCE_PATHS
+    other_keys = ("token", "account_key", "client_secret", "service_account_key")
+    assert keys | {f"credential.{key}" for key in other_keys} == REFERENCE_PATHS
     assert {"external_id"} == CONFIG_KEY_PATHS
 
 

@@ -291,8 +291,10 @@ def test_identity_of_lakekeeper_needs_a_listed_location(tmp_path: Path, storage:
 
     assert "Lakekeeper uses its own identity" in find_mistakes(tmp_path, document)["storage.main.credential"]
     assert not find_mistakes(tmp_path, document, tenant_specs={"identity_locations": [location]})
-    others = find_mistakes(tmp_path, document | {"name": "other"}, tenant_specs={"identity_locations": [location]})
-    assert set(others) == {"storage.main.credential"}
+    other_mistakes = find_mistakes(
+        tmp_path, document | {"name": "other"}, tenant_specs={"identity_locations": [location]}
+    )
+    assert set(other_mistakes) == {"storage.main.credential"}
 
 
 @pytest.mark.parametrize("pattern", ["*", "s3:bucket", "adls:account", "gcs:a*b"])

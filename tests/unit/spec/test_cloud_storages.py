@@ -141,13 +141,13 @@ def test_settings_of_s3_are_refused(storage: dict[str, Any], warehouse: dict[str
     assert f"`backend: {storage['backend']}`" in mistakes[f"warehouses.0.{field}"]
 
 
-@pytest.mark.parametrize("chosen", [{"warehouse": "lake"}, {"warehouses": ["lake"]}, {"warehouses": "all"}])
-def test_texera_outside_s3_is_refused(chosen: dict[str, Any]) -> None:
+@pytest.mark.parametrize("selection", [{"warehouse": "lake"}, {"warehouses": ["lake"]}, {"warehouses": "all"}])
+def test_texera_outside_s3_is_refused(selection: dict[str, Any]) -> None:
     document = make_spec(GCS)
-    document["computing_units"] = [{"name": "one", "runtime": "texera"} | chosen]
+    document["computing_units"] = [{"name": "one", "runtime": "texera"} | selection]
 
     (path,) = find_mistakes(document)
-    assert path == f"computing_units.0.{next(iter(chosen))}"
+    assert path == f"computing_units.0.{next(iter(selection))}"
 
 
 def test_containers_of_one_name_in_two_accounts_do_not_overlap() -> None:
@@ -172,10 +172,10 @@ def test_containers_of_one_name_in_two_accounts_do_not_overlap() -> None:
 def test_storage_is_read_back_as_declared(
     storage: dict[str, Any], credential_type: str, expected: dict[str, Any]
 ) -> None:
-    declared = declare_storage(build_request(storage), credential_type, StorageHints())
+    document = declare_storage(build_request(storage), credential_type, StorageHints())
 
-    credential = declared.pop("credential", None)
-    assert declared == expected
+    credential = document.pop("credential", None)
+    assert document == expected
     assert (credential is None) == credential_type.endswith("identity")
 
 

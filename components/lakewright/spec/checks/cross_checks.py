@@ -208,8 +208,8 @@ def _find_texera_outside_s3(document: Mapping[str, Any]) -> Iterator[SpecMistake
         if unit.get("runtime") != "texera":
             continue
         key = "warehouse" if unit.get("warehouse") is not None else "warehouses"
-        chosen = unit.get(key)
-        names = list_names(document, "warehouses") if chosen == "all" else as_list(chosen) or [chosen]
+        selection = unit.get(key)
+        names = list_names(document, "warehouses") if selection == "all" else as_list(selection) or [selection]
         if refused := [name for name in names if name in outside]:
             yield (
                 ("computing_units", index, key),

@@ -28,13 +28,13 @@ def service_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
         backend = find_backend(storage)
         if backend is None:
             continue
-        where = f"the storage has `backend: {storage.get('backend')}`"
+        storage_text = f"the storage has `backend: {storage.get('backend')}`"
         for key, reason in backend.unsupported_settings.items():
             if warehouse.get(key):
-                yield ("warehouses", index, key), f"expected no such field: {where}, and {reason}"
+                yield ("warehouses", index, key), f"expected no such field: {storage_text}, and {reason}"
         if backend.service != "s3" and warehouse.get("delegation") == "remote-signing":
             reason = backend.unsupported_settings["remote_signing"]
-            yield ("warehouses", index, "delegation"), f"expected `vended`: {where}, and {reason}"
+            yield ("warehouses", index, "delegation"), f"expected `vended`: {storage_text}, and {reason}"
 
 
 def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
