@@ -29,7 +29,7 @@ from lakewright_sandbox.object_stores.google_front import GoogleFront
 from lakewright_sandbox.runtime import processes
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from tests.s3.certificates import Authority, make_authority, write_certificate
+from tests.authorities import Authority, make_authority, write_certificate
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
 FOLDER = Path(__file__).parent
