@@ -55,6 +55,8 @@ def test_concurrent_replacements_of_an_empty_result(local_catalog: SqlCatalog, f
     one, two = local_catalog.load_table(NAME), local_catalog.load_table(NAME)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
+        # pytest drops the filter that the package sets.
+        warnings.filterwarnings("ignore", "Parquet writer option")
         replace_rows(one, first)
         replace_rows(two, MORE_NUMBERS)
     assert read_rows(local_catalog) == MORE_NUMBERS.to_pylist()
