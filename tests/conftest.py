@@ -53,14 +53,14 @@ PLAYED = cast(Version, ASKED or RELEASED)
 
 STAND_IN_ONLY = {
     "light_endpoint": "counts calls of the stand-in, or has it play faults",
-    "guarded_endpoint": "plays users by their names",
-    "granting": "plays users by their names",
+    "openfga_endpoint": "plays users by their names",
+    "authorizer_server": "plays users by their names",
     "servers": "plays every version",
     "attached_providers": "attaches the sandbox's providers",
-    "struck": "strikes the ways to the servers",
+    "faulty": "strikes the ways to the servers",
     "openfga": "plays users by their names",
     "fault_server": "has the stand-in play faults at every call",
-    "proxy_to": "puts faults between the engine and the sandbox",
+    "run_proxy": "puts faults between the engine and the sandbox",
 }
 """Fixtures that real servers cannot provide, and why."""
 
@@ -168,7 +168,7 @@ STARTING_JVMS = (
 
 NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",
-    "granting": "plays 0.14 always, for its tags",
+    "authorizer_server": "plays 0.14 always, for its tags",
     "fault_server": "plays 0.14 always, for its grants",
 }
 """Fixtures that do not depend on the version that the matrix requests, and why."""
@@ -211,7 +211,7 @@ def _starts_a_sandbox(item: pytest.Item) -> bool:
     return info is not None and len(info.name2fixturedefs.get("sandbox", ())) > 1
 
 
-PORTABLE = frozenset({"project", "tenant", "made"})
+PORTABLE = frozenset({"project", "tenant", "create_table"})
 """Fixtures of the Spark suite that use the sandbox and also work with the user's servers."""
 
 
