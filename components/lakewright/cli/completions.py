@@ -61,7 +61,7 @@ def complete_urn(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _list_urns(ctx: typer.Context) -> list[str]:
-    from lakewright.cli.stack_argument import STACK_VARIABLE, read_selected_stack  # noqa: PLC0415
+    from lakewright.cli.default_stack import STACK_VARIABLE, read_selected_stack  # noqa: PLC0415
 
     project = _load_project(ctx)
     if not project.state_url.startswith("file://"):

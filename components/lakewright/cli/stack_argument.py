@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from difflib import get_close_matches
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakewright_spark.plain_help import PlainHelpTyper
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typing_extensions import override
 
 from lakewright.cli import completions
+from lakewright.cli.default_stack import find_default_stack, find_project
 from lakewright.cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from lakewright_engine.project.project import PulumiProject
-
-STACK_VARIABLE = "LAKEWRIGHT_STACK"
-SELECTED_STACK = Path(".lakewright", "selected-stack")
-"""File of the project with the name of the stack that `lakewright stack select` selected."""
 
 _ARGUMENT = "stack_argument"
 
@@ -139,61 +131,11 @@ class CommandLine(PlainHelpTyper):
         return super().command(*words, **options)
 
 
-def find_default_stack(command: str, directory: str | Path) -> str:
-    """Return the stack of a command that names none, and show which it is.
-
-    Args:
-        command: The command, such as `lakewright up`.
-        directory: A folder of the project.
-
-    Raises:
-        UsageError: There is no default stack.
-    """
-    project = _find_project(directory)
-    name, source = os.environ.get(STACK_VARIABLE, ""), STACK_VARIABLE
-    if not name and project is not None:
-        name, source = read_selected_stack(project), "selected with `lakewright stack select`"
-    if not name:
-        raise UsageError(
-            f"name the stack: `{command} STACK`, or --stack STACK. `lakewright stack select STACK` or"
-            f" {STACK_VARIABLE} sets a default"
-        )
-    print(f"Stack: {name} ({source})", file=sys.stderr)
-    return name
-
-
-def read_selected_stack(project: PulumiProject) -> str:
-    """Return the stack that was selected in a project; empty if there is none."""
-    file = project.root / SELECTED_STACK
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
-
-
-def write_selected_stack(project: PulumiProject, stack: str) -> None:
-    """Select a stack of a project; an empty name selects none."""
-    file = project.root / SELECTED_STACK
-    if not stack:
-        file.unlink(missing_ok=True)
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{stack}\n", encoding="utf-8")
-
-
-def _find_project(directory: str | Path) -> PulumiProject | None:
-    """Return the project of a folder; None outside a project, which the command itself reports."""
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
-
-    try:
-        return PulumiProject.load(directory)
-    except EngineError:
-        return None
-
-
 def _is_stack(name: str, directory: str) -> bool:
     """Return whether a project has a stack or a stack file of a name."""
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
 
-    project = _find_project(directory)
+    project = find_project(directory)
     if project is None:
         return False
     try:

@@ -33,7 +33,7 @@ def locate_problems(file: Path, *sections: str) -> Generator[None]:
 
 
 def find_positions(problems: Sequence[Problem], file: Path, *sections: str) -> list[Problem]:
-    """Return problems with their positions in a file, in the order of its lines. A position that is known stays.
+    """Return problems with their positions in a file, in the order of its lines. A known position is kept.
 
     Args:
         problems: The problems.

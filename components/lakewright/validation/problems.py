@@ -121,9 +121,9 @@ def _drop_union_members(location: Path, document: object) -> Path:
     return tuple(path)
 
 
-def _suggest(found: object, message: str) -> str:
+def _suggest(word: object, message: str) -> str:
     """Return a suggestion from the values that a message quotes."""
-    return suggest_name(found, _QUOTED.findall(message)) if isinstance(found, str) else ""
+    return suggest_name(word, _QUOTED.findall(message)) if isinstance(word, str) else ""
 
 
 def _lower_first(text: str) -> str:

@@ -61,11 +61,11 @@ def test_mistake_has_line_and_column(tmp_path: Path, old: str, new: str, line: s
     ("old", "new", "name"),
     [
         ("key_prefix: sales", "key_prefx: sales", "key_prefix"),
-        ("storage:", "storag:", "storage"),
+        ("storage:", "storagge:", "storage"),
         ("deletion: protect", "deletion: protct", "protect"),
         ("backend: aws", "backend: awss", "aws"),
-        ("name: sales", "name: sales\n        storage: mian", "main"),
-        ("key_prefix: sales", "colour: blue", ""),
+        ("name: sales", "name: sales\n        storage: maine", "main"),
+        ("key_prefix: sales", "color: blue", ""),
     ],
     ids=["key", "section", "choice", "backend", "storage", "nothing alike"],
 )
@@ -99,7 +99,7 @@ def test_mistake_of_the_environment_names_its_file(tmp_path: Path) -> None:
     """The environment's own position is kept in the report about the stack file."""
     environment = tmp_path / "environments" / "sandbox.yaml"
     environment.parent.mkdir()
-    environment.write_text("# shared\nlakekeeper:\n  endpiont: http://127.0.0.1:1\n")
+    environment.write_text("# shared\nlakekeeper:\n  endpoints: http://127.0.0.1:1\n")
     file = tmp_path / "Pulumi.acme.yaml"
     file.write_text(SPEC)
 
@@ -109,7 +109,7 @@ def test_mistake_of_the_environment_names_its_file(tmp_path: Path) -> None:
         Environment.load(environment, {})
 
     for error in (caught.value, alone.value):
-        assert f"  - {environment}:3:3: lakekeeper.endpiont: unknown key" in str(error)
+        assert f"  - {environment}:3:3: lakekeeper.endpoints: unknown key" in str(error)
         assert "did you mean `endpoint`?" in str(error)
 
 

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from lakewright.cli.default_stack import find_default_stack
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project
-from lakewright.cli.stack_argument import CommandLine, StackGroup, find_default_stack
+from lakewright.cli.stack_argument import CommandLine, StackGroup
 from lakewright.config_formats.registry import FormatName
 
 app = CommandLine(add_completion=False, cls=StackGroup)

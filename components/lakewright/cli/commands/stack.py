@@ -13,9 +13,10 @@ from lakewright_spark.times import format_json_time, format_time, parse_json_tim
 
 from lakewright.cli import completions
 from lakewright.cli.commands.ownership import forget
+from lakewright.cli.default_stack import read_selected_stack, write_selected_stack
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, load_project, open_stack
-from lakewright.cli.stack_argument import CommandLine, read_selected_stack, write_selected_stack
+from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
     from lakewright_engine.state.backend import StackSummary
