@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from lakewright.environment.environment import Environment
-from lakewright.new_project.requirements import build_requirements
+from lakewright.new_project.requirements import CONSTRAINTS, build_constraints, build_requirements
 from lakewright.new_project.settings import AuthenticationKind, CiSystem, Cloud, LakekeeperAccess, ProjectSettings
 from lakewright.packaged_files import FOLDER
 
@@ -40,6 +40,7 @@ def build_files(settings: ProjectSettings) -> dict[str, str]:
         if settings.cloud is Cloud.SANDBOX:
             files[f"environments/{settings.environment}.yaml"] = sandbox
     files["requirements.txt"] = build_requirements(settings.extras)
+    files[CONSTRAINTS] = build_constraints()
     files |= list_schemas() | list_ci_files(settings.ci)
     for addition in settings.additions:
         # In the repository of Lakewright, these folders are a level deeper.

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from lakewright.new_project.files import SCHEMAS, list_schemas
-from lakewright.new_project.requirements import HEAD, build_requirements, find_extras
+from lakewright.new_project.requirements import (
+    CONSTRAINTS,
+    HEAD,
+    build_constraints,
+    build_requirements,
+    find_extras,
+    pin_lakewright,
+)
 
 _PROGRAM_IMPORT = re.compile(r"^from lakewright\.program import declare_tenant$", re.MULTILINE)
 _EARLIER_SPEC_KEY = re.compile(r"^(\s+)lakewright:config:tenant:", re.MULTILINE)
@@ -43,7 +50,7 @@ def convert_requirements(text: str) -> str:
     """
     if text.startswith(HEAD):
         return build_requirements(find_extras(text))
-    pin = build_requirements(()).splitlines()[1].partition("==")[2]
+    pin = pin_lakewright().partition("==")[2]
     return re.sub(r"^(lakewright(?:-\w+)?(?:\[[^\]]*\])?)==[^\s;#]+", rf"\1=={pin}", text, flags=re.MULTILINE)
 
 
@@ -65,6 +72,8 @@ def convert_ci(text: str) -> str:
 def _list_conversions(root: Path) -> Iterator[tuple[Path, Callable[[str], str]]]:
     if (root / "requirements.txt").is_file():
         yield root / "requirements.txt", convert_requirements
+        if (root / "requirements.txt").read_text(encoding="utf-8").startswith(HEAD):
+            yield root / CONSTRAINTS, _make_replacement(build_constraints())
     yield from ((path, convert_program) for path in sorted(root.glob("*.py")))
     yield from ((path, convert_stack_file) for path in sorted((root / SCHEMAS["tenant"]).glob("Pulumi.*.yaml")))
     yield from ((path, convert_schema_line) for path in sorted((root / SCHEMAS["environment"]).glob("*.yaml")))

@@ -6,14 +6,19 @@ import os
 import pty
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 import yaml
+from lakewright.new_project.requirements import build_constraints
 from lakewright_sandbox.runtime.state import Sandbox
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.command_server import LAKEWRIGHT, run_command
 
+REPOSITORY = Path(__file__).parents[3]
 LAKEKEEPER = ("--lakekeeper", "https://lakekeeper.example", "--auth", "client-credentials")
 CLIENT = ("--token-url", "https://idp.example/token", "--client-id", "lakewright", "--client-secret", "env:SECRET")
 
@@ -34,12 +39,32 @@ def test_sandbox_project_is_complete_and_valid(tmp_path: Path) -> None:
     assert "template" not in (project / "Pulumi.yaml").read_text()
     workflow = (project / ".github" / "workflows" / "preview.yml").read_text()
     assert "pip install --quiet -r requirements.txt" in workflow
-    assert "lakewright[sandbox,spark]==" in (project / "requirements.txt").read_text()
+    assert "-c constraints.txt\nlakewright[sandbox,spark]==" in (project / "requirements.txt").read_text()
     assert (creation.returncode, checked.returncode, tested.returncode) == (0, 0, 0), creation.stderr + checked.stderr
     spec = (project / "tenants" / "Pulumi.acme.yaml").read_text()
     assert "$schema=../schema/tenant.schema.json" in spec
     assert "{name: executions, key_prefix: executions, namespaces: [sales.daily], deletion: protect}" in spec
     assert "environment: sandbox" in spec
+
+
+def test_constraints_have_the_locked_version_of_each_package() -> None:
+    """They do not depend on what is installed where `init` runs: with `uvx`, that is too little."""
+    constraints = [line for line in build_constraints().splitlines() if not line.startswith("#")]
+    locked = {line.partition(" ")[0] for line in (REPOSITORY / "requirements.lock").read_text().splitlines()}
+    pending = [Requirement("lakewright[aws,engine,kubernetes,sandbox,spark]")]
+    required: set[str] = set()
+    while pending:
+        requirement = pending.pop()
+        for extra in ("", *requirement.extras):
+            if (key := f"{canonicalize_name(requirement.name)}[{extra}]") not in required:
+                required.add(key)
+                children = map(Requirement, distribution(requirement.name).requires or ())
+                pending += [child for child in children if not child.marker or child.marker.evaluate({"extra": extra})]
+    names = {key.partition("[")[0] for key in required if not key.startswith("lakewright")}
+
+    assert {line.partition(" ")[0] for line in constraints} <= locked
+    assert names <= {line.partition("==")[0] for line in constraints}
+    assert {"aiobotocore", "pyspark", "pulumi-aws"} <= names
 
 
 def test_program_of_the_project_declares_the_tenant(tmp_path: Path, sandbox: Sandbox) -> None:
