@@ -35,6 +35,7 @@ class Addition(StrEnum):
 
     POLICY = "policy"
     PLATFORM = "platform"
+    COMPONENT = "component"
 
 
 @dataclass(frozen=True)

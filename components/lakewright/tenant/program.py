@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pulumi
 
@@ -21,7 +22,10 @@ from lakewright.tenant.tenant import Tenant
 def declare_tenant() -> None:
     """Declare the tenant of the stack's configuration. Problems are reported before any call."""
     try:
-        tenant = _create_tenant()
+        # Not the project's own namespace: the commands find the spec under this key in projects of any name.
+        space, _, key = SPEC_KEY.partition(":")
+        source = f"stack {pulumi.get_stack()}, {SPEC_KEY}"
+        tenant = create_tenant(pulumi.Config(space).get_object(key), project_root(Path.cwd()) / "environments", source)
     except SpecError as error:
         raise pulumi.RunError(str(_add_positions(error))) from None
     except ModuleNotFoundError as error:
@@ -46,13 +50,23 @@ def _add_positions(error: SpecError) -> SpecError:
     return SpecError(error.source, find_positions(error.problems, file, *SPEC_SECTIONS))
 
 
-def _create_tenant() -> Tenant:
+def create_tenant(raw: Any, environments: Path, source: str, opts: pulumi.ResourceOptions | None = None) -> Tenant:
+    """Declare the tenant of a spec.
+
+    Args:
+        raw: The spec, as a program has it.
+        environments: Folder of the environment files.
+        source: Where the spec was read, for messages.
+        opts: Options of the component.
+
+    Raises:
+        SpecError: With all problems of the spec and its environment.
+    """
     region = pulumi.Config("aws").get("region")
     spec, environment = read_stack_config(
-        # Not the project's own namespace: the commands find the spec under this key in projects of any name.
-        pulumi.Config(SPEC_KEY.partition(":")[0]).get_object(SPEC_KEY.partition(":")[2]),
-        source=f"stack {pulumi.get_stack()}, {SPEC_KEY}",
-        environments=project_root(Path.cwd()) / "environments",
+        raw,
+        source=source,
+        environments=environments,
         environ=os.environ,
         region=region,
         read_platform=read_in_program,
@@ -60,4 +74,4 @@ def _create_tenant() -> Tenant:
     environment = trust_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)
     platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region)
-    return Tenant(spec, platform)
+    return Tenant(spec, platform, opts)
