@@ -10,6 +10,7 @@ import pulumi
 import pytest
 from lakewright.explanation.package_schema import TENANT_TOKEN, build_package_schema
 from lakewright.spec import TenantSpec
+from lakewright.storage.registry import BACKENDS
 from lakewright.tenant.package import read_inputs
 from pulumi.errors import InputPropertyError
 
@@ -46,7 +47,7 @@ def test_backends_are_a_choice_by_their_name() -> None:
     storage = COMPONENT["inputProperties"]["storage"]["additionalProperties"]
 
     assert storage["discriminator"]["propertyName"] == "backend"
-    assert storage["discriminator"]["mapping"].keys() == {"aws", "s3", "existing"}
+    assert storage["discriminator"]["mapping"].keys() == BACKENDS.keys()
 
 
 def test_whole_numbers_become_integers() -> None:
