@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-s3 test-engines test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-docs test-s3 test-engines test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -17,6 +17,9 @@ VERSIONS := 0.11 0.12 0.14
 UNIT_SUITE := tests/spark/computing_unit
 # The Go module of the Kubernetes servers that `test-kubernetes` builds.
 KUBERNETES := tests/kubernetes/servers
+
+# The environment of MkDocs.
+SITE := docs/.venv
 
 help:  ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,6 +63,9 @@ test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, 
 	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n 2 --dist loadgroup $(ARGS); unset LAKEWRIGHT_FULL; \
 	  for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	    step env TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS); done; exit $$worst
+
+test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and of guides that the sandbox can run, and build the site
+	LAKEWRIGHT_FULL=1 pytest tests/integration/test_documented_commands.py tests/unit/test_docs.py tests/unit/test_site.py $(ARGS)
 
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
 	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
@@ -177,6 +183,7 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(PLATFORM)/requirements.in -o $(PLATFORM)/requirements.lock
+	$(COMPILE) -o docs/requirements.lock < docs/requirements.in
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 	$(MAKE) --no-print-directory sboms
 
@@ -199,6 +206,20 @@ docs: $(READY)  ## Write the generated pages of docs/reference/ and the signatur
 	python scripts/reference.py
 	python scripts/permissions.py
 	python scripts/engines.py
+	python scripts/field_pages.py
+	python scripts/command_page.py
+
+site: $(SITE)/.ready  ## Build the documentation into site/: open site/index.html
+	$(SITE)/bin/mkdocs build --quiet
+
+$(SITE)/.ready: docs/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(SITE)
+	VIRTUAL_ENV=$(CURDIR)/$(SITE) scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: docs/requirements.lock
+	@touch $@
+
+wheels: $(READY)  ## Build the wheels of all packages into dist/
+	@for package in components engine spark sandbox; do \
+	  scripts/uv.sh build --wheel --quiet --build-constraints requirements-build.lock --out-dir dist $$package; done; ls dist/*.whl
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv dist $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
