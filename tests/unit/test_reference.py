@@ -53,6 +53,17 @@ def test_reference_is_up_to_date(reference: Any) -> None:
     assert committed_pages == reference.pages(), "run `make docs`"
 
 
+def test_pages_of_fields_are_up_to_date(load_script: Callable[[str], ModuleType]) -> None:
+    pages: dict[str, str] = load_script("field_pages").build_pages()
+    committed_pages = {name: (ROOT / "docs" / "reference" / name).read_text("utf-8") for name in pages}
+    assert committed_pages == pages, "run `make docs`"
+
+
+def test_page_of_commands_is_up_to_date(load_script: Callable[[str], ModuleType]) -> None:
+    command_page = load_script("command_page")
+    assert command_page.PAGE.read_text("utf-8") == command_page.build_page(), "run `make docs`"
+
+
 def test_signatures_follow_from_the_models(
     load_script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:

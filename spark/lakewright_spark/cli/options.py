@@ -50,7 +50,9 @@ RegistryUrl = Annotated[
 RegistryIfNamed = Annotated[
     str | None,
     typer.Option(
-        "--registry", metavar="URL", help="Of executions: sqlite:///PATH or postgresql://..; else $LAKEWRIGHT_REGISTRY."
+        "--registry",
+        metavar="URL",
+        help="Registry of executions: sqlite:///PATH or postgresql://..; else $LAKEWRIGHT_REGISTRY.",
     ),
 ]
 NoRegistry = Annotated[
