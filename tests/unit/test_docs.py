@@ -91,7 +91,7 @@ def test_every_page_has_one_question_as_title(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))],
+    [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("[!.]*/**/*.md"))],
     ids=lambda file: str(file.relative_to(REPOSITORY)),
 )
 def test_links_lead_to_files(file: Path) -> None:
@@ -101,11 +101,11 @@ def test_links_lead_to_files(file: Path) -> None:
 
 
 def test_python_code_imports_names_that_exist() -> None:
-    files = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
+    files = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("[!.]*/**/*.md")]
     blocks = [
         block
         for file in files
-        for block in re.findall(r"^```python\n(.*?)^```", file.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        for block in re.findall(r"^```python.*?\n(.*?)^```", file.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     ]
     imports = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
     names = [(node.module or "", alias.name) for node in imports for alias in node.names]

@@ -20,7 +20,7 @@ from lakewright_spark.cli import app as spark_app
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("components/lakewright", "engine/lakewright_engine", "spark/lakewright_spark", "sandbox/lakewright_sandbox")
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!.]*/**/*.md"))]
 
 IN_TEXT = re.compile(r"`((?:lakewright|lakewright-spark|pulumi) [a-z-][^`]*)`")
 EXAMPLE = re.compile(r"Example: (lakewright(?:-spark)? .*)")

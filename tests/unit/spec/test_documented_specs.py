@@ -16,7 +16,7 @@ from lakewright.validation.documents import as_mapping
 from lakewright.validation.yaml_text import load_yaml
 
 REPOSITORY = Path(__file__).parents[3]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("[!.]*/**/*.md"))]
 DIGEST = f"@sha256:{'0' * 64}"
 WAREHOUSES = [{"name": name, "namespaces": ["results", "curated"]} for name in ("executions", "curated")]
 ENVIRONMENT: dict[str, Any] = {
@@ -63,7 +63,7 @@ def find_blocks() -> Iterator[tuple[str, str]]:
         text = page.read_text("utf-8")
         for placeholder, value in PLACEHOLDERS:
             text = text.replace(placeholder, value)
-        for number, block in enumerate(re.findall(r"```yaml\n(.*?)\n *```", text, re.DOTALL), start=1):
+        for number, block in enumerate(re.findall(r"```yaml.*?\n(.*?)\n *```", text, re.DOTALL), start=1):
             yield f"{page.name} {number}", block
 
 
