@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lakewright.errors import LakewrightError
+from lakewright.terminal.json_document import make_head
 
 
 class DataCheckError(LakewrightError):
@@ -110,7 +111,7 @@ def to_json(results: Iterable[StackChecks], *, seconds: float) -> dict[str, Any]
     """Return the document that `lakewright check --json` prints."""
     all_results = list(results)
     return {
-        "version": 1,
+        **make_head("check"),
         "seconds": round(seconds, 3),
         "exit": compute_exit_code(all_results),
         "stacks": [result.to_json() for result in all_results],

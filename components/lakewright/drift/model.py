@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lakewright.terminal.json_document import make_head
+
 EXIT_DRIFT = 7
 """Exit code of the Pulumi CLI for unexpected changes (`--expect-no-changes`)."""
 EXIT_PROBLEM = 1
@@ -168,7 +170,7 @@ class DriftReport:
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
         return {
-            "version": 1,
+            **make_head("drift"),
             "seconds": round(self.seconds, 3),
             "exit": self.exit_code,
             "stacks": [stack.to_json() for stack in self.stacks],

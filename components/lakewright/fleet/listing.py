@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright_spark.times import format_json_time_as_text
 
+from lakewright.fleet.declared_parts import describe_parts
 from lakewright.fleet.selection import SelectedStack, Selection, select, stack_files
+from lakewright.terminal.json_document import make_head
 from lakewright.terminal.text_lines import format_table, plural
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class ListedStack:
         return {
             "stack": self.stack.name,
             "tenant": self.stack.tenant,
+            "owner": self.stack.owner,
             "environment": self.stack.environment,
             "labels": self.stack.labels,
             "has_file": self.has_file,
@@ -56,7 +59,9 @@ class ListedStack:
             "last_result": self.last.get("result", ""),
             "locked_by": list(self.locked),
             "pending": list(self.pending),
+            "condition": self.condition,
             "problem": self.problem,
+            "declared": describe_parts(self.stack.spec),
         }
 
     @property
@@ -123,6 +128,11 @@ def _read_last_update(project: PulumiProject, stack: str) -> dict[str, str]:
     except UnsupportedFeatureError:
         return {}
     return {key: str(history[0].get(key, "")) for key in ("kind", "result")} if history else {}
+
+
+def to_listing_json(stacks: Sequence[ListedStack]) -> dict[str, Any]:
+    """Return the document that `lakewright fleet list --json` prints."""
+    return {**make_head("list"), "stacks": [entry.to_json() for entry in stacks]}
 
 
 def format_listing(stacks: Sequence[ListedStack]) -> list[str]:

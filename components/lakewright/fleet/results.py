@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakewright.fleet.selection import SelectedStack
+from lakewright.terminal.json_document import make_head
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 INTERRUPTED_EXIT = 130
@@ -121,8 +122,7 @@ class FleetReport:
     def to_json(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
         return {
-            "version": 1,
-            "command": self.command,
+            **make_head(self.command),
             "stacks": [result.to_json() for result in self.results],
             "summary": self.counts,
             "seconds": round(self.seconds, 3),

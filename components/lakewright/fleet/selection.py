@@ -78,6 +78,11 @@ class SelectedStack:
         return as_text(self.spec.get("name")) or ""
 
     @property
+    def owner(self) -> str:
+        """The owner of the tenant; empty if the spec names none."""
+        return as_text(self.spec.get("owner")) or ""
+
+    @property
     def environment(self) -> str:
         """The name of the environment; empty if the stack has no spec."""
         return as_text(self.spec.get("environment")) or ""

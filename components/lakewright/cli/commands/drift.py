@@ -131,7 +131,9 @@ def _report(text: str) -> None:
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    return {"version": 1, "exit": getattr(error, "exit_code", 1), "stacks": [], "error": format_error(error)}
+    from lakewright.terminal.json_document import make_head  # noqa: PLC0415
+
+    return {**make_head("drift"), "exit": getattr(error, "exit_code", 1), "stacks": [], "error": format_error(error)}
 
 
 def _print(report: DriftReport) -> None:

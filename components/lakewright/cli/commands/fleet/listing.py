@@ -38,14 +38,14 @@ def list_fleet(
 
     Example: lakewright fleet list --label cost-center=4711 --json
     """
-    from lakewright.fleet.listing import format_listing, list_stacks  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright.fleet.listing import format_listing, list_stacks, to_listing_json  # noqa: PLC0415 - `--help` needs no engine
 
     project, selection = load_project(directory), make_selection(stack, label, everything=everything)
     if unmanaged:
         raise typer.Exit(_print_coverage(project, selection, as_json=as_json))
     stacks = list_stacks(project, selection)
     if as_json:
-        print(json.dumps({"version": 1, "stacks": [entry.to_json() for entry in stacks]}, indent=2, ensure_ascii=False))
+        print(json.dumps(to_listing_json(stacks), indent=2, ensure_ascii=False))
     else:
         print("\n".join(format_listing(stacks)))
     if any(entry.problem for entry in stacks):
