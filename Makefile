@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-docs test-s3 test-engines test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -90,6 +90,16 @@ test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, Clic
 $(ENGINES)/.venv/.ready: $(ENGINES)/requirements.lock $(READY)
 	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/.venv
 	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(ENGINES)/requirements.lock
+	@touch $@
+
+BROWSER := tests/browser
+test-browser: $(READY) $(BROWSER)/.venv/.ready  ## Run the tests of the report page in headless Chromium, which Debian has
+	@scripts/system_program.sh chromium chromium
+	TEST_BROWSER_ENVIRONMENT=$(CURDIR)/$(BROWSER)/.venv pytest $(BROWSER) $(ARGS)
+
+$(BROWSER)/.venv/.ready: $(BROWSER)/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(BROWSER)/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(BROWSER)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(BROWSER)/requirements.lock
 	@touch $@
 
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
@@ -183,6 +193,8 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(PLATFORM)/requirements.in -o $(PLATFORM)/requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  $(BROWSER)/requirements.in -o $(BROWSER)/requirements.lock
 	$(COMPILE) -o docs/requirements.lock < docs/requirements.in
 	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 	$(MAKE) --no-print-directory sboms
@@ -222,4 +234,4 @@ wheels: $(READY)  ## Build the wheels of all packages into dist/
 	  scripts/uv.sh build --wheel --quiet --build-constraints requirements-build.lock --out-dir dist $$package; done; ls dist/*.whl
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(BROWSER)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

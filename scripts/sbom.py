@@ -17,6 +17,10 @@ PACKAGES = ("components", "engine", "sandbox", "spark")
 _OWN = ("lakewright", "lakewright-engine", "lakewright-spark")
 
 
+_PINS = "*/*/assets/*/pins.json"
+"""Files about the JavaScript libraries that a package contains."""
+
+
 def main() -> None:
     """Write the SBOMs of all packages."""
     for package in PACKAGES:
@@ -25,7 +29,9 @@ def main() -> None:
             requirements = Path(scratch, "requirements.txt")
             requirements.write_text(resolve(folder / "pyproject.toml"))
             document = describe(requirements, folder / "pyproject.toml")
-        text = json.dumps(drop_index_addresses(document), indent=1, sort_keys=True)
+        document = drop_index_addresses(document)
+        document["components"] += [describe_included_library(pins) for pins in sorted(folder.glob(_PINS))]
+        text = json.dumps(document, indent=1, sort_keys=True)
         (folder / "sbom.cdx.json").write_text(f"{text}\n")
 
 
@@ -54,6 +60,20 @@ def drop_index_addresses(document: dict[str, Any]) -> dict[str, Any]:
     ]
     metadata = {key: value for key, value in document["metadata"].items() if key != "tools"}
     return document | {"components": components, "metadata": metadata}
+
+
+def describe_included_library(pins: Path) -> dict[str, Any]:
+    """Return the entry of a JavaScript library whose files a package contains."""
+    library = json.loads(pins.read_text())
+    purl = f"pkg:npm/{library['name']}@{library['version']}"
+    return {
+        "bom-ref": purl,
+        "licenses": [{"license": {"id": library["license"]}}],
+        "name": library["name"],
+        "purl": purl,
+        "type": "library",
+        "version": library["version"],
+    }
 
 
 if __name__ == "__main__":

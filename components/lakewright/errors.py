@@ -29,6 +29,9 @@ LakewrightError                     the base; exit code 1 unless noted
 │   ├── IdentityUnavailableError    the credential of a computing unit cannot be obtained here
 │   └── ProbeFailedError            a step of a probe failed, so that later steps cannot be tried
 ├── TexeraError                     Texera refused a registration, or does not respond
+├── ReportError                     the base of the errors of the report
+│   ├── ReportSourceError           a file is not the JSON of a command that the report shows; exit code 2
+│   └── ReportFileError             the report cannot be written
 ├── DirectoryError                  a group of a directory cannot be read
 │   ├── GroupNotFoundError          no group has that name
 │   ├── AmbiguousGroupError         several groups have that name

@@ -33,6 +33,8 @@ SHELL = re.compile(r"\s(?:\||>|<|&&|;|#)(?:\s|$).*| \$\(.*|\s2?>.*")
 """What a shell takes: pipes, redirections and comments."""
 
 PLACEHOLDERS = {
+    "' '.join(command)": "usage",
+    "' '.join(kind.command)": "fleet list",
     "words[0]": "up",
     "arguments[0]": "drift",
     "preview.command": "up",

@@ -15,7 +15,13 @@ import pytest
 from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).parents[2]
-LOCKS = sorted([*REPOSITORY.glob("requirements*.lock"), REPOSITORY / "infra" / "policy" / "requirements.lock"])
+LOCKS = sorted(
+    [
+        *REPOSITORY.glob("requirements*.lock"),
+        REPOSITORY / "infra" / "policy" / "requirements.lock",
+        REPOSITORY / "tests" / "browser" / "requirements.lock",
+    ]
+)
 PACKAGES = ("components", "engine", "sandbox", "spark")
 
 
@@ -30,7 +36,7 @@ def read_pins(lock: Path) -> dict[str, str]:
     return versions
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: str(lock.relative_to(REPOSITORY)))
 def test_every_locked_package_has_a_hash(lock: Path) -> None:
     assert read_pins(lock)
     assert "index" not in lock.read_text()

@@ -85,6 +85,14 @@ COMMANDS = {
         "lakewright.cli.commands.check:check",
         "Check what specs assert about their data: recent rows, sizes of warehouses, and rights.",
     ),
+    "report": (
+        "lakewright.cli.commands.report:report",
+        "Write a page about all tenants from the JSON of other commands.",
+    ),
+    "ui": (
+        "lakewright.cli.commands.ui:ui",
+        "Serve the report to a browser on this machine, and keep it up to date.",
+    ),
     "doctor": (
         "lakewright.cli.commands.doctor:doctor",
         "Check what is installed and reachable, and how to fix what is missing.",

@@ -71,6 +71,12 @@ PolicyPackConfigs = Annotated[
 SavePlan = Annotated[
     Path | None, typer.Option("--save-plan", help="Keep the plan in this file, for `up --plan`.", metavar="FILE")
 ]
+HtmlPage = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", help="Write a page with whole documents, such as policies, before and after.", metavar="FILE"
+    ),
+]
 Plan = Annotated[
     Path | None,
     typer.Option(

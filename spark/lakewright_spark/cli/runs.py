@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
+from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration, job_name
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.plain_help import PlainHelpTyper
@@ -18,6 +19,7 @@ from lakewright_spark.times import format_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
+    from lakewright_spark.catalog import CatalogConfig
     from lakewright_spark.scheduler.run_log.records import RunRecord
 
 app = PlainHelpTyper(no_args_is_help=True, help="List runs of maintenance jobs.")
@@ -56,13 +58,17 @@ def list_runs(
     since: Annotated[
         timedelta, typer.Option(parser=duration, metavar="DURATION", help="Runs that were queued within this time.")
     ] = "7d",  # type: ignore[assignment]  # typer parses it
+    configs: Configs = None,
     as_json: AsJson = False,
 ) -> None:
     """List runs, first queued first.
 
     Example: lakewright-spark runs list --since 7d
     """
-    runs, error = _runs(config, warehouse, since, f"job = '{job}'" if job else "")
+    if configs is not None:
+        print_each_report(configs, lambda catalog: _report_runs(catalog, since))
+        return
+    runs, error = _runs(load_config(config), warehouse, since, f"job = '{job}'" if job else "")
     selected = [
         run
         for run in runs
@@ -78,6 +84,14 @@ def list_runs(
         _show(selected)
     if error:
         raise error
+
+
+def _report_runs(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, Any], list[str]]:
+    """Return the runs of a configuration for JSON, and the problems."""
+    from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
+
+    runs, error = _runs(catalog, None, since, "")
+    return {"runs": [run_to_json(run) for run in runs]}, [str(error)] if error else []
 
 
 def _show(runs: list[RunRecord]) -> None:
@@ -104,7 +118,7 @@ def show(
     """
     from lakewright_spark.scheduler.outcome import run_to_json  # noqa: PLC0415  # as below
 
-    runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
+    runs, error = _runs(load_config(config), warehouse, None, f"run_id LIKE '{run}%'")
     matching = [record for record in runs if record.id.startswith(run)]
     if len(matching) != 1:
         raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(matching)}")
@@ -117,13 +131,12 @@ def show(
 
 
 def _runs(
-    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None, row_filter: str
+    catalog: CatalogConfig, warehouses: list[str] | None, since: timedelta | None, row_filter: str
 ) -> tuple[list[RunRecord], LakewrightSparkError | None]:
     """Return the runs, and the error of unreadable warehouses. Raise the first error if no warehouse is readable."""
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
     from lakewright_spark.scheduler.run_log import job_runs  # noqa: PLC0415
 
-    catalog = load_config(config)
     earliest = datetime.now(UTC) - since if since else None
     runs: list[RunRecord] = []
     named_warehouses = [choose_warehouse(catalog, name) for name in warehouses or []]

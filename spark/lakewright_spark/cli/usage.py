@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,16 +12,15 @@ from rich.filesize import decimal
 
 from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
+from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.errors import JobFailedError, LakewrightSparkError
+from lakewright_spark.errors import JobFailedError
 from lakewright_spark.times import format_json_time
 
 if TYPE_CHECKING:
+    from lakewright_spark.catalog import CatalogConfig
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, Total, UsageReport
-
-_CONCURRENT_TENANTS = 4
-"""Configurations that are reported on at the same time with --configs. Each measures several tables at once."""
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -40,12 +37,7 @@ def usage(
     details: Annotated[
         bool, typer.Option("--details", help="Also print creator, times, versions and schema of each table.")
     ] = False,
-    configs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Report on each configuration FOLDER/NAME.json instead: one JSON object per line."
-        ),
-    ] = None,
+    configs: Configs = None,
     as_json: AsJson = False,
 ) -> None:
     """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
@@ -55,7 +47,7 @@ def usage(
     Example: lakewright-spark usage --warehouse executions --tables
     """
     if configs is not None:
-        _print_each(configs, window)
+        print_each_report(configs, lambda catalog: _report_usage(catalog, window))
         return
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
@@ -76,30 +68,13 @@ def usage(
         raise error
 
 
-def _print_each(folder: Path, window: timedelta) -> None:
-    """Print the report, or the error, of each configuration in a folder. They share one bundle of authorities.
-
-    Raises:
-        JobFailedError: Some have an error.
-    """
+def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, Any], list[str]]:
+    """Return the report on a configuration for JSON, and the problems."""
     from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415  # loads PyIceberg
 
-    def report_on(file: Path) -> dict[str, Any]:
-        try:
-            report = measure_usage(load_config(file), datetime.now(UTC), window)
-        except LakewrightSparkError as error:
-            return {"config": file.stem, "error": str(error)}
-        unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
-        failed = [str(error) for error in report.unavailable.failed.values()]
-        return {"config": file.stem, "error": "; ".join([*failed, *unread]), **to_json(report)}
-
-    failures = 0
-    with ThreadPoolExecutor(_CONCURRENT_TENANTS, thread_name_prefix="tenant") as pool:
-        for printed in pool.map(report_on, sorted(folder.glob("*.json"))):
-            failures += bool(printed["error"])
-            print(json.dumps(printed), flush=True)
-    if failures:
-        raise JobFailedError(f"{failures} of the configurations in {folder} have errors, which their lines name")
+    report = measure_usage(catalog, datetime.now(UTC), window)
+    unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
+    return to_json(report), [*(str(error) for error in report.unavailable.failed.values()), *unread]
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:

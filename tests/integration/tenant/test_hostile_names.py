@@ -41,6 +41,8 @@ DEPLOYED = {
     "lakewright fleet verify": "--all",
     "lakewright fleet drift": "--all",
     "lakewright fleet usage": "--all",
+    "lakewright fleet runs": "--all",
+    "lakewright fleet report": "--all --out {folder}/public --collect drift",
     "lakewright fleet list": "--unmanaged",
     "lakewright drift": "--all --unmanaged-tables",
     "lakewright stack output": "--stack {name}",
@@ -59,6 +61,7 @@ DEPLOYED = {
     "lakewright ci summary": "{folder}/drift.json --format text",
     "lakewright ci publish": "{folder}/drift.json --textfile {folder}/drift.prom",
     "lakewright check": "--all",
+    "lakewright report": "--all --out {folder}/public --from {folder}/drift.json",
     "lakewright doctor": "--stack {name}",
     "lakewright stack forget": "--stack {name}",
     "lakewright texera register": "--stack {name} --url {texera}",
@@ -87,6 +90,7 @@ PRINTS_NO_SERVER_TEXT = {
     "lakewright ci selection",
     "lakewright ci plans-run",
     "lakewright ci trust-policy",
+    "lakewright ui",
     "lakewright completion",
     "lakewright sandbox up",
     "lakewright sandbox status",
@@ -130,7 +134,7 @@ JSON_OF_NAMES = {
 }
 """Commands whose JSON keys are only names in this test, and the reason."""
 
-ONE_LINE_EACH = {"lakewright fleet usage"}
+ONE_LINE_EACH = {"lakewright fleet usage", "lakewright fleet runs", "lakewright fleet report"}
 """Commands that print the names of failed stacks, without the reasons."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lakewright.cli.changes_page import write_changes
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
 from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.validation import ValidatingEngine
@@ -24,6 +25,7 @@ from lakewright.cli.operation_options import (
     ExcludeDependents,
     Exclusions,
     ExpectNoChanges,
+    HtmlPage,
     Parallel,
     Plan,
     PolicyPackConfigs,
@@ -54,6 +56,7 @@ from lakewright.ownership.consent import ADOPT, format_consents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from lakewright_engine import Operation, Result
     from lakewright_engine.project.project import PulumiProject
@@ -84,6 +87,7 @@ def preview(
     policy_pack: PolicyPacks = None,
     policy_pack_config: PolicyPackConfigs = None,
     save_plan: SavePlan = None,
+    html: HtmlPage = None,
     adopt: Adopt = None,
 ) -> None:
     """Show what an update would change; with --refresh also changes made outside the stack.
@@ -92,6 +96,7 @@ def preview(
     """
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
+    page = html.absolute() if html else None
     operation = Operation(
         "preview",
         load_project(directory),
@@ -112,7 +117,15 @@ def preview(
     )
     operation = with_plan(operation, save_plan=save_plan)
     _run_operation(
-        operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate, adopt=adopt
+        operation,
+        engine,
+        diff=diff,
+        as_json=as_json,
+        yes=True,
+        verbose=verbose,
+        validate=validate,
+        adopt=adopt,
+        page=page,
     )
 
 
@@ -250,6 +263,7 @@ def _run_operation(
     verbose: bool,
     validate: bool = False,
     adopt: list[str] | None = None,
+    page: Path | None = None,
 ) -> None:
     from lakewright.cli.engines.choice import choose_engine, format_choice  # noqa: PLC0415
 
@@ -282,7 +296,7 @@ def _run_operation(
         if confirmed is None:
             raise typer.Exit(1)
         planned = confirmed
-    result = _run(choice, operation, diff=diff, as_json=as_json, planned=planned)
+    result = _run(choice, operation, diff=diff, as_json=as_json, planned=planned, page=page)
     raise typer.Exit(result.exit)
 
 
@@ -336,7 +350,15 @@ def _confirm(choice: EngineChoice, operation: Operation, *, diff: bool) -> int |
         diff = True
 
 
-def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: bool, planned: int = 0) -> Result:
+def _run(
+    choice: EngineChoice,
+    operation: Operation,
+    *,
+    diff: bool,
+    as_json: bool,
+    planned: int = 0,
+    page: Path | None = None,
+) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
     from lakewright_engine.display.report import MESSAGE_PREFIXES, OperationReport  # noqa: PLC0415
 
@@ -362,6 +384,7 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
         if result.deleted_contents:
             printed["deleted_contents"] = [counted.to_json() for counted in result.deleted_contents]
         print(json.dumps(printed, indent=2, ensure_ascii=False))
+        write_changes(page, operation, report)
         return result
     console = open_console(soft_wrap=True)
     errors = open_console(soft_wrap=True, stderr=True)
@@ -383,4 +406,5 @@ def _run(choice: EngineChoice, operation: Operation, *, diff: bool, as_json: boo
             display.message(message)
     if result.plan is not None and result.exit == 0:
         print(format_plan(result.plan, operation.verb), file=sys.stderr)
+    write_changes(page, operation, display.report)
     return result

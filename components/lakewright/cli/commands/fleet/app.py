@@ -8,7 +8,8 @@ from typing import Any
 
 from lakewright.cli.commands.fleet.listing import list_fleet
 from lakewright.cli.commands.fleet.operations import preview, refresh, up, verify
-from lakewright.cli.commands.fleet.usage import usage
+from lakewright.cli.commands.fleet.spark_reports import runs, usage
+from lakewright.cli.commands.report import report as _report
 from lakewright.cli.stack_argument import CommandLine
 
 app = CommandLine(add_completion=False, no_args_is_help=True, help="Run operations on many stacks, and report on them.")
@@ -27,6 +28,15 @@ drift.__doc__ = """Show what was changed outside the stacks: `lakewright drift`,
 Example: lakewright fleet drift --stack 'team-*'
 """
 
-for _command in (preview, up, refresh, verify, drift, usage):
+
+@wraps(_report)
+def report(**options: Any) -> None:
+    """Run `lakewright report`."""
+    _report(**options)
+
+
+report.__doc__ = (_report.__doc__ or "").replace("lakewright report", "lakewright fleet report")
+
+for _command in (preview, up, refresh, verify, drift, usage, runs, report):
     app.command()(_command)
 app.command("list")(list_fleet)
