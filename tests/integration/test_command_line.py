@@ -49,6 +49,7 @@ WITHOUT_JSON = {
     "lakewright ci plans-run": "prints one id",
     "lakewright ci publish": "publishes gauges and Events",
     "lakewright ci trust-policy": "prints JSON always",
+    "lakewright ci dashboard": "prints JSON always",
     "lakewright report": "writes a page",
     "lakewright fleet report": "writes a page",
     "lakewright ui": "a server",

@@ -90,6 +90,7 @@ PRINTS_NO_SERVER_TEXT = {
     "lakewright ci selection",
     "lakewright ci plans-run",
     "lakewright ci trust-policy",
+    "lakewright ci dashboard",
     "lakewright ui",
     "lakewright completion",
     "lakewright sandbox up",

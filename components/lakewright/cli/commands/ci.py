@@ -220,6 +220,17 @@ def publish(
         raise typer.Exit(1)
 
 
+@app.command()
+def dashboard() -> None:
+    """Print a dashboard of Grafana for the gauges of `lakewright ci publish`, as JSON to import.
+
+    Example: lakewright ci dashboard > drift.json
+    """
+    from lakewright.ci.publishing.dashboard import read_dashboard  # noqa: PLC0415
+
+    print(read_dashboard(), end="")
+
+
 @app.command("trust-policy")
 def print_trust_policy(
     purpose: Annotated[CiPurpose, typer.Argument(help="Purpose of the jobs; each purpose has its own role.")],
