@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +62,12 @@ def programs() -> Programs:
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all servers, which their users may enter."""
-    folder = tmp_path_factory.mktemp("platform")
-    for parent in (folder, *folder.parents):
-        if parent.stat().st_uid == os.geteuid():
-            parent.chmod(parent.stat().st_mode | 0o011)
-    return folder
+def folder() -> Iterator[Path]:
+    """The folder of all servers, which their users may enter. pytest closes its own folders to other users."""
+    with tempfile.TemporaryDirectory(prefix="platform", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder
 
 
 @pytest.fixture(scope="session")
