@@ -131,7 +131,7 @@ def start_driver(properties: dict[str, str], folder: Path) -> Iterator[subproces
 
 def wait_for_text(read: Callable[[], str], text: str, count: int) -> None:
     @retry(
-        retry=retry_if_result(lambda found: found < count),
+        retry=retry_if_result(lambda occurrences: occurrences < count),
         wait=wait_fixed(0.2),
         stop=stop_after_delay(90),
     )
