@@ -71,7 +71,8 @@ def test_stack_from_first_up_to_purge(
 ) -> None:
     result = stack.run("up")
     assert result["changes"] == {"create": 7}
-    assert result["outputs"]["authorizer"] == "allow-all"
+    info = http.get("/management/v1/info").raise_for_status().json()
+    assert result["outputs"]["authorizer"] == info["authz-backend"]
     assert result["outputs"]["bucket"] == stack.declaration["storage"]["bucket"]
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
     warehouse_id = result["outputs"]["warehouse_id"]

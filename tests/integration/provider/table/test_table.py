@@ -57,11 +57,13 @@ def table(orders: Props) -> Resource:
 
 
 @pytest.fixture
-def iceberg(server: Props, project_id: str, sandbox: Any) -> Callable[..., IcebergTable]:
+def iceberg(server: Props, http: httpx.Client, project_id: str, sandbox: Any) -> Callable[..., IcebergTable]:
     """Return a function that loads a table as a job does: by PyIceberg, with the sandbox's keys."""
 
     def load(name: str = "sales.orders") -> IcebergTable:
         key = sandbox.admin
+        request = http.get("/management/v1/info").request
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         catalog = load_catalog(
             "main",
             type="rest",
@@ -72,7 +74,8 @@ def iceberg(server: Props, project_id: str, sandbox: Any) -> Callable[..., Icebe
                 "s3.access-key-id": key.access_key_id,
                 "s3.secret-access-key": key.secret_access_key.get_secret_value(),
                 "header.X-Iceberg-Access-Delegation": "client-managed",
-            },
+            }
+            | ({"token": token} if token else {}),
         )
         return catalog.load_table(name)
 
