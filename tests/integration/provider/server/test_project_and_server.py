@@ -97,6 +97,19 @@ def test_project_with_contents_is_not_deleted(warehouse: Resource, warehouse_pro
         project.destroy()
 
 
+def test_deletion_is_repeated_after_a_deadlock(light: httpx.Client, unique: str) -> None:
+    """Lakekeeper 0.13.3 deleted a project while it wrote its statistics of calls."""
+    project = Resource(ProjectProvider())
+    project.up(server={"endpoint": str(light.base_url).rstrip("/")}, project_id=unique, name="tenant")
+    fault = {"action": "answer", "status": 500, "type": "DatabaseError"}
+    rule = fault | {"method": "DELETE", "path": "/management/v1/project"}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+
+    project.destroy()
+
+    assert light.get("/management/v1/project", headers={"x-project-id": unique}).status_code == 404
+
+
 def test_retained_project_is_kept_and_may_be_missing(
     project: Resource, project_props: Props, http: httpx.Client
 ) -> None:

@@ -2,10 +2,14 @@
 
 from typing import Any, cast
 
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError, RefusedError
 
 ROOT = "/management/v1"
+
+DEADLOCK_WAIT = 5.0
+"""Maximum seconds in which a deletion is repeated after an error of the server's database."""
 
 
 def bootstrap(client: Client, body: dict[str, Any]) -> None:
@@ -63,5 +67,14 @@ def rename(client: Client, project_id: str, name: str) -> None:
 
 
 def delete(client: Client, project_id: str) -> None:
-    """Delete an empty project."""
-    client.call("DELETE", f"{ROOT}/project", project=project_id)
+    """Delete an empty project.
+
+    Lakekeeper 0.13.3 counts calls by project in the background. A deletion at the same time can be the victim of a
+    deadlock in the database: the server rolls it back and responds with 500 DatabaseError, so it is repeated.
+    """
+    retry_until(
+        lambda: client.call("DELETE", f"{ROOT}/project", project=project_id),
+        lambda error: isinstance(error, RefusedError) and (error.status, error.kind) == (500, "DatabaseError"),
+        seconds=DEADLOCK_WAIT,
+        every=0.5,
+    )
