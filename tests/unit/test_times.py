@@ -28,6 +28,7 @@ OTHER_FORMS = {
     "engine/lakewright_engine/unsaved_state.py": "name of a file",
     "spark/lakewright_spark/cli/usage.py": "dates",
     "spark/lakewright_spark/maintenance/jobs/retention.py": "literals of SQL",
+    "spark/lakewright_spark/maintenance/table/file_conditions.py": "literals of SQL",
     "spark/lakewright_spark/maintenance/table/iceberg.py": "literals of SQL",
     "spark/lakewright_spark/policies/date_pattern.py": "patterns of a policy",
     "spark/lakewright_spark/scheduler/run_log/ops_buffer.py": "literals of filters",

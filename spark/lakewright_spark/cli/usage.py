@@ -15,7 +15,7 @@ from lakewright_spark.cli import printing
 from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.times import format_json_time
+from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig
@@ -167,7 +167,7 @@ def _show_details(report: UsageReport) -> None:
                 str(table.table),
                 details.creator or "",
                 f"{details.created_at:%F}" if details.created_at else "",
-                f"{details.updated_at:%F %H:%M}",
+                format_time(details.updated_at),
                 str(details.format_version),
                 str(details.columns),
                 ", ".join(details.partition_fields),
