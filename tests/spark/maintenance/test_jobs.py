@@ -202,7 +202,7 @@ def values(*days: str) -> str:
 
 class TestSnapshots:
     def test_branches_and_tags_never_expire(self, create_table: CreateTable) -> None:
-        table = create_table("history", "(n int) USING iceberg")
+        table = create_table("branches_and_tags", "(n int) USING iceberg")
         for number in range(4):
             table.do(f"INSERT INTO THIS VALUES ({number})")
             if number == 0:
