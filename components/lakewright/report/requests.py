@@ -45,7 +45,9 @@ class ReportRequest:
 
     def read_files(self) -> list[ReportSource]:
         """Return the documents in the files, limited to the selected stacks if a filter names them."""
-        sources = read_files(self.files) if self.files else []
+        if not self.files:
+            return []
+        sources = read_files(self.files)
         if not self.selection.is_filter:
             return sources
         from lakewright.fleet.selection import select  # noqa: PLC0415 - reads all stack files
