@@ -379,18 +379,15 @@ def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> 
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
-def test_unreadable_table_does_not_stop_others(scheduled: ScheduledNamespace) -> None:
-    """PyIceberg cannot read type `variant`."""
+def test_variant_table_is_maintained_with_others(scheduled: ScheduledNamespace) -> None:
+    """PyIceberg does not know the type `variant`. Unreadable tables are among the unit tests of the scheduler."""
     scheduled.table("one", files=1)
     scheduled.spark.sql(
         f"CREATE TABLE results.{scheduled.name}.odd (v variant) USING iceberg TBLPROPERTIES ('format-version' = '3')"
     )
     outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    assert [run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)] == ["one"]
-    (run,) = [run for run in scheduled.list_recorded_runs() if run.state is RunState.FAILED]
-    assert (run.table.name, run.job) == ("odd", "plan")
-    assert "its metadata cannot be read: " in run.reason
-    assert isinstance(outcome.error(), MaintenanceFailedError)
+    assert sorted(run.table.name for run in outcome.filter_runs(RunState.SUCCEEDED)) == ["odd", "one"]
+    assert outcome.error() is None
 
 
 def test_statistics_of_several_tables_share_commits(scheduled: ScheduledNamespace) -> None:
