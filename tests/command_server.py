@@ -138,7 +138,10 @@ class CommandServer:
                 "unbuffered": False,
                 "ignored": [],
             }
-            send(connection, request, [standard_input.fileno(), output.fileno(), errors.fileno()])
+            try:
+                send(connection, request, [standard_input.fileno(), output.fileno(), errors.fileno()])
+            except BrokenPipeError:
+                return None  # it ended before it read the request, so nothing ran
             code = _receive_exit_code(connection)
             if code is None:
                 return None
