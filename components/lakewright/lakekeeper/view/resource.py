@@ -96,7 +96,8 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
     def refuse_replacement(
         self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs, changes: list[Change]
     ) -> None:
-        self._refuse_protected(client, resource)
+        if live_view := self._find_own(client, resource):
+            self._refuse_protected(client, resource.declared, live_view)
 
     @override
     def remove(self, client: Client, resource: RecordedResource[ViewArgs]) -> None:
@@ -104,7 +105,7 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
         live_view = self._find_own(client, resource)
         if live_view is None:
             return
-        self._refuse_protected(client, resource)
+        self._refuse_protected(client, state, live_view)
         with contextlib.suppress(NotFoundError):
             tabulars.drop(client, state.warehouse_id, live_view)
 
@@ -130,14 +131,11 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             return None
         return Tabular(state.path, state.name, "view", view_id)
 
-    def _refuse_protected(self, client: Client, resource: RecordedResource[ViewArgs]) -> None:
-        """Raise ProtectedError if the server protects the view of the state."""
-        live_view = self._find_own(client, resource)
-        warehouse_id = resource.declared.warehouse_id
-        if live_view and tables.is_protected(client, warehouse_id, live_view.tabular_id, "view"):
+    def _refuse_protected(self, client: Client, state: ViewArgs, live_view: Tabular) -> None:
+        """Raise ProtectedError if the server protects a view."""
+        if tables.is_protected(client, state.warehouse_id, live_view.tabular_id, "view"):
             raise ProtectedError(
-                f"{self.title(resource.declared)} is protected, and was not dropped. Set `protected: false` and run"
-                " `up` first."
+                f"{self.title(state)} is protected, and was not dropped. Set `protected: false` and run `up` first."
             )
 
     def _converge(
