@@ -1,18 +1,22 @@
-"""Results as Spark's DataFrames: written in one commit, read as a whole."""
+"""Results as Spark's DataFrames: written in one commit or as a stream, read as a whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import build_type_error, check_names
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
+
+STREAM_SECONDS = 60.0
+"""Seconds between two commits of a stream: each commit costs as much as all snapshots before it."""
 
 _UNCHANGED_TYPES = (t.IntegerType, t.LongType, t.DoubleType, t.BooleanType, t.TimestampNTZType, t.BinaryType)
 _CASTS: dict[type[t.DataType], t.DataType] = {
@@ -75,10 +79,39 @@ class ResultFrames:
         """
         readable = readable_frame(frame)
         self._tables.prepare(uri)
-        replacement = readable.writeTo(self.identifier(uri)).using("iceberg")
-        for key, value in PROPERTIES.items():
-            replacement = replacement.tableProperty(key, value)
-        replacement.createOrReplace()
+        self._describe_table(uri, readable).createOrReplace()
+
+    def write_stream(
+        self, uri: ResultUri, frame: DataFrame, checkpoint: str, *, every_seconds: float | None = STREAM_SECONDS
+    ) -> StreamingQuery:
+        """Start a query that adds the rows of a streaming frame to the result, each exactly once.
+
+        Iceberg's sink writes the query and the number of the batch into each snapshot, and skips a batch that an
+        earlier process has committed. A query continues after a crash if it is started again with the same checkpoint.
+        The result keeps the rows that it has.
+
+        Args:
+            uri: The address of the result, which is created if it does not exist.
+            frame: A streaming frame. Columns get the types that Texera reads.
+            checkpoint: A folder for the progress of this query, which the driver of the next process reaches too, such
+                as `file:///state/clean` on a persistent volume.
+            every_seconds: Seconds between two commits; None commits all rows that exist now, and ends.
+
+        Raises:
+            ColumnRefusedError: A column has a type without a lossless counterpart.
+            BadAddressError: Texera cannot read the address.
+        """
+        readable = readable_frame(frame)
+        self._tables.prepare(uri)
+        if not self._tables.exists(uri):
+            empty = self.spark.createDataFrame([], readable.schema)
+            self._describe_table(uri, empty).create()
+        writer = readable.writeStream.format("iceberg").outputMode("append").option("checkpointLocation", checkpoint)
+        if every_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{round(every_seconds * 1000)} milliseconds")
+        return writer.toTable(self.identifier(uri))
 
     def read(self, uri: ResultUri) -> DataFrame:
         """Return every row, in an order that Spark chooses."""
@@ -91,6 +124,13 @@ class ResultFrames:
         """
         parts = (self.warehouse, *self._tables.identifier(uri))
         return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+    def _describe_table(self, uri: ResultUri, frame: DataFrame) -> DataFrameWriterV2:
+        """Return the writer of a table with the frame's columns and the properties of results."""
+        writer = frame.writeTo(self.identifier(uri)).using("iceberg")
+        for key, value in PROPERTIES.items():
+            writer = writer.tableProperty(key, value)
+        return writer
 
     @property
     def _tables(self) -> ResultTables:

@@ -1,10 +1,12 @@
-"""Read an execution's tables without a JVM: the number of rows, a page of rows, new rows, or all rows."""
+"""Read an execution's tables without a JVM: the number of rows, a page, new rows as they come, batches, or all rows."""
 
 from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,11 +24,21 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
-from lakewright_spark.results.row_groups import read_rows
+from lakewright_spark.results.row_groups import read_batches, read_rows
+from lakewright_spark.results.table_credentials import has_expiring_credentials
 from lakewright_spark.results.tables import ResultTables
 
 INDEXES = 128
 """Number of tables whose file indexes a reader keeps."""
+
+FOLLOWED_ROWS = 65_536
+"""Highest number of rows that `follow` yields at a time: a row group."""
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.5, 8.0
+"""Seconds between two calls of `follow` for a result without new rows. Each wait is twice the wait before."""
+
+Wait = Callable[[float], object]
+"""A function that waits for a number of seconds."""
 
 _CURSOR = re.compile(r"([0-9a-f-]{36})\.(\d*)\.(\d+)")
 
@@ -121,6 +133,42 @@ class ResultReader:
         tasks, _ = self._index(uri, table).page(0)
         return self._read(uri, table, tasks, 0, None)
 
+    def iterate_batches(self, uri: ResultUri, offset: int = 0, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield up to `limit` rows that begin with row `offset`, with at most one row group of a file in memory.
+
+        All rows are in the snapshot that is current at the first batch; rows added later are left out. Credentials are
+        renewed for each file, so that reading may take longer than they live.
+        """
+        table = self.table(uri)
+        tasks, before = self._index(uri, table).page(offset, limit)
+        with explain_errors(self.config, self.find_warehouse(uri), str(uri)):
+            yield from read_batches(table, tasks, offset - before, limit, lambda old: self._renew(uri, old))
+
+    def follow(
+        self, uri: ResultUri, cursor: Cursor | None = None, *, limit: int = FOLLOWED_ROWS, wait: Wait = time.sleep
+    ) -> Iterator[News]:
+        """Yield new rows as they are committed, without an end; close the iterator or leave the loop to stop.
+
+        Args:
+            uri: The address of the result.
+            cursor: The cursor of the last rows that the caller has processed; None begins with the first row.
+            limit: Highest number of rows at a time.
+            wait: Is called with SHORTEST_WAIT to LONGEST_WAIT seconds whenever there are no new rows.
+
+        Raises:
+            RowsMovedError: The result was created again, rewritten or cut since the cursor.
+        """
+        pause = SHORTEST_WAIT
+        while True:
+            news = self.read_after(uri, cursor, limit)
+            cursor = news.cursor
+            if news.rows.num_rows:
+                pause = SHORTEST_WAIT
+                yield news
+            else:
+                wait(pause)
+                pause = min(pause * 2, LONGEST_WAIT)
+
     def table(self, uri: ResultUri) -> Table:
         """Return the current table. Raises NoSuchResultError if it does not exist."""
         return ResultTables(self.config, self.find_warehouse(uri), self.namespaces, self.catalogs).load(uri)
@@ -157,6 +205,13 @@ class ResultReader:
             while len(self._indexes) > INDEXES:
                 self._indexes.popitem(last=False)
         return index
+
+    def _renew(self, uri: ResultUri, table: Table) -> Table:
+        """Return the same snapshot of the table with credentials that are valid for the next file."""
+        if not has_expiring_credentials(table):
+            return table
+        live_table = self.table(uri)
+        return Table(table.name(), table.metadata, table.metadata_location, live_table.io, table.catalog)
 
     def _key(self, uri: ResultUri) -> tuple[str, str]:
         return self.find_warehouse(uri), uri.path

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import InputStream
 from pyiceberg.io.pyarrow import (
     ArrowScan,
     _to_requested_schema,  # pyright: ignore[reportPrivateUsage]  # ArrowScan itself reads files from their beginning
@@ -16,6 +18,9 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import prune_columns
 from pyiceberg.table import FileScanTask, Table
+
+_LAST_VERSION_WITHOUT_NANOSECONDS = 2
+"""Timestamps of nanoseconds exist since version 3 of the table format."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,30 @@ def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int
     return pa.concat_tables(tables, promote_options="permissive")
 
 
+def read_batches(
+    table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int | None, renew: Callable[[Table], Table]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that `read_rows` returns, with at most one row group in memory.
+
+    A file of another format than Parquet is read as a whole. Raises what PyIceberg raises.
+
+    Args:
+        table: The table in the snapshot that the files belong to.
+        tasks: The files, without deletes.
+        skip: Number of rows before the first row.
+        limit: Highest number of rows; None for all.
+        renew: Returns the table with credentials that are valid for the next file.
+    """
+    for part in _select_parts(tasks, skip, limit):
+        table = renew(table)
+        if part.task.file.file_format != FileFormat.PARQUET:
+            yield from _read(table, part).to_batches()
+            continue
+        with _open(table, part) as file:
+            for group in file.groups:
+                yield from file.read([group])
+
+
 def _select_parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:
     """Yield the part of each file that has rows of the range."""
     end = None if limit is None else skip + limit
@@ -75,21 +104,45 @@ def _scan_files(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
 def _read(table: Table, part: _FilePart) -> pa.Table:
     if part.task.file.file_format != FileFormat.PARQUET:
         return _scan(table, part.stop).to_table([part.task]).slice(part.start)
-    version = table.metadata.format_version
-    with table.io.new_input(part.task.file.file_path).open() as stream:
-        file = pq.ParquetFile(stream, pre_buffer=True)
-        groups, before = _select_groups(file.metadata, part.start, part.stop)
-        names = table.metadata.name_mapping()
+    with _open(table, part) as file:
+        rows = file.read(file.groups)
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in rows], promote_options="permissive")
+
+
+class _ParquetPart:
+    """The open file of a part, whose rows are read by row groups and get the columns of the table."""
+
+    def __init__(self, table: Table, part: _FilePart, stream: InputStream) -> None:
+        self._schema, self._part = table.schema(), part
+        version = table.metadata.format_version
+        self._downcast = version <= _LAST_VERSION_WITHOUT_NANOSECONDS
+        self._file = pq.ParquetFile(stream, pre_buffer=True)
         file_schema = pyarrow_to_schema(
-            file.schema_arrow, names, downcast_ns_timestamp_to_us=version <= 2, format_version=version
+            self._file.schema_arrow,
+            table.metadata.name_mapping(),
+            downcast_ns_timestamp_to_us=self._downcast,
+            format_version=version,
         )
-        projected_schema = prune_columns(file_schema, table.schema().field_ids, select_full_types=False)
-        rows = file.read_row_groups(groups, columns=[column.name for column in projected_schema.columns])
-    batches = [
-        _to_requested_schema(table.schema(), projected_schema, batch, downcast_ns_timestamp_to_us=version <= 2)
-        for batch in rows.slice(part.start - before, part.stop - part.start).to_batches()
-    ]
-    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+        self._projected = prune_columns(file_schema, self._schema.field_ids, select_full_types=False)
+        self.groups, self._before = _select_groups(self._file.metadata, part.start, part.stop)
+
+    def read(self, groups: Sequence[int]) -> list[pa.RecordBatch]:
+        """Return the rows of the part in these row groups, which begin with the first row group of the part."""
+        names = [column.name for column in self._projected.columns]
+        rows = self._file.read_row_groups(groups, columns=names)
+        first = self._before
+        self._before += rows.num_rows
+        part_rows = rows.slice(max(self._part.start - first, 0), self._part.stop - max(self._part.start, first))
+        return [
+            _to_requested_schema(self._schema, self._projected, batch, downcast_ns_timestamp_to_us=self._downcast)
+            for batch in part_rows.to_batches()
+        ]
+
+
+@contextmanager
+def _open(table: Table, part: _FilePart) -> Generator[_ParquetPart, None, None]:
+    with table.io.new_input(part.task.file.file_path).open() as stream:
+        yield _ParquetPart(table, part, stream)
 
 
 def _select_groups(metadata: pq.FileMetaData, start: int, stop: int) -> tuple[list[int], int]:

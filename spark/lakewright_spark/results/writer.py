@@ -19,24 +19,8 @@ from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCac
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import check_surplus, convert, readable_schema
 from lakewright_spark.results.replacement import replace_rows
+from lakewright_spark.results.table_credentials import refresh_credentials
 from lakewright_spark.results.tables import ResultTables
-
-LEAD_SECONDS = 300.0
-"""A credential that is valid for this time is good for a commit, or for reading a file."""
-
-_EXPIRY = "s3.session-token-expires-at-ms"
-
-
-def has_expiring_credentials(table: Table, now: float | None = None) -> bool:
-    """Return whether the table's credentials expire within LEAD_SECONDS. `now` in seconds since the epoch."""
-    end = table.io.properties.get(_EXPIRY)
-    return end is not None and int(end) / 1000 - (time.time() if now is None else now) <= LEAD_SECONDS
-
-
-def refresh_credentials(table: Table, now: float | None = None) -> Table:
-    """Return the table, loaded again if its credentials expire soon."""
-    return table.refresh() if has_expiring_credentials(table, now) else table
-
 
 BATCH_ROWS = 4096
 """Texera's `storage.iceberg.table.commit.batch-size`: rows that are turned into columns at a time."""

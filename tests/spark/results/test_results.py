@@ -24,8 +24,9 @@ from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results import file_index
 from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
+from lakewright_spark.results.table_credentials import LEAD_SECONDS, refresh_credentials
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.writer import EVERY_BATCH, LEAD_SECONDS, CommitInterval, ResultWriter, refresh_credentials
+from lakewright_spark.results.writer import EVERY_BATCH, CommitInterval, ResultWriter
 from waiting import wait_until
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import RowsMovedError
 from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
 from lakewright_spark.result_uris import Execution, Port, ResultUri
-from lakewright_spark.results.reader import INDEXES, ResultReader
+from lakewright_spark.results.reader import INDEXES, Cursor, ResultReader
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import pyarrow as pyarrow_io
@@ -18,6 +19,7 @@ from pyiceberg.types import StringType
 
 ROWS = 300_000
 PAGE = 1000
+ROW_GROUP = 65_536
 ONE_COMMIT = CommitInterval(rows=None, bytes=None, seconds=None)
 
 
@@ -143,3 +145,74 @@ def test_number_of_cached_results_is_bounded(reader: ResultReader, writer: Resul
         writer.tables.create_or_load(address(number), rows(0, 1).schema)
         assert reader.count(address(number)) == 0
     assert len(reader._indexes) == INDEXES
+
+
+def test_batches_hold_one_row_group_at_a_time(
+    reader: ResultReader, result: ResultUri, writer: ResultWriter, bytes_read: list[int]
+) -> None:
+    (file,) = [file for _, file in reader._index(result, reader.table(result)).files]
+    writer.tables.load(result).append(rows(ROWS, ROWS + 100))
+    bytes_read.clear()
+    batches = reader.iterate_batches(result)
+    assert next(batches).num_rows <= ROW_GROUP
+    assert 0 < sum(bytes_read) < file.file_size_in_bytes / 2
+    remaining = list(batches)
+    assert max(batch.num_rows for batch in remaining) <= ROW_GROUP
+    assert sum(batch.num_rows for batch in remaining) > ROWS - ROW_GROUP
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(0, None), (65_530, 12), (131_000, 100_000), (ROWS - 5, 100), (ROWS, 5)])
+def test_batches_are_the_rows_of_the_page(
+    reader: ResultReader, result: ResultUri, writer: ResultWriter, offset: int, limit: int | None
+) -> None:
+    writer.tables.load(result).append(rows(ROWS, ROWS + 100))
+    batches = list(reader.iterate_batches(result, offset, limit))
+    expected = rows(0, ROWS + 100).slice(offset, limit)
+    assert [value for batch in batches for value in batch.column("number").to_pylist()] == expected[
+        "number"
+    ].to_pylist()
+
+
+def test_batches_of_a_result_without_rows(reader: ResultReader, writer: ResultWriter) -> None:
+    writer.tables.create_or_load(address(2), rows(0, 1).schema)
+    assert list(reader.iterate_batches(address(2))) == []
+
+
+def test_batches_are_those_of_the_first_snapshot(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
+    batches = reader.iterate_batches(result)
+    first = next(batches)
+    writer.tables.load(result).append(rows(ROWS, ROWS + 100))
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == ROWS
+
+
+def test_followed_rows_come_once_and_in_order(reader: ResultReader, writer: ResultWriter) -> None:
+    uri = address(3)
+    table = writer.tables.create_or_load(uri, rows(0, 1).schema)
+    appended = iter([(0, 5), (5, 12)])
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) in {1, 4}:  # rows come after the first wait, and after three waits without rows
+            table.refresh().append(rows(*next(appended)))
+
+    news = reader.follow(uri, wait=wait, limit=4)
+    pages = [next(news).rows["number"].to_pylist() for _ in range(4)]
+    assert pages == [[0, 1, 2, 3], [4], [5, 6, 7, 8], [9, 10, 11]]
+    assert waits == [0.5, 0.5, 1.0, 2.0]
+
+
+def test_followed_rows_continue_after_a_cursor(reader: ResultReader, result: ResultUri) -> None:
+    first = reader.read_after(result, None, 10)
+    following = next(reader.follow(result, Cursor.parse(str(first.cursor)), limit=3))
+    assert following.rows["number"].to_pylist() == [10, 11, 12]
+
+
+def test_following_ends_when_the_result_is_replaced(
+    reader: ResultReader, result: ResultUri, writer: ResultWriter
+) -> None:
+    news = reader.follow(result, limit=5)
+    next(news)
+    writer.write(result, rows(5, 10))
+    with pytest.raises(RowsMovedError, match="read again without a cursor"):
+        next(news)
