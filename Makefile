@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
+.PHONY: help setup policy check fmt lock images sboms schema test test-long test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -54,15 +54,22 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
   optional_step() { "$$@" || { code=$$?; [ $$code -eq 5 ] || [ $$code -le $$worst ] || worst=$$code; }; }
 # In `optional_step`, 5 is no failure: ARGS select none of the step's tests.
 
-test: $(READY)  ## Run all tests; tests of the Pulumi CLI are skipped if it is not on the PATH
-	@python -m tests.class_archive & $(RUN_STEPS); optional_step pytest $(UNIT_SUITE) $(ARGS); \
-	  step pytest -n 2 --dist loadgroup $(ARGS); wait; exit $$worst
+# Three on two cores: a worker often waits for a process that it started.
+WORKERS := 3
+
+test: $(READY)  ## Run the tests but for those marked `long`; tests of the Pulumi CLI are skipped if it is not on the PATH
+	@python -m tests.class_archive & $(RUN_STEPS); optional_step pytest $(UNIT_SUITE) -m "not long" $(ARGS); \
+	  step pytest -n $(WORKERS) --dist loadgroup -m "not long" $(ARGS); wait; exit $$worst
+
+test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, crashes, matrices, a process for each command
+	@python -m tests.class_archive
+	pytest -n $(WORKERS) --dist loadgroup -m long $(ARGS)
 
 test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
 	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step pytest $(UNIT_SUITE) $(ARGS); \
-	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n 2 --dist loadgroup $(ARGS); unset LAKEWRIGHT_FULL; \
+	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n $(WORKERS) --dist loadgroup $(ARGS); unset LAKEWRIGHT_FULL; \
 	  for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
-	    step env TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS); done; exit $$worst
+	    step env TEST_LAKEKEEPER_VERSION=$$version pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); done; exit $$worst
 
 test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and of guides that the sandbox can run, and build the site
 	LAKEWRIGHT_FULL=1 pytest tests/integration/test_documented_commands.py tests/unit/test_docs.py tests/unit/test_site.py $(ARGS)

@@ -148,9 +148,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
         shares_fixtures = _shares_fixtures(item)
         if item.get_closest_marker("spark") or (shares_fixtures and _get_file(item) in spark_files):
-            # One JVM per worker: one runs the tests of a shared session, another the tests of commands.
-            starts_processes = item.nodeid.startswith(STARTING_JVMS)
-            item.add_marker(pytest.mark.xdist_group("spark-commands" if starts_processes else "spark"))
+            # Each group has one JVM at a time: of its worker, or of a command.
+            item.add_marker(pytest.mark.xdist_group(_get_spark_group(item)))
         elif shares_fixtures and not item.get_closest_marker("xdist_group"):
             # Otherwise each worker would set up the fixtures of the module.
             item.add_marker(pytest.mark.xdist_group(_get_file(item)))
@@ -165,6 +164,13 @@ STARTING_JVMS = (
     "tests/spark/test_demo.py",
 )
 """Spark tests whose commands start a JVM each, one at a time."""
+
+
+def _get_spark_group(item: pytest.Item) -> str:
+    if item.nodeid.startswith(STARTING_JVMS):
+        return "spark-commands"
+    return "spark-maintenance" if item.nodeid.startswith("tests/spark/maintenance/") else "spark"
+
 
 NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",

@@ -21,7 +21,11 @@ from tests.tenant_project import PASSPHRASE, Tenant, create_project, new_name, t
 
 WORKFLOWS = Path(__file__).parents[2] / "examples" / "ci" / "github"
 
-pytestmark = [pytest.mark.stand_in("runs workflows on a project in the sandbox"), pytest.mark.xdist_group("workflows")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.stand_in("runs workflows on a project in the sandbox"),
+    pytest.mark.xdist_group("workflows"),
+]
 
 
 @pytest.fixture(scope="module")

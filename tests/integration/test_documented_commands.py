@@ -25,7 +25,7 @@ CLEAN_UP = "Clean up"
 RECORDING = bool(os.environ.get("LAKEWRIGHT_RECORD"))
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 JVM_COMMANDS = () if FULL else ("python job.py", "lakewright-spark")
-"""Commands that start a JVM: `make test` leaves them out, `make test-docs` runs them."""
+"""Commands that start a JVM: `make test-long` leaves them out, `make test-docs` runs them."""
 GUIDES = ["undrop", "remove-a-tenant", "from-scripts"]
 
 MAKE_DRIFT = """\
@@ -52,7 +52,7 @@ QUIET_COMMANDS = (
     "lakewright config --stack acme --format json",
 )
 
-pytestmark = [pytest.mark.stand_in("runs `lakewright sandbox up`"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.stand_in("runs `lakewright sandbox up`"), pytest.mark.timeout(600)]
 if FULL:
     pytestmark.append(pytest.mark.spark)
 

@@ -14,6 +14,7 @@ from lakewright_spark.session import jars
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.stand_in("starts its own sandbox")
 def test_demo_succeeds(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_wheels_are_reproducible(wheels: dict[str, Path], tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_first_day_from_an_empty_folder(installation: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Random stacks that claim each other's tenants change nothing of another stack, and lose no kept data.
 
-The short form takes 200 steps with every `make test`; `make test-all` takes 2,000.
+`make test-long` takes 200 steps, `make test-all` 2,000.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def run_owners(owners: type[RandomOwners], *, lives: int = LIVES) -> None:
     assert {("up", 0), ("destroy", 0)} <= {*owners.codes}, "some runs succeed"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 900)
 def test_no_stack_changes_what_another_one_owns(owners: type[RandomOwners]) -> None:
     run_owners(owners)
@@ -44,6 +45,7 @@ def test_no_stack_changes_what_another_one_owns(owners: type[RandomOwners]) -> N
     assert ("up", -9) in owners.codes, "some runs are killed"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 900)
 def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> None:
     """Buckets and IAM roles have their mark in tags."""
@@ -53,6 +55,7 @@ def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> 
 
 
 @pytest.mark.pulumi_cli
+@pytest.mark.long
 @pytest.mark.timeout(14400 if FULL else 1800)
 def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners]) -> None:
     owners.engine = "pulumi"

@@ -275,6 +275,7 @@ def test_hostile_names_are_escaped(path: str, call: Any) -> None:
     assert path not in SHOWS_OBJECTS or ESCAPED in printed, printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", DEPLOYED)
 def test_hostile_refusals_are_escaped(path: str, call: Any, proxy: faulty_proxy.FaultyProxy) -> None:
     with proxy.faulty("", 400, REFUSAL) as fault:
@@ -294,6 +295,7 @@ def test_hostile_names_remain_values_in_json(call: Any) -> None:
     assert_harmless(printed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [path for path in DEPLOYED if has_json(path) and path not in JSON_OF_NAMES])
 def test_json_keys_are_snake_case(path: str, call: Any) -> None:
     printed = call(path, f"{DEPLOYED[path]} --json")

@@ -16,7 +16,12 @@ from lakewright_spark.catalog import CatalogConfig
 from tests.matrix_tenant import ALL, BOUND, CHOSEN, Combination, MatrixTenant, name_warehouse
 from tests.tenant_project import create_project
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.stand_in("makes roles and buckets on AWS")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.stand_in("makes roles and buckets on AWS"),
+]
 
 PICKS: list[Combination] = [
     ("aws", "vended", BOUND),

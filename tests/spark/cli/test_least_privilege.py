@@ -49,7 +49,7 @@ with current().stream("Range-1", pa.schema([("id", pa.int64())])) as result:
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = pytest.mark.stand_in("starts its own sandbox")
+pytestmark = [pytest.mark.long, pytest.mark.stand_in("starts its own sandbox")]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
 from tests.spark.maintenance.table_history import FileComparison, TableHistory
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500 if FULL else 300)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1500 if FULL else 300)]
 
 SEEDS = range(12 if FULL else 1)
 JOBS = ["compaction", "snapshot-expiration", "rewrite-manifests", "orphan-files", "staged-files"]

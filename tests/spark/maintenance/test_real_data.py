@@ -38,7 +38,7 @@ FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 PARTS = 6 if FULL else 2
 """Number of commits that create a table."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800 if FULL else 240)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800 if FULL else 240)]
 
 
 @dataclass(frozen=True)

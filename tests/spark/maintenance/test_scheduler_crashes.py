@@ -33,7 +33,7 @@ from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
 from tests.spark.maintenance.scheduling import ScheduledNamespace
 from tests.spark.maintenance.table_history import FileComparison, TableHistory
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 KILLS = 6 if FULL else 1

@@ -31,7 +31,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.session import truststore
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a second cluster: test-all")
 LIFETIME = 20

@@ -22,7 +22,7 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from spark_connect import connect_server
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM for each kind of session: test-all")
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 
 SCRIPT = """
 from lakewright_spark.run.context import current

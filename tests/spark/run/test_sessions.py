@@ -21,7 +21,7 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from spark_connect import connect_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM for each kind of session: test-all")
 

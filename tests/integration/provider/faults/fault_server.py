@@ -54,8 +54,11 @@ FAULTS: dict[str, Props] = {
 }
 
 
+LOST_RESPONSE = "done, then dropped"
+"""The fault that leaves most behind: the server did what the caller does not know."""
+
 SHORT_FORM_FAULTS: dict[str, tuple[int | None, ...]] = {
-    "done, then dropped": (1,),
+    LOST_RESPONSE: (1,),
     "dropped": (None,),
     "a gateway that repeats the request": (None,),
 }

@@ -16,6 +16,7 @@ from tests.integration.provider.faults.fault_cases import CASES, Case, World
 from tests.integration.provider.faults.fault_server import (
     FAULTS,
     FULL,
+    LOST_RESPONSE,
     OPERATIONS,
     SHORT_FORM_FAULTS,
     Operator,
@@ -98,7 +99,8 @@ def _matrix() -> Iterator[Any]:
             if operation != "update" or case.changed:
                 for fault in FAULTS if FULL else SHORT_FORM_FAULTS:
                     name = f"{case.name}-{operation}-{fault}".replace(" ", "-").replace(",", "")
-                    yield pytest.param(case, operation, fault, id=name)
+                    marks = () if fault == LOST_RESPONSE else pytest.mark.long
+                    yield pytest.param(case, operation, fault, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))

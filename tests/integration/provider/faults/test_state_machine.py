@@ -1,6 +1,6 @@
 """Random changes of a stack: declarations, updates, drift and faults. After each `up` the server equals the stack.
 
-The short form runs with every `make test`; `make test-all` takes 10,000 steps.
+`make test-long` takes 150 steps, `make test-all` 10,000.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ LIVES, STEPS = (250, 50) if FULL else (10, 15)
 """Some runs end early: on average after 42 of 50 steps."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 300)
 def test_after_each_up_the_server_equals_the_declaration(
     operator: Operator, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch

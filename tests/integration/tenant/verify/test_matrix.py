@@ -16,7 +16,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 from tests.matrix_tenant import ALL, Combination, MatrixTenant, aws_client, name_warehouse
 from tests.tenant_project import list_changes
 
-pytestmark = [pytest.mark.xdist_group("verify"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("verify"), pytest.mark.timeout(600)]
 
 CASES = [[combination] for combination in ALL] if os.environ.get("LAKEWRIGHT_FULL") else [ALL]
 SOFT = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
