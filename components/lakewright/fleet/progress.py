@@ -79,6 +79,10 @@ class LineProgress(AbstractContextManager[Any]):
         seconds = estimate_remaining(time.monotonic() - self._began, len(self._ended), self._total)
         return f"about {format_seconds(seconds)} left" if seconds else ""
 
+    def show_note(self, text: str) -> None:
+        """Print a line about the whole run."""
+        self._print(Text(text))
+
     def show_interrupt(self, count: int, running: int) -> None:
         """Print the effect of an interrupt."""
         stacks = plural(running, "stack")
@@ -154,6 +158,8 @@ def format_summary(report: FleetReport, folder: str) -> list[str]:
     lines = format_table(head, rows)
     counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
     lines += ["", f"{plural(len(report.results), 'stack')}: {counts}; {format_seconds(report.seconds)}"]
+    for wave in report.waves:
+        lines += [f"wave {wave.name}: {wave.status.value}", *(f"  {fault}" for fault in wave.faults)]
     if report.not_deployed:
         lines.append(format_not_deployed(report.not_deployed))
     if report.remaining:

@@ -85,6 +85,40 @@ class StackResult:
         }
 
 
+class WaveStatus(StrEnum):
+    """Results of a wave of `fleet up --waves`."""
+
+    PASSED = "passed"
+    """All stacks are updated, and nothing differs from their states."""
+    FAILED = "failed"
+    """A stack is not updated, differs from its state, or fails a check of its spec."""
+    UPDATED = "updated"
+    """All stacks of the last wave are updated. No wave depends on it, so it is not checked."""
+    SKIPPED = "skipped"
+    """Not started, because of an earlier wave."""
+
+
+@dataclass(frozen=True)
+class WaveResult:
+    """The result of a wave."""
+
+    name: str
+    """The text of the option, such as `canary` or `10%`."""
+    stacks: tuple[str, ...]
+    status: WaveStatus
+    faults: tuple[str, ...] = ()
+    """Reasons of a failure, one line each."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of the wave in the fleet's JSON document."""
+        return {
+            "wave": self.name,
+            "stacks": list(self.stacks),
+            "status": self.status.value,
+            "faults": list(self.faults),
+        }
+
+
 @dataclass(frozen=True)
 class FleetReport:
     """The results of all stacks, sorted by name."""
@@ -93,6 +127,8 @@ class FleetReport:
     results: Sequence[StackResult]
     seconds: float
     is_interrupted: bool = False
+    waves: Sequence[WaveResult] = ()
+    """The results of the waves in their order; empty for a run without waves."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -125,6 +161,7 @@ class FleetReport:
             **make_head(self.command),
             "stacks": [result.to_json() for result in self.results],
             "summary": self.counts,
+            **({"waves": [wave.to_json() for wave in self.waves]} if self.waves else {}),
             "seconds": round(self.seconds, 3),
             "exit": self.exit_code,
         }

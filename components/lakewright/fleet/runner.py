@@ -108,7 +108,7 @@ class FleetRunner:
         self._has_failed = False
 
     def run(self, stacks: Sequence[SelectedStack]) -> FleetReport:
-        """Run the command on the stacks that are not done. Return the results of all."""
+        """Run the command on the stacks that are not done. Return the results of all stacks of all calls."""
         began = time.monotonic()
         with self._handle_signals():
             schedule = Schedule([stack for stack in stacks if not self._take_over(stack)], self._bounds)
@@ -120,10 +120,14 @@ class FleetRunner:
                 self._pass_on_interrupts()
                 if ended is not None:
                     self._end(schedule, ended)
-        for stack in schedule.waiting:
-            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=self._explain_skip())
+        return replace(self.skip(schedule.waiting, self._explain_skip()), seconds=time.monotonic() - began)
+
+    def skip(self, stacks: Sequence[SelectedStack], reason: str) -> FleetReport:
+        """Note that stacks are not started. Return the results of all stacks so far."""
+        for stack in stacks:
+            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=reason)
         results = [self._results[name] for name in sorted(self._results)]
-        return FleetReport(self._command.name, results, time.monotonic() - began, is_interrupted=bool(self._interrupts))
+        return FleetReport(self._command.name, results, 0.0, is_interrupted=bool(self._interrupts))
 
     def _start_stacks(self, schedule: Schedule) -> None:
         while not self._interrupts and not (self._has_failed and self._on_error is OnError.STOP):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,26 +20,51 @@ from tests.tenant_project import PASSPHRASE, create_project, new_name, tenant_sp
 pytestmark = pytest.mark.xdist_group("fleet")
 
 
-@pytest.mark.stand_in("surveys all objects of a server")
-def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandbox) -> None:
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path, sandbox: Sandbox) -> Path:
     folder = tmp_path / "project"
     create_project(folder, {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": str(folder / "rendered")}})
+    return folder
+
+
+@pytest.fixture
+def names(project: Path) -> list[str]:
+    """Write the specs of two tenants with a table; return their names."""
     names = sorted([new_name(), new_name()])
     for name in names:
         spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
         spec["tables"] = [{"name": "executions.results.orders", "columns": [{"name": "id", "type": "long"}]}]
-        file = folder / "tenants" / f"Pulumi.{name}.yaml"
-        file.write_text(yaml.safe_dump({"config": {"lakewright:tenant": spec}}))
+        write_spec(project, spec)
+    return names
+
+
+def write_spec(project: Path, spec: dict[str, Any]) -> None:
+    """Write a tenant's spec; keep the salt of its stack."""
+    file = project / "tenants" / f"Pulumi.{spec['name']}.yaml"
+    document = yaml.safe_load(file.read_text()) if file.exists() else {}
+    file.write_text(yaml.safe_dump({**document, "config": {"lakewright:tenant": spec}}))
+
+
+def read_spec(project: Path, name: str) -> dict[str, Any]:
+    return yaml.safe_load((project / "tenants" / f"Pulumi.{name}.yaml").read_text())["config"]["lakewright:tenant"]
+
+
+@pytest.fixture
+def call(project: Path) -> Call:
     environ = {
         **os.environ,
-        "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
+        "PULUMI_BACKEND_URL": (project / "state").as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "LAKEWRIGHT_WARM": "0",
     }
+    return lambda *arguments: run_command(arguments, project, environ)
 
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_command(arguments, folder, environ)
 
+@pytest.mark.stand_in("surveys all objects of a server")
+def test_tenants_are_deployed_listed_and_measured(names: list[str], call: Call) -> None:
     assert call("stack", "init", names[0]).returncode == 0
     updated = call("fleet", "up", "--yes", "--stack", names[0], "--engine", "embedded", "--json")
     report = json.loads(call("fleet", "list", "--json").stdout)
@@ -53,3 +80,29 @@ def test_tenants_are_deployed_listed_and_measured(tmp_path: Path, sandbox: Sandb
     assert usage["stacks"][0]["usage"]["total"]["tables"] == 1
     assert [(entry["deployed"], entry["problem"]) for entry in usage["stacks"]] == [(True, ""), (False, "")]
     assert [owner["owner"] for owner in usage["owners"]] == [names[0]]
+
+
+def test_a_failed_check_of_a_wave_stops_the_rollout(project: Path, names: list[str], call: Call) -> None:
+    canary, other = names
+    spec = read_spec(project, canary)
+    spec["labels"] = {"canary": "yes"}
+    spec["checks"] = [{"table": "executions.results.orders", "min_rows": 1}]
+    write_spec(project, spec)
+    waves = ("fleet", "up", "--yes", "--create", "--engine", "embedded", "--waves", "canary,rest", "--json")
+
+    stopped = call(*waves)
+    assert call("drift", "--stack", canary).returncode == 7
+    write_spec(project, spec | {"checks": []})
+    resumed = call(*waves, "--resume")
+
+    report = json.loads(stopped.stdout)
+    assert stopped.returncode == 1, stopped.stdout + stopped.stderr
+    assert statuses(report) == {canary: "changed", other: "skipped"}
+    assert [(wave["wave"], wave["status"]) for wave in report["waves"]] == [("canary", "failed"), ("rest", "skipped")]
+    (fault,) = report["waves"][0]["faults"]
+    assert fault.startswith(f"{canary}: 1 difference, the first: ")
+    assert fault.endswith(f"check; `lakewright drift --stack {canary}` shows all")
+    report = json.loads(resumed.stdout)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert statuses(report)[other] == "changed"
+    assert [wave["status"] for wave in report["waves"]] == ["passed", "updated"]

@@ -22,6 +22,7 @@ from lakewright.cli.commands.fleet.running import (
     Plans,
     Resume,
     SavePlans,
+    Waves,
     end,
     make_bounds,
     print_report,
@@ -85,6 +86,7 @@ def up(
     refresh: Refresh = False,
     plans: Plans = None,
     create: Create = False,
+    waves: Waves = None,
     yes: Yes = False,
     parallel_stacks: Concurrency = None,
     parallel_per_environment: ByEnvironment = DEFAULT_BY_ENVIRONMENT,
@@ -113,6 +115,7 @@ def up(
         details,
         plans=_absolute(plans),
         create=create,
+        waves=waves,
     )
     arguments = (*_engine_words(engine, parallel), *("--refresh",) * refresh)
     if not yes and not plans:
@@ -190,7 +193,7 @@ def _confirm(options: FleetOptions, verb: str, noun: str, trial: tuple[str, ...]
     """
     if options.as_json or not sys.stdin.isatty():
         raise UsageError(f"fleet {verb} needs --yes without a terminal, or with --json")
-    planned = run_fleet(replace(options, resume=False), "preview", trial)
+    planned = run_fleet(replace(options, resume=False, waves=None), "preview", trial)
     print_report(options, planned)
     _print_changes(planned)
     if planned.is_interrupted or (planned.remaining and options.on_error is OnError.STOP):

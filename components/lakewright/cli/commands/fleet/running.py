@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
     from lakewright_engine.project.project import PulumiProject
 
+    from lakewright.fleet.progress import LineProgress
     from lakewright.fleet.results import FleetReport
     from lakewright.fleet.run_folder import RunFolder
+    from lakewright.fleet.runner import FleetRunner
     from lakewright.fleet.selection import SelectedStack, Selection
+    from lakewright.fleet.waves import Wave
 
 Details = Annotated[bool, typer.Option("--details", help="Also print the changed resources of each stack.")]
 Resume = Annotated[
@@ -57,6 +60,15 @@ Plans = Annotated[
 Create = Annotated[
     bool, typer.Option("--create", help="Create the stacks that have a file in the project, but do not exist yet.")
 ]
+Waves = Annotated[
+    str | None,
+    typer.Option(
+        "--waves",
+        metavar="WAVE,...",
+        help="Update one wave after another, such as `canary,10%,rest`: stacks with a label, numbers or percentages. "
+        "Before the next wave, `lakewright drift` must find nothing.",
+    ),
+]
 DEFAULT_STEPS = 8
 """Concurrent steps of one stack: several stacks run at the same time."""
 DEFAULT_BY_ENVIRONMENT = 8
@@ -80,6 +92,8 @@ class FleetOptions:
     """Absolute path of the folder with the plans to follow."""
     create: bool = False
     """Whether stacks are created that the backend does not have."""
+    waves: str | None = None
+    """The waves of `--waves`; None updates all stacks together."""
 
 
 def make_bounds(stacks: int | None, by_environment: int) -> Bounds:
@@ -104,6 +118,7 @@ def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> F
     from lakewright.fleet.results import FleetReport  # noqa: PLC0415
     from lakewright.fleet.runner import FleetCommand, FleetRunner  # noqa: PLC0415
     from lakewright.fleet.shared_process import share_process  # noqa: PLC0415
+    from lakewright.fleet.waves import split_into_waves  # noqa: PLC0415
 
     project = load_project(options.directory)
     stacks = _stacks(project, options)
@@ -112,6 +127,7 @@ def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> F
     stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in other_results}]
     if not stacks:
         return FleetReport(name, other_results, 0.0)
+    waves = split_into_waves(options.waves, stacks) if options.waves else None
     folder = _folder(project, options, name, arguments, stacks)
     stacks = [stack for stack in stacks if stack.name in folder.entries]
     command = FleetCommand(name, arguments, lambda stack: _plan_words(options, stack))
@@ -120,10 +136,31 @@ def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> F
             project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
         )
         try:
-            report = runner.run(stacks)
+            report = runner.run(stacks) if waves is None else _run_waves(project, runner, progress, waves, stacks)
         finally:
             folder.close()
     return replace(report, results=sorted([*report.results, *other_results], key=lambda result: result.stack.name))
+
+
+def _run_waves(
+    project: PulumiProject,
+    runner: FleetRunner,
+    progress: LineProgress,
+    waves: Sequence[Wave],
+    stacks: Sequence[SelectedStack],
+) -> FleetReport:
+    """Run the waves. A resumed run may have fewer stacks than its waves."""
+    from lakewright.cli.commands.fleet.wave_checks import find_faults  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.fleet.waves import Wave, run_in_waves  # noqa: PLC0415
+
+    names = {stack.name for stack in stacks}
+    present_waves = [Wave(wave.name, tuple(stack for stack in wave.stacks if stack.name in names)) for wave in waves]
+    return run_in_waves(
+        runner,
+        [wave for wave in present_waves if wave.stacks],
+        lambda wave_stacks: find_faults(project, wave_stacks),
+        progress.show_note,
+    )
 
 
 def print_report(options: FleetOptions, report: FleetReport) -> None:
@@ -170,7 +207,7 @@ def _folder(
     from lakewright.fleet.run_folder import JournalEntry, RunFolder  # noqa: PLC0415
     from lakewright.fleet.selection import ResumeError  # noqa: PLC0415
 
-    plans = {"--save-plans": options.save_plans, "--plans": options.plans}
+    plans = {"--save-plans": options.save_plans, "--plans": options.plans, "--waves": options.waves}
     arguments += tuple(word for option, path in plans.items() if path for word in (option, str(path)))
     if not options.resume:
         return RunFolder.create(project.root, name, arguments, [stack.name for stack in stacks])
