@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, OrphanFilesPolicy, PolicyPattern
+from lakewright_spark.policies.model import (
+    JOBS,
+    CompactionPolicy,
+    Duration,
+    JobName,
+    JobSettings,
+    OrphanFilesPolicy,
+    PolicyPattern,
+)
 from lakewright_spark.policies.server_queues import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
 from lakewright.names.types import MAX_NAMESPACE_DEPTH
-from lakewright.spec.identity import IdentitySpec
+from lakewright.spec.identity import IdentitySpec, JobsSecret
+from lakewright.spec.job_limits import Budget, SparkProperties
 from lakewright.spec.size import Size, SizeChoice
 from lakewright.validation.cron import Cron
 from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes, seconds_between
@@ -118,6 +127,17 @@ def _check_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
     return executors
 
 
+class RegistrySpec(StrictModel):
+    """The registry of executions, which tells the jobs whose results no execution reads."""
+
+    secret: JobsSecret
+    """Key with the URL of the registry's database, such as `postgresql://USER:PASSWORD@HOST:5432/lakewright`."""
+    address: Annotated[
+        str, Field(pattern=r"^postgresql://[^\s/@:]+:\d{1,5}$", examples=["postgresql://db.example:5432"])
+    ]
+    """Address of the database without the credential, which the pods may connect to."""
+
+
 @dataclass(frozen=True)
 class CronJobSpec:
     """Schedule and jobs of one CronJob."""
@@ -144,13 +164,26 @@ class MaintenanceSpec(StrictModel):
     """Number of concurrent tables."""
     deadline: Annotated[str, AfterValidator(_deadline)] = "4h"
     """Maximum time of a run, such as `45m` or `4h`. The next run continues."""
+    runners: Annotated[int, Field(ge=1, le=32)] = 1
+    """Number of pods of a run, which share the tables. More than one need Kubernetes 1.33."""
+    task_timeout: Duration = "15m"
+    """Time limit of one job on one table, unless `job_settings` or a policy has another."""
+    budget: Budget | None = None
+    """Most work of one pod in a run: bytes to rewrite, such as `500GiB`, or the sum of the jobs' times, such as `8h`.
+    The tables that wait longest come first, then tables that gain most. Default: what the deadline allows."""
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
     """Image with `lakewright-spark` and its jars, by digest unless the environment is a trial. Default: the
     environment's `maintenance_image`, or its image for `spark`."""
     size: SizeChoice = Size(cpu="2", memory="4Gi")
-    """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts."""
+    """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts. Spark's heap is
+    what Python (512 MiB) and the overhead of the JVM (a tenth, at least 384 MiB) leave, at least 640 MiB."""
     executors: Annotated[ExecutorsSpec, AfterValidator(_check_executors)] | None = None
     """Executors in pods of their own. Default: the run's pod does all work."""
+    spark_properties: SparkProperties = {}
+    """Properties of Spark, such as `spark.sql.shuffle.partitions`. Properties of the master, the catalogs, credentials
+    and the pods' sizes are refused."""
+    registry: RegistrySpec | None = None
+    """Registry of executions. Without it, results of executions are not compacted."""
     identity: IdentitySpec | None = None
     """The job's identity at the catalog. Default: the tenant's, or the job's ServiceAccount."""
     server: dict[str, ServerSide] = {}
@@ -159,15 +192,16 @@ class MaintenanceSpec(StrictModel):
     """Default for tables without a policy of their own."""
     compaction: CompactionPolicy | None = None
     """Default for tables without a policy of their own."""
+    job_settings: dict[JobName, JobSettings] | None = None
+    """Cadence and time limit by job, for tables without a policy of their own."""
 
     def defaults(self) -> tuple[PolicyPattern, ...]:
         """Return the defaults as patterns that match every table. The tenant's policies override them."""
-        if self.orphan_files is None and self.compaction is None:
+        policies = {"orphan_files": self.orphan_files, "compaction": self.compaction, "job_settings": self.job_settings}
+        if not any(policies.values()):
             return ()
         matches = (".".join(["*"] * (2 + depth)) for depth in range(1, MAX_NAMESPACE_DEPTH + 1))
-        return tuple(
-            PolicyPattern(match=match, orphan_files=self.orphan_files, compaction=self.compaction) for match in matches
-        )
+        return tuple(PolicyPattern.model_validate({"match": match, **policies}) for match in matches)
 
     def server_jobs(self, warehouse: str) -> tuple[JobName, ...]:
         """Return the jobs that the server does in a warehouse."""

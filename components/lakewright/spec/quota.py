@@ -78,7 +78,7 @@ def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | N
         run = count_amounts(maintenance.size)
         if executors := maintenance.executors:
             run += count_amounts(executors.pod_size) * executors.limit
-        total += run * len(maintenance.cron_jobs())
+        total += run * (len(maintenance.cron_jobs()) * maintenance.runners)
     return total
 
 

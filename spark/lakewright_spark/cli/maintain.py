@@ -23,10 +23,12 @@ from lakewright_spark.cli.options import (
     key_and_value,
     open_registry,
 )
+from lakewright_spark.cli.ranking import refuse_long_waits, show_ranking
 from lakewright_spark.errors import JobRefusedError
 from lakewright_spark.policies.model import JOBS, JobName
 
 if TYPE_CHECKING:
+    from lakewright_spark.scheduler.ordering import Budget
     from lakewright_spark.scheduler.outcome import MaintenanceOutcome
     from lakewright_spark.scheduler.plan import TablePlan
 
@@ -36,6 +38,15 @@ def _regex(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise typer.BadParameter(f"expected a regular expression, found {text!r}: {error}") from None
+
+
+def _budget(text: str) -> Budget:
+    from lakewright_spark.scheduler.ordering import parse_budget  # noqa: PLC0415  # loads PyIceberg
+
+    try:
+        return parse_budget(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def maintain(
@@ -72,12 +83,31 @@ def maintain(
         timedelta,
         typer.Option(parser=duration, metavar="DURATION", help="A runner that is silent for this long counts as dead."),
     ] = "3m",  # type: ignore[assignment]
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            parser=_budget,
+            metavar="AMOUNT",
+            help="Most work of this run: bytes to rewrite (500GiB), or the sum of the jobs' times (8h).",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what each job would do, and change nothing.")
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print which jobs are due on each table and why, without Spark.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the tables in their turn with waiting time, gain and cost.")
+    ] = False,
+    max_wait: Annotated[
+        timedelta | None,
+        typer.Option(
+            parser=duration,
+            metavar="DURATION",
+            help="With --plan or --explain: fail if a due job of a table did not succeed for this time, such as 5d.",
+        ),
+    ] = None,
     registry: RegistryIfNamed = None,
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append one JSON line for each run.", dir_okay=False)
@@ -88,13 +118,16 @@ def maintain(
 ) -> None:
     """Run the due jobs of all tables, by policies, metadata and earlier runs.
 
-    Only one runner works on a warehouse. It leaves tables to jobs that are started in the meantime. Each run is
-    recorded in `ops.job_runs`; see `lakewright-spark runs`.
+    The tables that wait longest come first, then tables that gain most. Several runners share the tables of a
+    warehouse, and leave tables to jobs that are started in the meantime. Each run is recorded in `ops.job_runs`; see
+    `lakewright-spark runs`.
 
     Example: lakewright-spark maintain --warehouse executions --plan
     """
     if job and skip_job:
         raise typer.BadParameter("expected either --job or --skip-job")
+    if max_wait and not (plan or explain):
+        raise typer.BadParameter("expected --plan or --explain with --max-wait")
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
@@ -122,18 +155,26 @@ def maintain(
             runner.Filters(namespace, table, jobs),
             runner.Limits(parallel, task_timeout, grace, ends),
             dry_run=dry_run,
+            budget=cast("Budget | None", budget),
             registry=stack.enter_context(open_registry(catalog, registry_url, none=registry_url is None)),
             master=master,
             properties=properties,
             lease_life=lease,
             named_warehouses=names,
             observers=observers,
+            plan_observers=[one.observe_plans for one in observers if isinstance(one, telemetry.TelemetryObserver)],
             control=control,
         )
-        outcome = maintenance.decide() if plan else maintenance.run()
+        outcome = maintenance.decide() if plan or explain else maintenance.run()
     printing.note(outcome.unavailable.note())
-    if plan:
-        _show_plan(outcome, as_json=as_json)
+    if plan or explain:
+        now = datetime.now(UTC)
+        if explain:
+            show_ranking(outcome, now, as_json=as_json)
+        else:
+            _show_plan(outcome, as_json=as_json)
+        if max_wait:
+            refuse_long_waits(outcome, max_wait, now)
         return
     print(json.dumps(outcome.to_json()) if as_json else _summary(outcome))
     if error := outcome.error():

@@ -20,7 +20,7 @@ from lakewright_spark.times import format_json_time, format_time
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
-    from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, Total, UsageReport
+    from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, TableUsage, Total, UsageReport
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -97,6 +97,10 @@ def to_json(report: UsageReport) -> dict[str, Any]:
                         **_size(table.size),
                         "growth": _growth(table.growth),
                         "details": _details(table.details),
+                        "days_since_success": {
+                            job: round((report.at - at) / timedelta(days=1), 2)
+                            for job, at in sorted(table.maintained.items())
+                        },
                     }
                     for table in one.tables
                 ],
@@ -139,13 +143,15 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
 def _show(report: UsageReport, *, with_tables: bool) -> None:
     from lakewright_spark.pyiceberg_client.usage import total  # noqa: PLC0415  # as above
 
-    rows = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
+    names = (*_COLUMNS, "maintained") if with_tables else _COLUMNS
+    rows = printing.columns("", "owner", "tables", "views", *names, fold=("", "owner"))
     for warehouse in report.warehouses:
         whole = total([warehouse])
         rows.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
         if with_tables:
             for table in warehouse.tables:
-                rows.add_row(f"  {table.table}", "", "", "", *_cells(table.size, table.growth))
+                cells = _cells(table.size, table.growth)
+                rows.add_row(f"  {table.table}", "", "", "", *cells, _format_age(table, report.at))
             for view in warehouse.views:
                 rows.add_row(f"  {view}", "", "", "view")
     for owner, whole in report.owners.items():
@@ -174,6 +180,14 @@ def _show_details(report: UsageReport) -> None:
                 str(details.versions),
             )
     printing.show(rows)
+
+
+def _format_age(table: TableUsage, now: datetime) -> str:
+    """Return the days since the oldest of the last successful runs of the table's maintenance jobs."""
+    if not table.maintained:
+        return "never"
+    job, at = min(table.maintained.items(), key=lambda item: item[1])
+    return f"{(now - at) / timedelta(days=1):.1f} d ago ({job})"
 
 
 def _cells(size: TableSize, growth: Growth | None = None) -> list[str]:

@@ -156,6 +156,9 @@ class CompactionPolicy(_Policy):
     As long as there are such files, a run rewrites all files of the table, or all files for `where`."""
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
+    max_group_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] | None = None
+    """Most bytes of the files that are rewritten together. Default: what takes half the job's time limit at 2 MiB per
+    second (900 MiB for 15 minutes), at least the target file size."""
 
     def list_column_names(self) -> list[str]:
         """Return the full names of the columns to sort by."""
@@ -171,6 +174,41 @@ class CompactionPolicy(_Policy):
             if not parse_sort_column(text).is_plain and self.strategy == "z-order":
                 raise ValueError(f"z-order: expected names of top-level columns, found {text!r}")
         return self
+
+
+_DURATION = re.compile(r"(\d{1,4})([mhd])")
+_UNITS: Mapping[str, timedelta] = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the duration of a text such as `45m`, `4h` or `7d`. Raises ValueError for other texts.
+
+    >>> str(parse_duration("7d"))
+    '7 days, 0:00:00'
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None or int(match[1]) == 0:
+        raise ValueError("expected a duration such as 45m, 4h or 7d")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _check_duration(text: str) -> str:
+    parse_duration(text)
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_check_duration), Field(examples=["7d"])]
+"""Minutes, hours or days, such as `45m`, `4h` or `7d`."""
+
+
+class JobSettings(_Policy):
+    """Settings of one maintenance job."""
+
+    every: Duration | None = None
+    """Time between two successful runs, such as `7d`. A job is due after two thirds of it, or all but eight hours,
+    whichever is later. Default: `7d` for `orphan-files`, otherwise every night on which the table needs the job."""
+    timeout: Duration | None = None
+    """Time limit of one run, such as `2h`. Default: that of the runner (`--task-timeout`, 15 minutes)."""
 
 
 class Lock(_Policy):
@@ -216,6 +254,18 @@ class TablePolicies(_Policy):
     """The table is a copy of a table in another catalog, so that jobs do not delete its rows and snapshots."""
     lock: Lock | None = None
     maintenance: MaintenanceSwitches | None = None
+    job_settings: dict[JobName, JobSettings] | None = None
+    """Cadence and time limit by job."""
+
+    def every(self, job: JobName) -> timedelta | None:
+        """Return the cadence that a policy sets for a job; None for the job's own."""
+        settings = (self.job_settings or {}).get(job)
+        return parse_duration(settings.every) if settings and settings.every else None
+
+    def timeout(self, job: JobName) -> timedelta | None:
+        """Return the time limit that a policy sets for runs of a job; None for the runner's."""
+        settings = (self.job_settings or {}).get(job)
+        return parse_duration(settings.timeout) if settings and settings.timeout else None
 
     def properties(self) -> dict[str, str]:
         """Return the table properties that hold these policies."""
@@ -264,6 +314,12 @@ class PoliciesInForce(TablePolicies):
 
     done_by_server: dict[JobName, str] = {}
     """The server's jobs, and the setting that enables each job."""
+    default_timeout: timedelta | None = None
+    """Time limit of runs without another: the runner's."""
+
+    def timeout(self, job: JobName) -> timedelta | None:
+        """Return the time limit of a job's runs, by a policy or else by the runner."""
+        return super().timeout(job) or self.default_timeout
 
 
 def to_property_name(policy: str) -> str:

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
@@ -74,6 +76,27 @@ def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
     return sizes_by_table
 
 
+RUNS = ("ops", "job_runs")
+RUNS_WINDOW = timedelta(days=60)
+"""Older runs of maintenance jobs do not count."""
+
+
+def read_last_successes(catalog: Catalog, since: datetime) -> Mapping[str, Mapping[str, datetime]]:
+    """Return the start of the last successful run by the table's UUID and maintenance job."""
+    times: dict[str, dict[str, datetime]] = {}
+    with suppress(NoSuchTableError, NoSuchNamespaceError):
+        row_filter = f"day >= '{since:%Y-%m-%d}' AND state = 'SUCCEEDED'"
+        scan = catalog.load_table(RUNS).scan(row_filter, selected_fields=("table_uuid", "job", "started_at"))
+        batches: Any = scan.to_arrow_batch_reader()
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            newest = rows.group_by(["table_uuid", "job"]).aggregate([("started_at", "max")])
+            for row in newest.to_pylist():
+                jobs, at = times.setdefault(row["table_uuid"], {}), row["started_at_max"].astimezone(UTC)
+                jobs[row["job"]] = max(at, jobs.get(row["job"], at))
+    return times
+
+
 CONCURRENT_TABLES = 8
 """Tables that are measured at the same time."""
 
@@ -96,6 +119,8 @@ class TableUsage:
     size: TableSize
     details: TableDetails
     growth: Growth | None = None
+    maintained: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    """Start of the last successful run of each maintenance job within sixty days (UTC)."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +219,10 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
             unread[TableIdentifier(name, namespace, ALL_TABLES)] = reason_unreadable(catalog, error)
 
         before: Mapping[str, Earlier] = {}
+        maintained: Mapping[str, Mapping[str, datetime]] = {}
         try:
             before = earlier(catalog, since)
+            maintained = read_last_successes(catalog, datetime.now(UTC) - RUNS_WINDOW)
         except Exception as error:  # noqa: BLE001  # growth is not known then, and sizes are
             unread[TableIdentifier(name, STATISTICS[:-1], STATISTICS[-1])] = reason_unreadable(catalog, error)
         names: list[TableIdentifier] = []
@@ -208,7 +235,7 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
                 leave_out(space, error)
 
         def measure(table: TableIdentifier) -> TableUsage | str | None:
-            return _measure_table(catalog, table, before)
+            return _measure_table(catalog, table, before, maintained)
 
         with ThreadPoolExecutor(CONCURRENT_TABLES, thread_name_prefix="usage") as pool:
             results = list(pool.map(measure, names))
@@ -228,7 +255,12 @@ def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, 
         yield from sorted(catalog.list_views(namespace))
 
 
-def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
+def _measure_table(
+    catalog: Catalog,
+    name: TableIdentifier,
+    before: Mapping[str, Earlier],
+    maintained: Mapping[str, Mapping[str, datetime]],
+) -> TableUsage | str | None:
     """Return the usage of a table, the reason why it is unknown, or None if the table no longer exists."""
     try:
         table = load_metadata(catalog, name.within)
@@ -237,6 +269,7 @@ def _measure_table(catalog: Catalog, name: TableIdentifier, before: Mapping[str,
         return None
     except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
         return reason_unreadable(catalog, error)
-    then = before.get(str(table.metadata.table_uuid))
+    uuid = str(table.metadata.table_uuid)
+    then = before.get(uuid)
     growth = Growth(size.bytes_current - then.bytes, then.at) if then else None
-    return TableUsage(name, size, read_details(table), growth)
+    return TableUsage(name, size, read_details(table), growth, maintained.get(uuid, {}))

@@ -1,16 +1,23 @@
-"""Claims of single tables: their rows in the table of the lease, and what a runner does about claims of others."""
+"""Claims of tables as properties of `ops.maintenance_lease`: who works on a table, who waits for it, who is alive."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
+from pyiceberg.catalog import Catalog
 
-PREFIX = "lakewright.claim."
+from lakewright_spark.scheduler.lease_table import NAME
+from lakewright_spark.scheduler.run_log.ops_tables import find_table
+
+CLAIM = "lakewright.claim."
 """Prefix of a claim's property; the UUID of the claimed table follows."""
+REQUEST = "lakewright.request."
+"""Prefix of the property of a job that waits for a claimed table; the UUID of the table follows."""
+RUNNER = "lakewright.runner."
+"""Prefix of the property of a live runner of many tables; its name follows."""
 
 
 @dataclass(frozen=True)
@@ -31,86 +38,48 @@ class ClaimRow:
 _CLAIM = TypeAdapter(ClaimRow)
 
 
+def _read(properties: Mapping[str, str], prefix: str) -> dict[str, ClaimRow]:
+    texts = {key.removeprefix(prefix): text for key, text in properties.items() if key.startswith(prefix)}
+    return {name: _CLAIM.validate_json(text) for name, text in texts.items()}
+
+
 def read_claims(properties: Mapping[str, str]) -> dict[str, ClaimRow]:
     """Return the claims by the UUID of the table, including expired claims."""
-    texts = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
-    return {uuid: _CLAIM.validate_json(text) for uuid, text in texts.items()}
+    return _read(properties, CLAIM)
 
 
-def claim_property(uuid: str, row: ClaimRow) -> dict[str, str]:
-    """Return the claim as a property of the lease's table."""
-    return {PREFIX + uuid: _CLAIM.dump_json(row).decode()}
+def read_requests(properties: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """Return the jobs that wait for a claimed table, by the UUID of the table."""
+    return {uuid: row.holder for uuid, row in _read(properties, REQUEST).items() if now < row.expires_at}
 
 
-@dataclass
-class _Claim:
-    """A claim as of the heartbeat's last read."""
-
-    warehouse: str
-    holder: str
-    is_given_up: bool = False
-    """Whether the lease may list the table as yielded, so that the holder may work on it."""
+def read_runners(properties: Mapping[str, str]) -> dict[str, ClaimRow]:
+    """Return the runners of many tables by name, including expired runners."""
+    return _read(properties, RUNNER)
 
 
-class ClaimedTables:
-    """Claimed tables by UUID, for a runner's heartbeat and supervisor. No table is both given up and in work.
+def to_property(prefix: str, name: str, row: ClaimRow) -> dict[str, str]:
+    """Return the row as a property of the table."""
+    return {prefix + name: _CLAIM.dump_json(row).decode()}
 
-    A table that was given up remains so for this run; the next run does the due jobs. A claim that is withdrawn
-    before the table was given up is forgotten.
-    """
 
-    def __init__(self) -> None:
-        """Start without claims."""
-        self._lock = threading.Lock()
-        self._claims: dict[str, _Claim] = {}
-        self._active: set[str] = set()
+def active_runners(catalog: Catalog, now: datetime) -> frozenset[str]:
+    """Return the runners and jobs that are alive."""
+    if (table := find_table(catalog, NAME)) is None:
+        return frozenset()
+    rows = [*read_claims(table.properties).values(), *read_runners(table.properties).values()]
+    return frozenset(row.holder for row in rows if now < row.expires_at)
 
-    def update(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        """Store the claims of a warehouse, and return the claimed tables on which nothing runs or will begin.
 
-        Args:
-            warehouse: Name of the warehouse.
-            claims: Holder of each claim, by table UUID.
-        """
-        with self._lock:
-            return self._idle(warehouse, claims)
+def list_live_runners(catalog: Catalog, now: datetime) -> list[ClaimRow]:
+    """Return the runners that work on many tables of the warehouse."""
+    table = find_table(catalog, NAME)
+    rows = read_runners(table.properties).values() if table else ()
+    return [row for row in rows if now < row.expires_at]
 
-    def give_up(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        """Do the same as `update`, and give up the returned tables."""
-        with self._lock:
-            for uuid in (idle := self._idle(warehouse, claims)):
-                self._claims[uuid].is_given_up = True
-            return idle
 
-    def _idle(self, warehouse: str, claims: Mapping[str, str]) -> frozenset[str]:
-        for uuid, claim in list(self._claims.items()):
-            if claim.warehouse == warehouse and uuid not in claims and not claim.is_given_up:
-                del self._claims[uuid]
-        for uuid, holder in claims.items():
-            self._claims.setdefault(uuid, _Claim(warehouse, holder)).holder = holder
-        return frozenset(uuid for uuid, claim in self._claims.items() if claim.warehouse == warehouse) - self._active
-
-    def begin(self, uuid: str) -> str | None:
-        """Reserve the table for this runner until `end`. Return the holder of a claim instead, if there is one."""
-        with self._lock:
-            if (claim := self._claims.get(uuid)) is not None:
-                return claim.holder
-            self._active.add(uuid)
-            return None
-
-    def end(self, uuid: str) -> None:
-        """End the reservation: no job of this runner can change the table afterwards."""
-        with self._lock:
-            self._active.discard(uuid)
-
-    def claimant(self, uuid: str) -> str | None:
-        """Return the holder of a claim of the table, or None."""
-        with self._lock:
-            claim = self._claims.get(uuid)
-            return claim.holder if claim else None
-
-    def is_given_up(self, uuid: str) -> bool:
-        """Return whether the table was given up for the rest of this run."""
-        with self._lock:
-            claim = self._claims.get(uuid)
-            return claim is not None and claim.is_given_up
+def find_dead_claims(catalog: Catalog, now: datetime) -> dict[str, str]:
+    """Return the holders of expired claims by the UUID of the table: they died while they worked on it."""
+    if (table := find_table(catalog, NAME)) is None:
+        return {}
+    return {uuid: row.holder for uuid, row in read_claims(table.properties).items() if row.expires_at <= now}

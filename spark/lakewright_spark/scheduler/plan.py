@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import PolicyRefusedError, RegistryError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.maintenance.jobs.job import History, MaintenanceJob
+from lakewright_spark.maintenance.jobs.job import History, MaintenanceJob, due_after
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME, MAINTENANCE_JOBS
 from lakewright_spark.maintenance.switches import reason_to_skip, reason_to_wait
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
@@ -23,7 +23,10 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catal
 from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.scheduler.back_off import reason_to_back_off
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
+from lakewright_spark.scheduler.ordering import Budget, Rank, compute_waiting_since, rank_key, select_within
+from lakewright_spark.scheduler.prediction import Prediction, add_predictions, predict_job
 from lakewright_spark.scheduler.table_discovery import Filters, UnreadableTable, discover_tables
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -40,6 +43,12 @@ class JobDecision:
     job: JobName
     verdict: Verdict
     reason: str
+    prediction: Prediction | None = None
+    """Predicted effect and duration of a due job."""
+    last_success: datetime | None = None
+    """Start of the last successful run (UTC)."""
+    is_first: bool = False
+    """Whether the job never ran on the table."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class TablePlan:
     facts: TableFacts
     policies: TablePolicies
     decisions: tuple[JobDecision, ...]
+    rank: Rank = field(default_factory=Rank)
 
     @property
     def due(self) -> list[JobDecision]:
@@ -58,7 +68,7 @@ class TablePlan:
     def hold(self, is_held: Callable[[MaintenanceJob], bool], reason: str) -> TablePlan:
         """Return the plan with the due jobs held back that match a condition."""
         decisions = tuple(
-            JobDecision(decision.job, "held", reason)
+            replace(decision, verdict="held", reason=reason)
             if decision.verdict == "due" and is_held(JOBS_BY_NAME[decision.job])
             else decision
             for decision in self.decisions
@@ -120,12 +130,47 @@ def decide(
         if job.name not in jobs:
             continue
         is_due, reason = job.is_due(facts, policies, history, now)
-        hold_reason = reason_to_skip(job.name, policies, now) or (busy if job.waits_for_executions else None)
+        if is_due and (every := policies.every(job.name)):
+            is_due, reason = due_after(every, job.name, policies, history, now)
+        hold_reason = (
+            reason_to_skip(job.name, policies, now)
+            or (busy if job.waits_for_executions else None)
+            or reason_to_back_off(history.failures.get(job.name), now)
+        )
+        last = history.succeeded.get(job.name)
         if is_due and hold_reason:
-            decisions.append(JobDecision(job.name, "held", hold_reason))
+            decisions.append(JobDecision(job.name, "held", hold_reason, last_success=last))
         else:
-            decisions.append(JobDecision(job.name, "due" if is_due else "not due", reason))
+            prediction = predict_job(job.name, facts, policies, history) if is_due else None
+            first = history.last_attempt(job.name) is None
+            verdict: Verdict = "due" if is_due else "not due"
+            decisions.append(JobDecision(job.name, verdict, reason, prediction, last, is_first=first))
     return decisions
+
+
+def rank_table(facts: TableFacts, policies: TablePolicies, history: History, decisions: Iterable[JobDecision]) -> Rank:
+    """Return the rank of a table by its due jobs."""
+    due = [decision for decision in decisions if decision.verdict == "due"]
+    waiting_since = compute_waiting_since(facts, [decision.job for decision in due], policies, history)
+    return Rank(waiting_since, history.kills, add_predictions(filter(None, (one.prediction for one in due))))
+
+
+def order_plans(plans: Sequence[WarehousePlan], now: datetime, budget: Budget | None = None) -> list[WarehousePlan]:
+    """Return the plans with the tables in their turn, and with jobs held back that together exceed the budget."""
+    tables = [table for warehouse_plan in plans for table in warehouse_plan.tables]
+    tables.sort(key=lambda table: (*rank_key(table.rank, now), table.facts.table.within))
+    due = [table for table in tables if table.due]
+    selected = dict(
+        zip((table.facts.table for table in due), select_within(budget, [t.rank for t in due]), strict=True)
+    )
+    over = "the run's budget is spent on tables that wait longer or gain more"
+    limited_tables = [
+        table if selected.get(table.facts.table, True) else table.hold(lambda _: True, over) for table in tables
+    ]
+    return [
+        replace(one, tables=tuple(table for table in limited_tables if table.facts.table.warehouse == one.warehouse))
+        for one in plans
+    ]
 
 
 def plan(
@@ -180,6 +225,7 @@ def plan(
             busy = reason_to_wait(waiting_jobs[0], facts.table, registry) if waiting_jobs else None
             history = histories.get(facts.uuid, History())
             decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy))
+            rank = rank_table(facts, resolved, history, decisions)
         except RegistryError:
             raise
         except PolicyRefusedError as error:
@@ -188,7 +234,7 @@ def plan(
         except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
             problems[facts.table] = reason_unreadable(catalog, error)
             continue
-        plans.append(TablePlan(facts.drop_history(), resolved, decisions))
+        plans.append(TablePlan(facts.drop_history(), resolved, decisions, rank))
     shared = find_overlaps(places, unread)
     planned = {table.facts.table for table in plans}
     return WarehousePlan(

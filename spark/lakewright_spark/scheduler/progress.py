@@ -10,10 +10,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lakewright_spark.policies.builtin import is_own
-from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import (
+    FIRST,
+    GB_HOURS,
+    KILLED,
+    PREDICTED,
+    SUSPECT,
+    TIMED_OUT,
+    RunRecord,
+    RunState,
+)
 from lakewright_spark.scheduler.supervisor import Observer
 from lakewright_spark.table_identifier import TableIdentifier
 
+_NOT_PRINTED = {"dry_run", FIRST, PREDICTED, GB_HOURS, KILLED, SUSPECT, TIMED_OUT}
 _ALWAYS_PRINTED = {RunState.FAILED, RunState.CANCELLED}
 
 
@@ -86,7 +96,7 @@ def format_line(table: TableIdentifier, runs: Sequence[RunRecord]) -> str:
 
 def _format_run(run: RunRecord) -> str:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
-    metrics = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key != "dry_run" and value)
+    metrics = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key not in _NOT_PRINTED and value)
     reason = run.reason.strip()
     more = f"{metrics}; {reason}" if reason and metrics and run.state is RunState.SUCCEEDED else reason or metrics
     return f"{run.job} {run.state.value.lower()}{took}{f' ({more})' if more else ''}"

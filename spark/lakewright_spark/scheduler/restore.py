@@ -16,7 +16,8 @@ from lakewright_spark.errors import LeaseLostError, StoppedError
 from lakewright_spark.maintenance import restore
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
-from lakewright_spark.scheduler.lease import LIFE, Heartbeat
+from lakewright_spark.scheduler.heartbeat import Heartbeat
+from lakewright_spark.scheduler.lease_table import LIFE
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.runner import new_runner_name

@@ -1,15 +1,14 @@
-"""Maintenance: takes leases, plans all warehouses, runs the due jobs in one Spark application, reports the outcome."""
+"""Maintenance: plans all warehouses, runs the due jobs in one Spark application, reports the outcome."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import socket
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
 
 from py4j.protocol import Py4JError
 from pyiceberg.catalog import Catalog
@@ -18,31 +17,33 @@ from pyspark.sql import SparkSession
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, LeaseHeldError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.maintenance.job_runner import PlannedTable, session_properties
-from lakewright_spark.maintenance.jobs.job import History
-from lakewright_spark.maintenance.switches import reason_to_wait
-from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.maintenance.job_runner import session_properties
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
-from lakewright_spark.pyiceberg_client.read_errors import is_damage, reason_unreadable
-from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
-from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read_lease
-from lakewright_spark.scheduler.listings import hold_jobs_without_listings
+from lakewright_spark.scheduler.claims import list_live_runners
+from lakewright_spark.scheduler.heartbeat import Heartbeat
+from lakewright_spark.scheduler.lease_table import LIFE
+from lakewright_spark.scheduler.ordering import Budget
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.plan import WarehousePlan, find_expired_candidates, hold_jobs_that_delete, plan
-from lakewright_spark.scheduler.run_log.histories import load_histories
-from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
+from lakewright_spark.scheduler.plan import WarehousePlan, order_plans
+from lakewright_spark.scheduler.planning import MaintenancePlanner
+from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.recorder import COMMIT_INTERVAL_SECONDS, Recorder
-from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState
-from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.runner_claims import RunnerClaims
+from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor, ignore_run
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.table_discovery import Filters
-from lakewright_spark.scheduler.table_worker import TableWork
-from lakewright_spark.session.builder import Workload, spark_session
+from lakewright_spark.scheduler.table_worker import TableWork, TableWorker
+from lakewright_spark.scheduler.work_queue import WorkQueue
+from lakewright_spark.session.builder import Workload, forget_dead_session, spark_session
 from lakewright_spark.session.secrets import check_before_start
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
+MAX_RESTARTS = 20
+"""Number of times that a run replaces a JVM that ended. Each table can end two per run."""
 
 
 def new_runner_name() -> str:
@@ -54,9 +55,15 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _limit_restarts(restarts: int, most: int) -> None:
+    """Raise ConnectionError if Spark ended too often."""
+    if restarts > most:
+        raise ConnectionError(f"Spark's JVM ended {restarts} times")
+
+
 @dataclass
 class MaintenanceRunner:
-    """A maintenance run of the warehouses in `config`."""
+    """A maintenance run of the warehouses in `config`. Several runners share the tables of a warehouse."""
 
     config: CatalogConfig
     filters: Filters = field(default_factory=Filters)
@@ -66,6 +73,8 @@ class MaintenanceRunner:
     """Plan of one table that replaces the plan of due jobs."""
     registry: ExecutionRegistry | None = None
     """Knows which executions still run. Without one, results are not compacted."""
+    budget: Budget | None = None
+    """Most work of this run."""
     master: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
     """Spark properties in addition to the properties of the catalogs."""
@@ -75,12 +84,15 @@ class MaintenanceRunner:
     named_warehouses: Collection[str] = ()
     """Warehouses that the user named. Other warehouses are left out if this identity may not use them."""
     observers: Sequence[Observer] = ()
+    plan_observers: Sequence[Callable[[Sequence[WarehousePlan]], None]] = ()
+    """Are called with the plans before the work begins."""
     control: Control = field(default_factory=Control)
     clock: Callable[[], datetime] = _utc_now
-    """Clock of ages and run records. Leases use the real time."""
+    """Clock of ages and run records. Claims use the real time."""
     session: SparkSession | None = None
     """Existing session, which is not stopped. By default, a session is created when there is work."""
     runner: str = field(default_factory=new_runner_name)
+    start_worker: Callable[..., TableWorker] = TableWorker
 
     def run(self) -> MaintenanceOutcome:
         """Run the due jobs. After work has begun, errors are in the outcome.
@@ -94,19 +106,21 @@ class MaintenanceRunner:
         with ExitStack() as stack:
             catalogs = self._open_catalogs(outcome.unavailable)
             if self.session is None:
-                check_before_start(self.config, self.limits.deadline)  # before a lease is taken
-            if not self.dry_run:
-                catalogs = stack.enter_context(self._hold_leases(catalogs, outcome))
-            plans: list[WarehousePlan] = []
-            for name, catalog in catalogs.items():
-                with outcome.unavailable.record_failures(name):
-                    plans.append(self._plan(name, catalog, outcome))
-            outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
-            outcome.plans = plans
+                check_before_start(self.config, self.limits.deadline)  # before a table is claimed
+            claims: dict[str, RunnerClaims] = {}
+            if not self.dry_run and self.requested:
+                stack.enter_context(self._hold_table(self.requested, catalogs, outcome))
+            elif not self.dry_run:
+                claims = stack.enter_context(self._hold_claims(catalogs, outcome))
+                catalogs = {name: catalogs[name] for name in claims}
+            # Before the histories are read, so that no run of another runner is missed.
+            ended = {name: CompletedRuns(self.config, name, claims[name].catalog) for name in claims}
+            now, planner = self.clock(), self._build_planner()
+            plans = self._plan(planner, catalogs, outcome, claims, now)
             buffer = OpsBuffer(self.config, catalogs)
-            works = [work for warehouse_plan in plans for work in self._works(warehouse_plan, buffer)]
+            works = planner.build_works(plans, buffer, now)
             observers: list[Observer] = [outcome, *self.observers]
-            unplanned = [run for warehouse_plan in plans for run in self._build_failed_plans(warehouse_plan)]
+            unplanned = [run for warehouse_plan in plans for run in planner.build_failed_plans(warehouse_plan, now)]
             recorder: Recorder | None = None
             if not self.dry_run:
                 recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every, buffer=buffer)
@@ -116,27 +130,64 @@ class MaintenanceRunner:
             self._notify(observers, [run for work in works for run in work.runs])
             if recorder:
                 recorder.start()
+            queue = WorkQueue(
+                works,
+                claims,
+                lost=self.control.lost,
+                look_ahead=2 * self.limits.parallel,
+                ended=ended,
+                is_recorded=recorder.has_recorded if recorder else lambda _: True,
+                record_soon=recorder.flush_soon if recorder else lambda: None,
+                report_dead=self._report_dead,
+            )
+            stack.callback(queue.close)
+            queue.start()
             if works:
-                self._work(works, observers, outcome)
+                self._work(queue, observers, outcome, recorder)
         outcome.lost = dict(self.control.lost)
         return outcome
 
     def decide(self) -> MaintenanceOutcome:
-        """Return the plans without running a job, taking a lease or starting Spark."""
+        """Return the plans without running a job, claiming a table or starting Spark."""
         dry_run = replace(self, dry_run=True)
         outcome = MaintenanceOutcome(
             self.runner, dry_run=True, unavailable=UnavailableWarehouses(self.named_warehouses)
         )
-        plans: list[WarehousePlan] = []
-        for name, catalog in dry_run._open_catalogs(outcome.unavailable).items():
-            with outcome.unavailable.record_failures(name), explain_errors(self.config, name, "the lease"):
-                row = read_lease(catalog)
-                if row and row.is_held_by_other(self.runner, datetime.now(UTC)):
+        catalogs = dry_run._open_catalogs(outcome.unavailable)
+        for name, catalog in catalogs.items():
+            with outcome.unavailable.record_failures(name), explain_errors(self.config, name, "the claims"):
+                for row in list_live_runners(catalog, datetime.now(UTC)):
                     outcome.leased_elsewhere[name] = f"warehouse {name} is being maintained by {row.holder}"
-                plans.append(dry_run._plan(name, catalog, outcome))
-        outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
-        outcome.plans = plans
+        dry_run._plan(dry_run._build_planner(), catalogs, outcome, {}, self.clock())
         return outcome
+
+    def _build_planner(self) -> MaintenancePlanner:
+        return MaintenancePlanner(
+            self.config, self.filters, self.runner, self.limits, self.control, self.registry, dry_run=self.dry_run
+        )
+
+    def _plan(
+        self,
+        planner: MaintenancePlanner,
+        catalogs: Mapping[str, Catalog],
+        outcome: MaintenanceOutcome,
+        claims: Mapping[str, RunnerClaims],
+        now: datetime,
+    ) -> list[WarehousePlan]:
+        plans: list[WarehousePlan] = []
+        for name, catalog in catalogs.items():
+            with outcome.unavailable.record_failures(name):
+                if self.requested is None:
+                    plans.append(planner.plan_warehouse(name, catalog, outcome, claims.get(name), now))
+                    continue
+                if not self.dry_run:
+                    planner.close_runs(name, catalog, outcome, now)
+                plans.append(self.requested)
+        outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
+        outcome.plans = order_plans(plans, now, self.budget)
+        for observe in self.plan_observers:
+            observe(outcome.plans)
+        return outcome.plans
 
     def _open_catalogs(self, unavailable: UnavailableWarehouses) -> dict[str, Catalog]:
         """Return the catalogs of the warehouses that respond. Raise the first error if none does."""
@@ -155,12 +206,33 @@ class MaintenanceRunner:
             for observer in observers:
                 observer(run)
 
-    def _work(self, works: Sequence[TableWork], observers: Sequence[Observer], outcome: MaintenanceOutcome) -> None:
+    def _work(
+        self,
+        queue: WorkQueue,
+        observers: Sequence[Observer],
+        outcome: MaintenanceOutcome,
+        recorder: Recorder | None,
+    ) -> None:
+        restarts = 0
         try:
-            with self._spark() as spark:
-                supervisor = Supervisor(spark, self.limits, self.control, observers, self.clock, self.dry_run)
-                supervisor.run(works)
-                outcome.why_stopped = supervisor.why_stopped
+            while not queue.is_done and outcome.why_stopped is None:
+                with self._spark() as spark:
+                    supervisor = Supervisor(
+                        spark,
+                        self.limits,
+                        self.control,
+                        observers,
+                        self.clock,
+                        self.dry_run,
+                        recorder.record_now if recorder else ignore_run,
+                        start_worker=self.start_worker,
+                    )
+                    supervisor.run(queue)
+                    outcome.why_stopped = supervisor.why_stopped
+                if not supervisor.has_spark_died:
+                    return
+                restarts += 1
+                _limit_restarts(restarts, 0 if self.session is not None else MAX_RESTARTS)
         except BaseException as error:
             # Spark did not start or has ended, so no job reports the end of its run.
             self._give_up(observers, outcome, f"{type(error).__name__}: {error}".splitlines()[0])
@@ -179,143 +251,75 @@ class MaintenanceRunner:
             for observer in observers:
                 observer(ended)
 
+    def _report_dead(self, name: str, holders: Mapping[str, str], works: Collection[TableWork]) -> dict[str, int]:
+        """Close the runs of runners that died during this run, and return the deaths that each table may have caused.
+
+        `holders` has the dead runners of tables (by UUID) of the warehouse that this runner took over.
+        """
+        catalog, now = open_catalog(self.config, name), self.clock()
+        with explain_errors(self.config, name, "ops.job_runs"):
+            closed = recovery.close_abandoned_runs(catalog, name, self.runner, now)
+            return recovery.count_kills(catalog, [work.runs[0] for work in works], closed, holders, now)
+
     @contextmanager
-    def _hold_leases(
+    def _hold_claims(
         self, catalogs: Mapping[str, Catalog], outcome: MaintenanceOutcome
-    ) -> Generator[dict[str, Catalog], None, None]:
-        """Hold the leases for the block, and yield the catalogs of the leased warehouses.
+    ) -> Generator[dict[str, RunnerClaims], None, None]:
+        """Register this runner for the block, and yield its claims by warehouse. At first it holds none.
 
         Raises:
-            LeaseHeldError: No warehouse could be leased.
+            LeaseHeldError: Runners of earlier releases maintain all warehouses.
         """
-        tried: list[Lease | TableClaim] = []
+        tried: list[RunnerClaims] = []
         heartbeat: Heartbeat | None = None
         try:
             for name, catalog in catalogs.items():
-                lease = self._lease(name, catalog)
-                tried.append(lease)  # if this fails, the commit may have succeeded all the same
+                claims = RunnerClaims(self.config, name, catalog, self.runner, self.lease_life)
+                tried.append(claims)  # if this fails, the commit may have succeeded all the same
                 try:
                     with outcome.unavailable.record_failures(name):
-                        lease.take(datetime.now(UTC))
+                        claims.register(datetime.now(UTC))
                 except LeaseHeldError as error:
                     outcome.leased_elsewhere[name] = str(error)
-                    tried.remove(lease)
-            ours = [lease for lease in tried if lease.warehouse not in outcome.unavailable]
+                    tried.remove(claims)
+            ours = [claims for claims in tried if claims.warehouse not in outcome.unavailable]
             if not ours:
-                self._raise_no_lease(outcome)
+                outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
+                raise LeaseHeldError("; ".join(outcome.leased_elsewhere.values()))
             heartbeat = Heartbeat(ours, self.control)
             heartbeat.start()
-            yield {lease.warehouse: lease.catalog for lease in ours}
+            yield {claims.warehouse: claims for claims in ours}
         finally:
             outcome.warnings += (heartbeat or Heartbeat([], self.control)).close()
             # These could not be taken, so a failure to release them adds nothing.
-            Heartbeat([lease for lease in tried if lease.warehouse in outcome.unavailable], self.control).close()
+            Heartbeat([claims for claims in tried if claims.warehouse in outcome.unavailable], self.control).close()
 
-    def _lease(self, warehouse: str, catalog: Catalog) -> Lease | TableClaim:
-        """Return the lease of the warehouse, or the claim of the requested table."""
-        if self.requested is None:
-            claimed = self.control.claimed
-            return Lease(self.config, warehouse, catalog, self.runner, self.lease_life, claimed=claimed)
-        (table,) = self.requested.tables
-        return TableClaim(
+    @contextmanager
+    def _hold_table(
+        self, requested: WarehousePlan, catalogs: Mapping[str, Catalog], outcome: MaintenanceOutcome
+    ) -> Generator[None, None, None]:
+        """Hold the claim of the requested table for the block.
+
+        Raises:
+            LeaseHeldError: Another runner works on the table.
+        """
+        (table,) = requested.tables
+        claim = TableClaim(
             self.config,
             table.facts.table,
             table.facts.uuid,
-            catalog,
+            catalogs[requested.warehouse],
             self.runner,
             self.lease_life,
             stop=self.control.ended,
         )
-
-    def _raise_no_lease(self, outcome: MaintenanceOutcome) -> NoReturn:
-        outcome.unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
-        raise LeaseHeldError("; ".join(outcome.leased_elsewhere.values()))
-
-    def _plan(self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome) -> WarehousePlan:
-        now = self.clock()
-        histories: Mapping[str, History] = {}
-        with self._warn_about_damage(
-            warehouse, catalog, outcome, "every job counts as never run, since ops.job_runs is damaged"
-        ):
-            if not self.dry_run:
-                recovery.close_abandoned_runs(catalog, warehouse, self.runner, now)
-            if not self.requested:
-                histories = load_histories(catalog, now)
-        if self.requested:
-            return self.requested
-        warehouse_plan = plan(
-            self.config,
-            warehouse,
-            catalog,
-            filters=self.filters,
-            histories=histories,
-            now=now,
-            registry=self.registry,
-            stop=self.control.ended,
-        )
-        if not self.dry_run:
-            # A plan that was stopped lacks some tables.
-            complete = self.filters.is_every_table and not self.control.ended.is_set()
-            with self._warn_about_damage(
-                warehouse, catalog, outcome, "old candidates remain, since ops.orphan_candidates is damaged"
-            ):
-                expired = find_expired_candidates(warehouse_plan, histories, now, is_complete=complete)
-                delete_handled_candidates(catalog, expired)
-        allowed = hold_jobs_that_delete(self.config, warehouse_plan)
-        return hold_jobs_without_listings(self.config, catalog, allowed)
-
-    @contextmanager
-    def _warn_about_damage(
-        self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome, consequence: str
-    ) -> Generator[None, None, None]:
-        """Warn about a damaged table of `ops`, which must not stop the maintenance of the user's tables."""
-        with explain_errors(self.config, warehouse, "tables in ops"):
-            try:
-                yield
-            except Exception as error:
-                if not is_damage(error):
-                    raise  # such as an outage, in which every job would be run again
-                outcome.warnings.append(f"warehouse {warehouse}: {consequence}: {reason_unreadable(catalog, error)}")
-
-    def _build_failed_plans(self, warehouse_plan: WarehousePlan) -> Iterator[RunRecord]:
-        """Yield a failed run for each table that could not be planned."""
-        now = self.clock()
-        for table, reason in warehouse_plan.problems.items():
-            queued = RunRecord(runner=self.runner, table=table, table_uuid="", job=PLAN, queued_at=now)
-            yield queued
-            yield replace(queued, state=RunState.FAILED, reason=reason, finished_at=now)
-
-    def _works(self, warehouse_plan: WarehousePlan, buffer: OpsBuffer) -> Iterator[TableWork]:
-        now = self.clock()
-        for table in warehouse_plan.tables:
-            runs = tuple(
-                RunRecord(
-                    runner=self.runner,
-                    table=table.facts.table,
-                    table_uuid=table.facts.uuid,
-                    job=decision.job,
-                    reason=decision.reason,
-                    snapshot=table.facts.snapshot,
-                    queued_at=now,
-                )
-                for decision in table.due
-            )
-            if runs:
-                yield TableWork(table.facts.table, table.policies, runs, self._plan_table, buffer)
-
-    def _plan_table(self, run: RunRecord) -> PlannedTable:
-        """Return the values that a job checks right before it begins."""
-        assert run.job not in (PLAN, RESTORE)
-        job: JobName = run.job
-        policies = PolicyTables(self.config, run.table.warehouse)
-
-        def resolve_policies(properties: Mapping[str, str]) -> TablePolicies:
-            return policies.resolve_policies(run.table, dict(properties)).policies
-
-        def wait() -> str | None:
-            return reason_to_wait(job, run.table, self.registry)
-
-        return PlannedTable(run.table_uuid, resolve_policies, wait)
+        claim.take(datetime.now(UTC))
+        heartbeat = Heartbeat([claim], self.control)
+        heartbeat.start()
+        try:
+            yield
+        finally:
+            outcome.warnings += heartbeat.close()
 
     @contextmanager
     def _spark(self) -> Generator[SparkSession, None, None]:
@@ -339,3 +343,4 @@ class MaintenanceRunner:
         finally:
             with suppress(Py4JError, ConnectionError):  # it may have ended already
                 spark.stop()
+            forget_dead_session()

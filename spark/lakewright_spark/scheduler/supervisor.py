@@ -9,19 +9,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lakewright_spark.scheduler.claims import ClaimedTables
-from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
-from lakewright_spark.scheduler.table_worker import Event, TableWork, TableWorker
+from lakewright_spark.policies.model import JOBS
+from lakewright_spark.scheduler.run_log.records import KILLED, SUSPECT, TIMED_OUT, RunRecord, RunState
+from lakewright_spark.scheduler.table_worker import Event, TableWork, TableWorker, is_alive
+from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.times import format_time
 
 TICK = 0.5
 """Seconds between two checks of time-outs, the deadline and stop requests."""
+DIED_BESIDE = "Spark's JVM ended; another run follows"
+"""Reason of runs that were in work or waited when another table may have killed the JVM."""
 CANCELLATION_TIMEOUT = 20.0
 """Seconds that a cancelled run has to end; then the supervisor no longer waits for it."""
 
@@ -53,8 +57,6 @@ class Control:
     """End the grace period."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     """Reason why the work in a warehouse has to stop at once, by warehouse."""
-    claimed: ClaimedTables = field(default_factory=ClaimedTables)
-    """Tables that are left to other runners."""
     listen: Callable[[], None] = lambda: None
     """Called after Spark has started, which installs its own SIGINT handler."""
 
@@ -69,14 +71,23 @@ class _Active:
     began: float = 0.0
     cancelled: str | None = None
     """Reason why the current run is cancelled."""
-    is_claimed: bool = False
-    """Whether the table was claimed, so that the worker begins no other run."""
+    has_timed_out: bool = False
+    requested_by: str | None = None
+    """Job that waits for the table, so that the worker begins no other run."""
+    killed: RunRecord | None = None
+    """The run during which Spark died."""
+    is_cause: bool = False
+    """Whether the table may be the cause of Spark's death."""
     cancel_deadline: float = 0.0
+
+
+def ignore_run(_: RunRecord) -> None:
+    """Do nothing."""
 
 
 @dataclass
 class Supervisor:
-    """Runs works once. `clock` is the clock of ages and records; time-outs use the monotonic clock."""
+    """Runs the works of a queue once. `clock` is the clock of ages and records; time limits use `timer`."""
 
     spark: SparkSession
     limits: Limits
@@ -84,69 +95,137 @@ class Supervisor:
     observers: Sequence[Observer]
     clock: Callable[[], datetime]
     dry_run: bool = False
+    record_now: Observer = ignore_run
+    """Records the first run of a table that may kill this process, before it begins."""
+    timer: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never jumps."""
+    start_worker: Callable[..., TableWorker] = TableWorker
+    events: queue.SimpleQueue[Event] = field(default_factory=queue.SimpleQueue[Event])
     why_stopped: str | None = None
     """Reason why not all work was completed; None if it was."""
+    has_spark_died: bool = False
+    """Whether Spark's JVM ended. The queue has the remaining work."""
 
     def __post_init__(self) -> None:
         """Prepare the state of the run."""
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._active: dict[TableWorker, _Active] = {}
-        self._claimed: list[TableWork] = []
-        """Remaining work of tables that were claimed while a worker was running."""
+        self._causes: list[_Active] = []
+        """Tables that may be the cause of Spark's death."""
         self._cancel_all_at: float | None = None
 
-    def run(self, works: Iterable[TableWork]) -> None:
-        """Run all works. Return when each run has ended or its cancellation timed out."""
-        waiting = deque(works)
-        while waiting or self._active or self._claimed:
-            self._settle_claims(waiting)
-            self._check_limits(waiting)
-            while waiting and len(self._active) < self.limits.parallel:
-                self._start(waiting.popleft())
+    def run(self, works: WorkQueue) -> None:
+        """Run all works. Return when each run has ended or its cancellation timed out, or when Spark has died."""
+        self._works = works
+        deadline = self.limits.deadline
+        self._longest_reserve = (deadline - self.clock()).total_seconds() / 4 if deadline else 0.0
+        while self._active or not (works.is_done or self.has_spark_died):
+            self._report_dropped()
+            self._check_limits()
+            while self._may_start() and (work := works.take(only_alone=self._is_late())):
+                self._start(work)
             self._handle_events()
+        self._report_dropped()  # the last works may be done by other runners
+
+    def _report_dropped(self) -> None:
+        for work, reason in self._works.pop_dropped():
+            self._skip(work.runs, reason)
+
+    def _is_late(self) -> bool:
+        """Return whether the remaining time is needed for the tables that run alone: at most a quarter of the run.
+
+        They come last, and nights may be too short for all tables, so they would never have a turn.
+        """
+        if self.limits.deadline is None or (needed := self._works.alone_seconds) == 0:
+            return False
+        remaining_seconds = (self.limits.deadline - self.clock()).total_seconds()
+        # Jobs that run now have to end first.
+        return remaining_seconds <= min(needed + self.limits.task_timeout.total_seconds(), self._longest_reserve)
+
+    def _may_start(self) -> bool:
+        return not self.has_spark_died and not self.why_stopped and len(self._active) < self.limits.parallel
 
     def _start(self, work: TableWork) -> None:
-        if self.control.claimed.begin(work.uuid):
-            self._claimed.append(work)
-            return
+        if work.runs_alone or work.is_suspect:
+            work = work.mark_runs()
+            self.record_now(dataclasses.replace(work.runs[0], state=RunState.RUNNING, started_at=self.clock()))
         slot = min(set(range(self.limits.parallel)) - {active.worker.slot for active in self._active.values()})
-        worker = TableWorker(self.spark, work, slot, self._events, self.clock, self.dry_run)
+        worker = self.start_worker(self.spark, work, slot, self.events, self.clock, self.dry_run)
         self._active[worker] = _Active(worker, deque(work.runs))
         worker.start()
 
     def _handle_events(self) -> None:
         try:
-            event = self._events.get(timeout=TICK)
+            event = self.events.get(timeout=TICK)
             while True:
                 # A worker whose cancellation timed out may still send events. Its run is reported already.
                 if active := self._active.get(event.worker):
                     self._handle(active, event)
-                event = self._events.get_nowait()
+                event = self.events.get_nowait()
         except queue.Empty:
             return
 
     def _handle(self, active: _Active, event: Event) -> None:
         if event.kind == "left":
             del self._active[event.worker]
-            self.control.claimed.end(event.worker.work.uuid)
-            if active.is_claimed and active.waiting:
-                self._claimed.append(dataclasses.replace(event.worker.work, runs=tuple(active.waiting)))
-                return
-            self._cancel_queued(active.waiting, active.cancelled or self.why_stopped or "its worker ended")
+            self._leave(active)
             return
         assert event.run
         run = event.run
         if event.kind == "began":
             active.waiting.popleft()
-            active.run, active.began, active.cancelled = run, time.monotonic(), None
+            active.run, active.began, active.cancelled, active.has_timed_out = run, self.timer(), None, False
         else:
             active.run = None
-            if active.cancelled and run.state is not RunState.SUCCEEDED:
-                run = dataclasses.replace(run, state=RunState.CANCELLED, reason=active.cancelled)
+            if run.killed_runner and not is_alive(self.spark):
+                run = self._record_death(active, run)
+            elif active.cancelled and run.state is not RunState.SUCCEEDED:
+                run = self._to_cancelled(active, run, active.cancelled)
         self._notify(run)
 
-    def _check_limits(self, waiting: deque[TableWork]) -> None:
-        now = time.monotonic()
+    def _record_death(self, active: _Active, run: RunRecord) -> RunRecord:
+        """Note that Spark died during the run. Return the run, which failed if its table may be the cause."""
+        if not self.has_spark_died:
+            self.has_spark_died = True
+            present = [other for other in self._active.values() if other.run or other is active]
+            # One table at a time that was in work at an earlier death.
+            suspects = [other for other in present if other.worker.work.runs_alone or other.worker.work.is_suspect]
+            self._causes = suspects or present
+            for cause in self._causes:
+                cause.is_cause = True
+        active.killed = run
+        if active.is_cause:
+            return run
+        metrics = {key: value for key, value in run.metrics.items() if key != KILLED}
+        return dataclasses.replace(run, state=RunState.CANCELLED, reason=DIED_BESIDE, error=None, metrics=metrics)
+
+    def _retry(self, active: _Active, killed: RunRecord) -> None:
+        """Queue the runs again during or before which Spark died."""
+        work = active.worker.work
+        metrics = {key: value for key, value in killed.metrics.items() if key not in {KILLED, SUSPECT}}
+        new_run = dataclasses.replace(
+            killed, state=RunState.QUEUED, started_at=None, finished_at=None, error=None, metrics=metrics
+        )
+        self._works.retry(work, [new_run, *active.waiting], is_suspect=active.is_cause)
+        for run in active.waiting:
+            self._notify(run.cancel_before_start(DIED_BESIDE))
+
+    def _leave(self, active: _Active) -> None:
+        """Handle the end of a worker."""
+        work = active.worker.work
+        is_only_cause = active.is_cause and len(self._causes) == 1
+        if active.killed and not self.why_stopped and not is_only_cause:
+            self._retry(active, active.killed)
+            return
+        if is_only_cause:
+            self._works.clear_suspects()
+        self._works.finish(work)
+        if active.requested_by and active.waiting:
+            self._skip(active.waiting, f"{active.requested_by} works on this table")
+            return
+        self._cancel_queued(active.waiting, active.cancelled or self.why_stopped or "its worker ended")
+
+    def _check_limits(self) -> None:
+        now = self.timer()
         deadline = self.limits.deadline
         if deadline and self.clock() >= deadline and self._cancel_all_at is None:
             self._stop(f"the deadline, {format_time(deadline)}, passed", at=now)
@@ -155,15 +234,17 @@ class Supervisor:
         if self.control.at_once.is_set() and self.why_stopped:
             self._cancel_all_at = now
         lost = dict(self.control.lost)
-        for works in (waiting, self._claimed):
-            for work in [work for work in works if self.why_stopped or work.table.warehouse in lost]:
-                works.remove(work)
+        if self.why_stopped or lost:
+            for work in self._works.drain(None if self.why_stopped else lost.keys()):
                 self._cancel_queued(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
         for active in list(self._active.values()):
-            if self.control.claimed.claimant(active.worker.work.uuid):
-                active.is_claimed = True
-                active.worker.stop.set()  # the table is given up when the current run has ended
+            if active.requested_by is None and (job := self._works.find_request(active.worker.work)):
+                active.requested_by = job
+                active.worker.stop.set()  # the table is released when the current run has ended
             warehouse = active.worker.work.table.warehouse
+            if self.has_spark_died:
+                active.worker.stop.set()
+                self._cancel(active, "Spark's JVM ended", now)
             if warehouse in lost:
                 active.worker.stop.set()
                 self._cancel(active, lost[warehouse], now)
@@ -171,20 +252,17 @@ class Supervisor:
                 active.worker.stop.set()
                 if self._cancel_all_at is not None and now >= self._cancel_all_at:
                     self._cancel(active, self.why_stopped, now)
-            if active.run and now - active.began > self.limits.task_timeout.total_seconds():
-                self._cancel(active, f"it passed its time-out of {self.limits.task_timeout}", now)
+            if active.run and now - active.began > (limit := self._find_timeout(active)).total_seconds():
+                active.has_timed_out = True
+                self._cancel(active, f"it passed its time-out of {limit}", now)
 
-    def _settle_claims(self, waiting: deque[TableWork]) -> None:
-        """Skip tables that were given up, and requeue tables whose claim was withdrawn before."""
-        for work in list(self._claimed):
-            holder = self.control.claimed.claimant(work.uuid)
-            if holder and not self.control.claimed.is_given_up(work.uuid):
-                continue  # the heartbeat reads the claim again and gives the table up, or forgets the claim
-            self._claimed.remove(work)
-            if holder:
-                self._skip_claimed(work.runs, holder)
-            else:
-                waiting.appendleft(work)
+    def _find_timeout(self, active: _Active) -> timedelta:
+        """Return the time limit of the current run: a policy's, or else that of this runner."""
+        if self.limits.task_timeout == timedelta.max:
+            return timedelta.max  # a job that a user started
+        assert active.run
+        policies, job = active.worker.work.policies, active.run.job
+        return (policies.timeout(job) if job in JOBS else None) or self.limits.task_timeout
 
     def _stop(self, why: str, at: float) -> None:
         self.why_stopped, self._cancel_all_at = why, at
@@ -195,25 +273,29 @@ class Supervisor:
             return
         if active.cancelled is None:
             active.cancelled, active.cancel_deadline = why, now + CANCELLATION_TIMEOUT
-        self.spark.sparkContext.cancelJobsWithTag(active.run.id)
+        with suppress(Py4JError, ConnectionError):  # the run ends with the JVM
+            self.spark.sparkContext.cancelJobsWithTag(active.run.id)
         if now > active.cancel_deadline:
             active.worker.stop.set()
             reason = f"{active.cancelled}; cancellation timed out; the job may still commit"
-            run = dataclasses.replace(active.run, state=RunState.CANCELLED, reason=reason, finished_at=self.clock())
-            self._notify(run)
+            self._notify(self._to_cancelled(active, dataclasses.replace(active.run, finished_at=self.clock()), reason))
             self._cancel_queued(active.waiting, active.cancelled)
             active.run = None
             del self._active[active.worker]
+            self._works.finish(active.worker.work, release=False)
+
+    def _to_cancelled(self, active: _Active, run: RunRecord, reason: str) -> RunRecord:
+        metrics = {**run.metrics, TIMED_OUT: True} if active.has_timed_out else run.metrics
+        return dataclasses.replace(run, state=RunState.CANCELLED, reason=reason, metrics=metrics)
 
     def _cancel_queued(self, runs: Iterable[RunRecord], why: str) -> None:
         for run in runs:
             self._notify(run.cancel_before_start(why))
 
-    def _skip_claimed(self, runs: Iterable[RunRecord], holder: str) -> None:
-        """Report runs of a table that another runner works on as skipped."""
+    def _skip(self, runs: Iterable[RunRecord], why: str) -> None:
+        """Report runs of a table that others work on as skipped."""
         for run in runs:
-            reason = f"not begun: {holder} works on this table"
-            self._notify(dataclasses.replace(run, state=RunState.SKIPPED, reason=reason))
+            self._notify(dataclasses.replace(run, state=RunState.SKIPPED, reason=f"not begun: {why}"))
 
     def _notify(self, run: RunRecord) -> None:
         for observer in self.observers:

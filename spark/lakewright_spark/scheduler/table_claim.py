@@ -1,10 +1,7 @@
-"""The claim of one table, so that a job on it does not wait for the maintenance of the whole warehouse.
+"""The claim of one table by a job that a user starts, beside the runners of the warehouse.
 
-Claims and the lease of the warehouse are properties of one table. Taking either adds a snapshot to that table, in a
-commit that requires the loaded snapshot. Therefore either the runner of the warehouse sees the claim when it takes the
-lease, or the job sees the lease when it claims the table. In the second case, the job waits until the runner gives up
-the table: the runner's next renewal says so, at once if no job runs on the table, otherwise when that job has ended. A
-job that stops waiting withdraws its claim, and the runner continues with the table.
+If a runner works on the table, the job leaves a request. The runner sees it with its next renewal, and releases the
+table when its current job on the table has ended. Another job on the table is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +9,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -22,33 +18,30 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
-from lakewright_spark.scheduler.claims import PREFIX, ClaimRow, claim_property, read_claims
-from lakewright_spark.scheduler.lease import (
+from lakewright_spark.scheduler.claims import CLAIM, REQUEST, ClaimRow, read_claims, read_runners, to_property
+from lakewright_spark.scheduler.lease_table import (
+    ATTEMPTS,
     LIFE,
     NAME,
     NEVER,
-    PROPERTIES,
-    SCHEMA,
-    LeaseRow,
     add_snapshot,
-    latest_lease,
+    open_lease_table,
+    refuse_earlier_lease,
+    remove_properties,
     set_properties,
 )
-from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.times import format_time
 
-ATTEMPTS = 20
-"""Attempts at a commit that conflicts with others."""
-PATIENCE = timedelta(minutes=1)
-"""Time that a job waits for the runner of the warehouse to give up the table."""
+PATIENCE = timedelta(minutes=2)
+"""Time that a job waits for a runner to release the table."""
 POLL_SECONDS = 1.0
-"""Time between two reads of the lease."""
+"""Time between two reads of the claims."""
 
 
 @dataclass
 class TableClaim:
-    """The claim of one table, from the view of one runner."""
+    """The claim of one table, from the view of one job."""
 
     config: CatalogConfig
     table: TableIdentifier
@@ -58,10 +51,10 @@ class TableClaim:
     life: timedelta = LIFE
     patience: timedelta = PATIENCE
     stop: threading.Event = field(default_factory=threading.Event)
-    """Ends the wait for the runner of the warehouse."""
+    """Ends the wait for a runner."""
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
-    """Instant of expiry, according to this runner's last successful commit."""
+    """Instant of expiry, according to this job's last successful commit."""
 
     @property
     def warehouse(self) -> str:
@@ -69,34 +62,39 @@ class TableClaim:
         return self.table.warehouse
 
     def take(self, now: datetime) -> None:
-        """Claim the table, and wait until no other runner works on it.
+        """Claim the table, and wait until no runner works on it.
 
         Raises:
-            LeaseHeldError: Another job holds a claim, or the runner of the warehouse did not give up the table.
+            LeaseHeldError: Another job holds a claim, or a runner did not release the table.
         """
         self._since = now
-        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
-            for _ in range(ATTEMPTS):
-                table = create_if_missing(self.catalog, NAME, SCHEMA, PROPERTIES)
-                claims = read_claims(table.properties)
-                current_claim = claims.get(self.uuid)
-                if current_claim and current_claim.is_held_by_other(self.runner, now):
-                    raise LeaseHeldError(
-                        f"table {self.table} is maintained by {current_claim.holder} since "
-                        f"{format_time(current_claim.since)}. Wait for it to finish. "
-                        f"Its claim expires at {format_time(current_claim.expires_at)} unless renewed."
-                    )
-                claim = self._new_row(now)
-                expired = [uuid for uuid, row in claims.items() if uuid != self.uuid and row.expires_at <= now]
-                if add_snapshot(table, claim_property(self.uuid, claim), _property_names(expired)):
-                    self.expires_at = claim.expires_at
-                    break
-                time.sleep(random.uniform(0, 0.1))  # noqa: S311  # spread the attempts of several runners
-            else:
-                raise LeaseHeldError(
-                    f"table {self.table}: {ATTEMPTS} attempts to claim it conflicted with other runners. Try again."
-                )
-        self._wait()
+        if (holder := self._try_take(now)) is None:
+            return
+        try:
+            holder = self._wait_for_release(holder, now)
+        except BaseException:
+            self._withdraw()
+            raise
+        if holder is not None:
+            self._withdraw()
+            raise LeaseHeldError(
+                f"table {self.table} is maintained by {holder.holder} since {format_time(holder.since)}, which did not "
+                f"release it within {self.patience}. Wait for it to finish. "
+                f"Its claim expires at {format_time(holder.expires_at)} unless renewed."
+            )
+
+    def _wait_for_release(self, holder: ClaimRow, now: datetime) -> ClaimRow | None:
+        """Request the table, and take it as soon as it is free. Return the holder if it is not free in time."""
+        until = time.monotonic() + self.patience.total_seconds()
+        requested, current = False, holder
+        while time.monotonic() < until and not self.stop.is_set():
+            requested = requested or self._request(now)
+            self.stop.wait(POLL_SECONDS)
+            now = max(now, datetime.now(UTC))
+            if (row := self._try_take(now)) is None:
+                return None
+            current = row
+        return current
 
     def renew(self, now: datetime) -> None:
         """Extend the claim. Other errors than LeaseLostError leave it as it was.
@@ -110,7 +108,7 @@ class TableClaim:
                 if not self._is_ours(table):
                     raise LeaseLostError(f"table {self.table}: another runner took over the claim of {self.runner}")
                 claim = self._new_row(now)
-                if set_properties(table, claim_property(self.uuid, claim)):
+                if set_properties(table, to_property(CLAIM, self.uuid, claim)):
                     self.expires_at = claim.expires_at
                     return
         raise LeaseLostError(
@@ -118,48 +116,54 @@ class TableClaim:
         )
 
     def release(self, now: datetime) -> None:
-        """Release the claim, unless another runner holds it."""
-        del now  # a claim has no release time
+        """Release the claim, unless another runner holds it. A renewal that arrives later fails."""
+        del now  # a release has no time
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(ATTEMPTS):
                 table = self.catalog.load_table(("ops", NAME))
-                if not self._is_ours(table) or set_properties(table, {}, _property_names([self.uuid])):
+                if not self._is_ours(table) or add_snapshot(table, {}, [CLAIM + self.uuid], kind=self.config.kind):
                     return
 
-    def needs_renewal(self) -> bool:
-        """Return False: a claim never gives up its table."""
-        return False
-
-    def _wait(self) -> None:
-        """Wait until the runner of the warehouse has given up the table.
+    def _try_take(self, now: datetime) -> ClaimRow | None:
+        """Take the claim. Return the claim of a runner that holds the table instead.
 
         Raises:
-            LeaseHeldError: It has not done so in time. The claim is withdrawn.
+            LeaseHeldError: A job holds the table, or a runner of an earlier release the warehouse.
         """
-        until = time.monotonic() + self.patience.total_seconds()
-        try:
-            while (row := self._find_conflicting_lease()) is not None:
-                if not row.yields or time.monotonic() > until or self.stop.wait(POLL_SECONDS):
-                    break
-        except BaseException:
-            self.release(datetime.now(UTC))
-            raise
-        if row is not None:
-            self.release(datetime.now(UTC))
-            raise LeaseHeldError(
-                f"warehouse {self.warehouse} is maintained by {row.holder} since {format_time(row.since)}, which did "
-                f"not give up table {self.table}. Wait for it to finish. Its lease expires at "
-                f"{format_time(row.expires_at)} unless renewed."
-            )
-
-    def _find_conflicting_lease(self) -> LeaseRow | None:
-        """Return the lease of another runner that may work on the table."""
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
-            row = latest_lease(self.catalog.load_table(("ops", NAME)))
-        is_held = (
-            row is not None and row.is_held_by_other(self.runner, datetime.now(UTC)) and self.uuid not in row.yielded
+            for _ in range(ATTEMPTS):
+                table = open_lease_table(self.catalog)
+                refuse_earlier_lease(table, self.warehouse, now)
+                current = read_claims(table.properties).get(self.uuid)
+                if current and current.is_held_by_other(self.runner, now):
+                    if current.holder in read_runners(table.properties):
+                        return current
+                    raise LeaseHeldError(
+                        f"table {self.table} is maintained by {current.holder} since {format_time(current.since)}. "
+                        f"Wait for it to finish. Its claim expires at {format_time(current.expires_at)} unless renewed."
+                    )
+                claim = self._new_row(now)
+                removed = [REQUEST + self.uuid] if REQUEST + self.uuid in table.properties else []
+                if add_snapshot(table, to_property(CLAIM, self.uuid, claim), removed, kind=self.config.kind):
+                    self.expires_at = claim.expires_at
+                    return None
+                time.sleep(random.uniform(0, 0.1))  # noqa: S311  # spread the attempts of several runners
+        raise LeaseHeldError(
+            f"table {self.table}: {ATTEMPTS} attempts to claim it conflicted with other runners. Try again."
         )
-        return row if is_held else None
+
+    def _request(self, now: datetime) -> bool:
+        """Ask the runner for the table. Return False if the commit conflicted."""
+        row = ClaimRow(str(self.table), self.runner, now, now + self.patience)
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            return set_properties(open_lease_table(self.catalog), to_property(REQUEST, self.uuid, row))
+
+    def _withdraw(self) -> None:
+        with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            for _ in range(ATTEMPTS):
+                table = open_lease_table(self.catalog)
+                if REQUEST + self.uuid not in table.properties or remove_properties(table, [REQUEST + self.uuid]):
+                    return
 
     def _new_row(self, now: datetime) -> ClaimRow:
         return ClaimRow(str(self.table), self.runner, self._since, now + self.life)
@@ -167,7 +171,3 @@ class TableClaim:
     def _is_ours(self, table: Table) -> bool:
         row = read_claims(table.properties).get(self.uuid)
         return row is not None and row.holder == self.runner
-
-
-def _property_names(uuids: Iterable[str]) -> list[str]:
-    return [PREFIX + uuid for uuid in uuids]

@@ -6,11 +6,12 @@ import dataclasses
 import queue
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from py4j.protocol import Py4JError
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
@@ -19,10 +20,22 @@ from lakewright_spark.maintenance.job_runner import PlannedTable, run_job
 from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
 from lakewright_spark.policies.model import TablePolicies
-from lakewright_spark.scheduler.run_log.records import PLAN, RESTORE, RunRecord, RunState
+from lakewright_spark.scheduler.prediction import compute_gb_hours
+from lakewright_spark.scheduler.run_log.records import (
+    GB_HOURS,
+    KILLED,
+    PLAN,
+    PREDICTED,
+    RESTORE,
+    SUSPECT,
+    RunRecord,
+    RunState,
+)
 from lakewright_spark.table_identifier import TableIdentifier
 
 POOL = "spark.scheduler.pool"
+OUT_OF_MEMORY = "OutOfMemoryError"
+"""Name of Java's error in the reason of a failed run."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,21 @@ class TableWork:
     """Returns the values that a job checks before it begins."""
     buffer: RowBuffer | None = None
     """Collects rows of the tables of `ops`."""
+    runs_alone: bool = False
+    """Whether the table kills runners, so that no other table is in work at the same time."""
+    is_suspect: bool = False
+    """Whether the table may kill the runner. One such table at a time is in work, beside other tables: if the runner
+    dies, this table is the cause."""
+
+    @property
+    def seconds(self) -> float:
+        """Predicted duration of the runs."""
+        return sum(run.metrics.get(PREDICTED, {}).get("seconds", 0.0) for run in self.runs)
+
+    def mark_runs(self) -> TableWork:
+        """Return the work whose runs say that the table may kill the runner."""
+        runs = (dataclasses.replace(run, metrics={**run.metrics, SUSPECT: True}) for run in self.runs)
+        return dataclasses.replace(self, runs=tuple(runs))
 
     @property
     def uuid(self) -> str:
@@ -78,7 +106,7 @@ class TableWorker:
                 began = dataclasses.replace(run, state=RunState.RUNNING, started_at=self.clock())
                 self.events.put(Event("began", self, began))
                 ended = self._run_job(began)
-                self.events.put(Event("ended", self, dataclasses.replace(ended, finished_at=self.clock())))
+                self.events.put(Event("ended", self, _end(ended, self.clock())))
         finally:
             self.events.put(Event("left", self))
 
@@ -102,11 +130,22 @@ class TableWorker:
                 run, state=RunState.SKIPPED, reason=f"the table no longer exists: {error}", error=error
             )
         except LakewrightSparkError as error:
-            return dataclasses.replace(run, state=RunState.FAILED, reason=str(error), error=error)
+            return self._fail(run, str(error), error)
         except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
             reason = (str(error).strip().splitlines() or [""])[0]
-            return dataclasses.replace(run, state=RunState.FAILED, reason=f"{type(error).__name__}: {reason}")
-        return dataclasses.replace(run, **_to_fields(metrics))
+            return self._fail(run, f"{type(error).__name__}: {reason}")
+        fields = _to_fields(metrics)
+        return dataclasses.replace(run, **{**fields, "metrics": {**run.metrics, **fields["metrics"]}})
+
+    def _fail(self, run: RunRecord, reason: str, error: LakewrightSparkError | None = None) -> RunRecord:
+        failed = dataclasses.replace(run, state=RunState.FAILED, reason=reason, error=error)
+        if not is_alive(self.spark):
+            self.stop.set()
+            why = f"Spark's JVM ended during this run; it may have run out of memory ({reason})"
+            return dataclasses.replace(failed, reason=why, metrics={**run.metrics, KILLED: True})
+        if OUT_OF_MEMORY in reason:
+            return dataclasses.replace(failed, metrics={**run.metrics, KILLED: True})
+        return failed
 
     @contextmanager
     def _tag_job(self, run: RunRecord) -> Generator[None, None, None]:
@@ -118,7 +157,25 @@ class TableWorker:
         try:
             yield
         finally:
-            context.removeJobTag(run.id)
+            with suppress(Py4JError, ConnectionError):  # the JVM may have ended
+                context.removeJobTag(run.id)
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Return whether the session's JVM responds."""
+    java: Any = spark.sparkContext._jsc  # pyright: ignore[reportPrivateUsage]
+    try:
+        return java is not None and not java.sc().isStopped()
+    except (Py4JError, ConnectionError):
+        return False
+
+
+def _end(run: RunRecord, now: datetime) -> RunRecord:
+    """Return a run that ended now, with its actual cost beside the predicted cost."""
+    ended = dataclasses.replace(run, finished_at=now)
+    if PREDICTED not in run.metrics:
+        return ended
+    return dataclasses.replace(ended, metrics={**run.metrics, GB_HOURS: round(compute_gb_hours(ended.seconds or 0), 6)})
 
 
 def _to_fields(metrics: JobMetrics) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -27,7 +28,9 @@ from lakewright_spark.session.secrets import (
     split_secrets,
 )
 
-SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+_EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""JVM option: after a thread ran out of memory, the JVM could wait forever. It ends instead."""
+SMALL_JVM = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m {_EXIT_WITHOUT_MEMORY}"
 """JVM options for short commands: the optimizing compiler and the parallel collector would double their CPU time.
 
 The code cache is as large as with that compiler, since applications of many queries fill a smaller cache.
@@ -51,7 +54,7 @@ SMALL_JOB: Mapping[str, str] = {
 """Properties for jobs of this package, for which Spark's default of 200 shuffle partitions is too many."""
 
 
-MAINTENANCE: Mapping[str, str] = {key: value for key, value in SMALL_JOB.items() if not key.endswith("JavaOptions")}
+MAINTENANCE: Mapping[str, str] = {**SMALL_JOB, "spark.driver.extraJavaOptions": _EXIT_WITHOUT_MEMORY}
 """Properties for hours of work: without the optimizing compiler, it took 1.7 times the processor time."""
 
 
@@ -168,6 +171,20 @@ def spark_session(
         raise JobFailedError(
             "Spark's JVM did not start (see its output above): expected Java 17 or newer in JAVA_HOME or on the PATH"
         ) from error
+
+
+def forget_dead_session() -> None:
+    """Forget this process's JVM if it has ended, so that the next session starts another."""
+    context: Any = SparkContext
+    gateway = context._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return
+    with suppress(Exception):  # connections to the dead JVM
+        gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = None
+    session: Any = SparkSession
+    session._instantiatedSession = session._activeSession = None
 
 
 def _join_class_paths(*sources: Mapping[str, str]) -> dict[str, str]:

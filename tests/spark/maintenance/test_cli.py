@@ -21,8 +21,9 @@ from lakewright_spark.cli import app, main
 from lakewright_spark.errors import DeadlineError, LeaseHeldError, NoSuchResultError
 from lakewright_spark.policies.model import PolicyPattern
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler import lease
+from lakewright_spark.scheduler.claims import active_runners
 from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.session import jars
 from typer.testing import CliRunner
 
@@ -73,8 +74,7 @@ def test_job_may_delete_under_soft_deletion(
     catalog = open_catalog(tenant, "soft")
     (run,) = [run_record for run_record in job_runs.list_runs(catalog, "soft") if run_record.table == table.table]
     assert (run.job, run.state, run.metrics["snapshots"]) == ("snapshot-expiration", "SUCCEEDED", 0)
-    row = lease.read_lease(catalog)
-    assert (row and row.holder) is None, "given back"
+    assert active_runners(catalog, datetime.now(UTC)) == frozenset(), "the claim is released"
 
 
 def test_job_switched_off_starts_no_spark(create_table: Callable[..., Maintained], config: Path) -> None:
@@ -105,18 +105,20 @@ def test_job_of_the_server_is_refused(
     )
 
 
-def test_job_is_refused_while_maintain_runs(
+def test_job_is_refused_while_another_job_runs(
     create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
-    create_table("contested", "(n int) USING iceberg", "soft")
-    other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
+    table = create_table("contested", "(n int) USING iceberg", "soft")
+    catalog = open_catalog(tenant, "soft")
+    uuid = str(catalog.load_table(table.table.within).metadata.table_uuid)
+    other = TableClaim(tenant, table.table, uuid, catalog, "other/1/aa")
     other.take(datetime.now(UTC))
     try:
         done = CliRunner().invoke(app, command(config, "statistics", "--table", "maintained.contested"))
     finally:
         other.release(datetime.now(UTC))
     assert isinstance(done.exception, LeaseHeldError)
-    assert "soft is maintained by other/1/aa" in str(done.exception)
+    assert "maintained.contested is maintained by other/1/aa" in str(done.exception)
 
 
 def test_unknown_job(config: Path) -> None:
@@ -159,7 +161,7 @@ def test_deadline_before_the_token_expires(
 def test_restore_is_refused_while_a_runner_works(
     create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
-    create_table("restored_by_two", "(n int) USING iceberg", "soft")
+    table = create_table("restored_by_two", "(n int) USING iceberg", "soft")
     arguments = [
         "--table",
         "maintained.restored_by_two",
@@ -170,7 +172,9 @@ def test_restore_is_refused_while_a_runner_works(
         "--backup",
         "any",
     ]
-    other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
+    catalog = open_catalog(tenant, "soft")
+    uuid = str(catalog.load_table(table.table.within).metadata.table_uuid)
+    other = TableClaim(tenant, table.table, uuid, catalog, "other/1/aa")
     other.take(datetime.now(UTC))
     try:
         done = CliRunner().invoke(app, ["restore", *arguments])
@@ -209,9 +213,8 @@ def test_restore_lists_and_restores_backups(
     assert json.loads(done.stdout) == {"table": str(table.table), "backup": name, "files": 1, "rows": 1}
     table.spark.catalog.refreshTable(table.sql)
     assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
-    row = lease.read_lease(open_catalog(tenant, "soft"))
-    assert row is not None, "a restore takes the lease"
-    assert row.holder is None, "and gives it back"
+    catalog = open_catalog(tenant, "soft")
+    assert active_runners(catalog, datetime.now(UTC)) == frozenset(), "the claim is released"
     second_restore = restore("--backup", name)
     assert second_restore.returncode == NoSuchResultError.exit_code
     assert f"has no backup {name}; it has: none" in " ".join(second_restore.stderr.split())

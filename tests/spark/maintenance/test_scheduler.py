@@ -24,14 +24,16 @@ from lakewright_spark.maintenance.jobs.job import JobFunction, JobMetrics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.policies.model import JOBS, JobName, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.lease import Lease, read_lease
+from lakewright_spark.scheduler.claims import active_runners
 from lakewright_spark.scheduler.plan import WarehousePlan, plan_requested_job
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.supervisor import Control, Limits
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
+from waiting import wait_until
 
 from tests.spark.maintenance.scheduling import ScheduledNamespace, endless
 
@@ -106,13 +108,13 @@ class JumpingClock:
 class ActionAtStart:
     """An observer that acts when a run of this job begins."""
 
-    def __init__(self, job: JobName, action: threading.Event | Lease) -> None:
+    def __init__(self, job: JobName, action: threading.Event | TableClaim) -> None:
         self.job, self.action = job, action
 
     def __call__(self, run: RunRecord) -> None:
         if (run.job, run.state) != (self.job, RunState.RUNNING):
             return
-        if isinstance(self.action, Lease):
+        if isinstance(self.action, TableClaim):
             # With a clock that is ahead, the present runner looks dead.
             self.action.take(datetime.now(UTC) + timedelta(hours=1))
         else:
@@ -177,17 +179,22 @@ def test_second_stop_request_cancels_running_jobs(
     assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was asked to stop")
 
 
-def test_second_runner_is_refused(scheduled: ScheduledNamespace) -> None:
-    scheduled.table("one", files=1)
-    other = Lease(scheduled.config, "results", open_catalog(scheduled.config, "results"), "other/1/aa")
-    other.take(datetime.now(UTC))
-    try:
-        with pytest.raises(LeaseHeldError, match="maintained by other/1/aa"):
-            scheduled.maintenance(jobs=STATISTICS_ONLY).run()
-    finally:
-        other.release(datetime.now(UTC))
-    assert scheduled.list_recorded_runs() == []
-    assert scheduled.maintenance(jobs=STATISTICS_ONLY).run().counts() == {"SUCCEEDED": 1}
+def test_second_runner_does_other_tables(scheduled: ScheduledNamespace) -> None:
+    for name in ("one", "two"):
+        scheduled.table(name, files=1)
+    catalog = open_catalog(scheduled.config, "results")
+    table = TableIdentifier("results", (scheduled.name,), "one")
+    other = RunnerClaims(scheduled.config, "results", catalog, "other/1/aa", timedelta(seconds=6))
+    other.register(datetime.now(UTC))
+    uuid_of_one = str(catalog.load_table(table.within).metadata.table_uuid)
+    assert other.take([(uuid_of_one, table)], 1, [], datetime.now(UTC)).taken
+    observed_runs: list[RunRecord] = []
+    outcome = scheduled.maintenance(jobs=STATISTICS_ONLY, observers=[observed_runs.append]).run()
+    began = [run.table.name for run in observed_runs if run.state is RunState.RUNNING]
+    assert began == ["two", "one"], "the other runner is dead after its lease, so this runner does its table last"
+    assert outcome.counts() == {"SUCCEEDED": 2}
+    killed = [run for run in scheduled.list_recorded_runs() if run.killed_runner]
+    assert [(run.table.name, run.runner, run.state) for run in killed] == [("one", "other/1/aa", RunState.FAILED)]
 
 
 class ParallelJob:
@@ -271,7 +278,10 @@ def test_runs_of_a_live_job_are_not_closed(scheduled: ScheduledNamespace) -> Non
 
 def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan_files: None) -> None:
     scheduled.table("one", files=1)
-    other = Lease(scheduled.config, "results", open_catalog(scheduled.config, "results"), "other/1/aa")
+    catalog = open_catalog(scheduled.config, "results")
+    table = TableIdentifier("results", (scheduled.name,), "one")
+    uuid_of_one = str(catalog.load_table(table.within).metadata.table_uuid)
+    other = TableClaim(scheduled.config, table, uuid_of_one, catalog, "other/1/aa")
     thief = ActionAtStart("orphan-files", other)
     try:
         outcome = scheduled.maintenance(jobs=TWO_JOBS, lease_life=timedelta(seconds=3), observers=[thief]).run()
@@ -282,6 +292,7 @@ def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan
     assert "another runner took over" in run_states["one", "orphan-files"][1]
     assert isinstance(outcome.error(), LeaseLostError)
     assert all(not run.state.has_ended for run in scheduled.list_recorded_runs()), "the new holder closes the runs"
+    wait_until(lambda: not active_runners(catalog, datetime.now(UTC)), seconds=60)
     second_outcome = scheduled.maintenance(jobs=STATISTICS_ONLY).run()
     assert second_outcome.counts() == {"SUCCEEDED": 1}
     assert {run.state for run in scheduled.list_recorded_runs() if run.job == "orphan-files"} <= {
@@ -360,8 +371,7 @@ def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
         run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, second)
     }
     assert first.metrics["rows"] == 1
-    row = read_lease(open_catalog(scheduled.config, "results"))
-    assert (row and row.holder) is None, "the lease is given back"
+    assert active_runners(open_catalog(scheduled.config, "results"), datetime.now(UTC)) == frozenset()
     scheduled.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{BAD_COLUMN}')")
     refused = run_requested_job("retention")
     assert (refused.state, type(refused.error)) == (RunState.FAILED, PolicyRefusedError)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
 import pytest
 from fault_proxy import random_faults
 from lakewright_spark.catalog import CatalogConfig
@@ -23,9 +24,9 @@ from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.policies.model import CompactionPolicy
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
-from lakewright_spark.scheduler.lease import read_lease
+from lakewright_spark.scheduler.claims import active_runners
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.run_log.records import RunState
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from pyspark.sql import SparkSession
 from waiting import wait_until
 
@@ -39,6 +40,10 @@ FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 KILLS = 6 if FULL else 1
 TABLES, FILES = (6, 6) if FULL else (3, 5)
 LEASE = timedelta(seconds=5)
+PATIENCE = 500 if FULL else 120
+"""Seconds until a run of a process has made progress."""
+LARGE_ROW = 200_000_000
+"""Bytes of a row that a JVM of 600 MiB cannot rewrite."""
 SHARE = 0.05
 """Share of failed requests. PyIceberg does not retry, so with a higher share no run gets past its lease."""
 
@@ -83,11 +88,11 @@ class MaintainProcess:
             return sum(line.count(" succeeded ") for line in self.lines) >= runs
 
         with self.news:
-            assert self.news.wait_for(enough, timeout=120), "".join(self.lines)
+            assert self.news.wait_for(enough, timeout=PATIENCE), "".join(self.lines)
 
     def wait(self) -> tuple[int, str]:
         """Return the exit code and the output."""
-        code = self.process.wait(120)
+        code = self.process.wait(PATIENCE)
         self.reader.join()
         return code, re.sub(r"\s+", " ", "".join(self.lines))
 
@@ -105,20 +110,15 @@ class MaintainProcess:
         self.process.wait(60)
 
 
-def await_lease(scheduled: ScheduledNamespace) -> None:
-    """Wait until the lease expires."""
+def await_claims(scheduled: ScheduledNamespace) -> None:
+    """Wait until all claims have expired."""
     catalog = open_catalog(scheduled.config, scheduled.warehouse)
-
-    def is_free() -> bool:
-        row = read_lease(catalog)
-        return row is None or not row.is_held_by_other("next", datetime.now(UTC))
-
-    wait_until(is_free, seconds=60)
+    wait_until(lambda: not active_runners(catalog, datetime.now(UTC)), seconds=60)
 
 
 def next_run(scheduled: ScheduledNamespace, **more: Any) -> MaintenanceOutcome:
-    """Run maintenance once the lease of the previous runner has expired."""
-    await_lease(scheduled)
+    """Run maintenance once the claims of the previous runner have expired."""
+    await_claims(scheduled)
     return scheduled.maintenance(**more).run()
 
 
@@ -132,7 +132,7 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
     tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
     chance = random.Random(7)
     for _ in range(KILLS):
-        await_lease(scheduled)
+        await_claims(scheduled)
         runner = MaintainProcess(scheduled, tmp_path)
         try:
             runner.done(chance.randrange(1, 4))
@@ -166,9 +166,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     code, error_text = runner.wait()
     assert (code, "the process was asked to stop" in error_text) == (14, True), error_text
     assert "Traceback" not in error_text
-    row = read_lease(open_catalog(scheduled.config, "results"))
-    assert row is not None
-    assert row.holder is None
+    assert active_runners(open_catalog(scheduled.config, "results"), datetime.now(UTC)) == frozenset()
     assert {run.state for run in scheduled.list_recorded_runs()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
     assert next_run(scheduled).error() is None
     for table in tables:
@@ -183,15 +181,106 @@ def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_pa
     os.kill(runner.spark(), signal.SIGKILL)
     code, error_text = runner.wait()
     assert (code in {1, 12}, "Traceback" in error_text) == (True, False), error_text
-    row = read_lease(open_catalog(scheduled.config, "results"))
-    assert row is not None
-    assert row.holder is None
+    assert active_runners(open_catalog(scheduled.config, "results"), datetime.now(UTC)) == frozenset()
     recorded_runs = scheduled.list_recorded_runs()
     assert [run for run in recorded_runs if not run.state.has_ended] == []
     assert [run for run in recorded_runs if run.state in {RunState.FAILED, RunState.CANCELLED}]
     assert scheduled.maintenance().run().error() is None
     for table in tables:
         assert rows(scheduled, table) == list(range(FILES))
+
+
+@pytest.mark.skipif(not FULL, reason="starts three JVMs: test-all")
+@pytest.mark.timeout(900)
+def test_table_that_runs_out_of_memory_delays_no_other(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
+    """Two JVMs with a small heap end during its compaction. The run replaces them, and does all other work."""
+    tables = [scheduled.table(f"t{number}", files=FILES) for number in range(3)]
+    _create_large_rows(scheduled, "a_killer")
+    runner = MaintainProcess(
+        scheduled, tmp_path, "--conf", "spark.driver.memory=600m", "--job", "compaction", "--job", "statistics"
+    )
+    code, error_text = runner.wait()
+    assert (code, "Traceback" in error_text) == (12, False), error_text
+    assert f"compaction of results.{scheduled.name}.a_killer" in error_text
+    recorded_runs = scheduled.list_recorded_runs()
+    kills = [run for run in recorded_runs if run.killed_runner]
+    assert [run.is_suspect for run in kills if run.table.name == "a_killer"] == [False, True]
+    assert {run.state for run in kills} == {RunState.FAILED}
+    assert {run.table.name for run in kills if run.is_suspect} == {"a_killer"}, "the only cause"
+    succeeded = {(run.table.name, run.job) for run in recorded_runs if run.state is RunState.SUCCEEDED}
+    expected = {(table.rpartition(".")[2], job) for table in tables for job in ("compaction", "statistics")}
+    assert expected <= succeeded
+    for table in tables:
+        assert rows(scheduled, table) == list(range(FILES))
+    outcome = scheduled.maintenance(dry_run=True, jobs=("compaction",)).run()
+    (decision,) = [
+        decision
+        for plan in outcome.plans
+        for table in plan.tables
+        for decision in table.decisions
+        if table.facts.table.name == "a_killer"
+    ]
+    assert decision.verdict == "held"
+    assert "failed 2 times in a row" in decision.reason
+
+
+def _create_large_rows(scheduled: ScheduledNamespace, name: str) -> None:
+    """Create a table whose rows fit into this process, and not into a small JVM."""
+    catalog = open_catalog(scheduled.config, scheduled.warehouse)
+    text = pa.schema([("text", pa.string())])
+    table = catalog.create_table(f"{scheduled.name}.{name}", text)
+    for _ in range(CompactionPolicy().min_input_files):
+        table.append(pa.table({"text": ["x" * LARGE_ROW]}, schema=text))
+
+
+@pytest.mark.skipif(not FULL, reason="starts two JVMs: test-all")
+@pytest.mark.timeout(900)
+def test_two_runners_share_a_night(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
+    tables, (first, second) = _start_two_runners(scheduled, tmp_path)
+    for runner in (first, second):
+        code, text = runner.wait()
+        assert code == 0, text
+    done = _list_compacted(scheduled, tables)
+    assert len(done) == len(tables), "each table once"
+    assert len({run.runner for run in done}) == 2, "by both"
+
+
+@pytest.mark.skipif(not FULL, reason="starts two JVMs: test-all")
+@pytest.mark.timeout(900)
+def test_tables_of_a_killed_runner_are_done_in_the_same_night(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
+    tables, (first, second) = _start_two_runners(scheduled, tmp_path)
+    first.done(1)
+    first.end(signal.SIGKILL)
+    code, text = second.wait()
+    assert code == 0, text
+    _list_compacted(scheduled, tables)
+
+
+def _start_two_runners(
+    scheduled: ScheduledNamespace, folder: Path
+) -> tuple[list[str], tuple[MaintainProcess, MaintainProcess]]:
+    """Create tables that need compaction, and start two runners."""
+    tables = [scheduled.table(f"t{number:02d}", files=FILES) for number in range(10)]
+    for name in ("first", "second"):
+        (folder / name).mkdir()
+    options = ("--job", "compaction", "--lease", "30s")
+    return tables, (
+        MaintainProcess(scheduled, folder / "first", *options),
+        MaintainProcess(scheduled, folder / "second", *options),
+    )
+
+
+def _list_compacted(scheduled: ScheduledNamespace, tables: list[str]) -> list[RunRecord]:
+    """Check that all tables are compacted, and return the runs that did it."""
+    recorded_runs = scheduled.list_recorded_runs()
+    done = [run for run in recorded_runs if run.state is RunState.SUCCEEDED]
+    assert sorted({run.table.name for run in done}) == [table.rpartition(".")[2] for table in tables]
+    assert [run for run in recorded_runs if not run.state.has_ended] == []
+    for table in tables:
+        assert rows(scheduled, table) == list(range(FILES))
+        (files,) = scheduled.spark.sql(f"SELECT count(*) FROM {table}.files").collect()[0]
+        assert files == 1, "compacted"
+    return done
 
 
 @pytest.mark.timeout(1200 if FULL else 240)
@@ -223,7 +312,7 @@ def test_next_run_finishes_after_random_faults(
     assert all(errors), "every failure has a reason"
     for _ in range(3 if FULL else 1):  # the first run unreferences files, the second finds them, the third deletes them
         assert next_run(scheduled, table=only, clock=lambda at=now: at).error() is None
-        now += 2 * DAY
+        now += 8 * DAY
     assert [run for run in scheduled.list_recorded_runs() if not run.state.has_ended] == []
     for watch, rows_before in zip(watches, before, strict=True):
         watch.compare("maintain")

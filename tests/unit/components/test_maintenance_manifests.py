@@ -61,7 +61,6 @@ def test_one_run_at_a_time_on_schedule() -> None:
     job = spec["jobTemplate"]["spec"]
     assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (3, 3)
     assert spec["startingDeadlineSeconds"] == 3600
-    assert job["backoffLimit"] == 0
     assert job["activeDeadlineSeconds"] == 90 * 60 + 600
     assert _pod(spec)["restartPolicy"] == "Never"
 
@@ -70,8 +69,62 @@ def test_run_has_the_settings_of_the_spec() -> None:
     (container,) = _pod(_spec(parallel=8, jobs=["retention", "compaction"]))["containers"]
 
     assert container["command"] == ["lakewright-spark", "maintain"]
-    options = "--config /etc/lakewright/catalog.json --parallel 8 --deadline 4h --job retention --job compaction"
+    options = (
+        "--config /etc/lakewright/catalog.json --parallel 8 --deadline 4h --task-timeout 15m "
+        "--conf spark.driver.memory=3200m --job retention --job compaction"
+    )
     assert " ".join(container["args"]) == options
+
+
+def test_run_gets_limits_and_spark_properties() -> None:
+    pod = _pod(
+        _spec(
+            task_timeout="2h",
+            budget="500GiB",
+            size={"cpu": 4, "memory": "16Gi"},
+            spark_properties={"spark.sql.shuffle.partitions": "64"},
+        )
+    )
+    (container,) = pod["containers"]
+    assert " ".join(container["args"]).endswith(
+        "--task-timeout 2h --budget 500GiB --conf spark.driver.memory=14429m --conf spark.sql.shuffle.partitions=64"
+    )
+
+
+def test_driver_with_executors_gets_the_heap_of_its_pod() -> None:
+    (container,) = _pod(_spec(size={"cpu": 2, "memory": "8Gi"}, executors={"count": 2}))["containers"]
+    assert "spark.driver.memory=6981m" in container["args"]
+    assert any("ExitOnOutOfMemoryError" in word for word in container["args"])
+
+
+def test_killed_pod_starts_again_and_a_failed_run_does_not() -> None:
+    job = _spec()["jobTemplate"]["spec"]
+    assert job["backoffLimit"] == 2
+    ignored, failed = job["podFailurePolicy"]["rules"]
+    assert ignored["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert failed == {
+        "action": "FailJob",
+        "onExitCodes": {"containerName": "maintenance", "operator": "NotIn", "values": [137]},  # codespell:ignore
+    }
+
+
+def test_several_runners_fail_independently() -> None:
+    job = _spec(runners=4)["jobTemplate"]["spec"]
+    assert (job["completions"], job["parallelism"], job["completionMode"]) == (4, 4, "Indexed")
+    assert (job["backoffLimitPerIndex"], "backoffLimit" in job) == (2, False)
+    assert job["podFailurePolicy"]["rules"][1]["action"] == "FailIndex"
+
+
+def test_run_reads_the_registry_of_executions() -> None:
+    settings = {"secret": {"name": "registry", "key": "url"}, "address": "postgresql://db.example:5432"}
+    (container,) = _pod(_spec(registry=settings))["containers"]
+    assert {
+        "name": "LAKEWRIGHT_REGISTRY",
+        "valueFrom": {"secretKeyRef": {"name": "registry", "key": "url"}},
+    } in container["env"]
+    tenant, maintenance_spec = _tenant(registry=settings)
+    policy = maintenance_manifests.network_policy(tenant, maintenance_spec, ["https://lakekeeper.example/catalog"])
+    assert {"protocol": "TCP", "port": 5432} in [port for rule in policy["spec"]["egress"] for port in rule["ports"]]
 
 
 def test_pod_meets_the_restricted_standard() -> None:
@@ -139,7 +192,7 @@ def test_each_schedule_is_a_cron_job() -> None:
     cron_jobs = {
         maintenance_manifests.cron_job_name(cron): (
             cron.schedule,
-            " ".join(maintenance_manifests.arguments(maintenance, cron)[6:]),
+            " ".join(maintenance_manifests.arguments(maintenance, cron)[10:]),
         )
         for cron in maintenance.cron_jobs()
     }

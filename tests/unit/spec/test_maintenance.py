@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from lakewright.spec import MaintenanceSpec, SpecError, TenantSpec, parse_spec
+from lakewright.spec.quota import sum_amounts
 
 AT_TWO = {"schedule": "0 2 * * *"}
 
@@ -129,3 +131,53 @@ def test_defaults_hold_for_tables_of_every_depth() -> None:
         assert pattern.orphan_files.older_than_days == 9
         assert pattern.compaction is not None
         assert pattern.compaction.target_file_size == 2**28
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.master",
+        "spark.sql.catalog.executions.uri",
+        "spark.sql.extensions",
+        "spark.driver.memory",
+        "spark.executor.instances",
+        "spark.kubernetes.namespace",
+        "spark.authenticate",
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.access.key",
+        "hadoop.anything",
+    ],
+)
+def test_spark_properties_that_break_a_run_are_refused(name: str) -> None:
+    messages = mistakes({**AT_TWO, "spark_properties": {name: "x"}})
+    assert name in messages["maintenance.spark_properties"]
+
+
+def test_spark_properties_are_allowed() -> None:
+    properties = {"spark.sql.shuffle.partitions": "64", "spark.network.timeout": "300s"}
+    assert maintenance(spark_properties=properties).spark_properties == properties
+
+
+def test_cadence_and_time_limit_are_defaults_of_every_table() -> None:
+    settings = {"orphan-files": {"every": "14d"}, "compaction": {"timeout": "2h"}}
+    pattern = maintenance(job_settings=settings).defaults()[0]
+    assert pattern.every("orphan-files") == timedelta(days=14)
+    assert pattern.timeout("compaction") == timedelta(hours=2)
+    assert pattern.every("compaction") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "expected"),
+    [
+        ({"task_timeout": "soon"}, "maintenance.task_timeout", "45m, 4h or 7d"),
+        ({"budget": "0GiB"}, "maintenance.budget", "500GiB"),
+        ({"job_settings": {"compaction": {"every": "1w"}}}, "maintenance.job_settings.compaction.every", "7d"),
+    ],
+)
+def test_invalid_limits(change: Any, path: str, expected: str) -> None:
+    assert expected in mistakes(AT_TWO | change)[path]
+
+
+def test_runners_count_in_the_quota() -> None:
+    one, four = (sum_amounts([], maintenance(runners=number)) for number in (1, 4))
+    assert (four.pods, four.memory) == (4 * one.pods, 4 * one.memory)

@@ -141,6 +141,8 @@ def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[
         "spark.kubernetes.executor.limit.cores": cpu,
         "spark.executor.memory": f"{heap}m",
         "spark.executor.memoryOverhead": f"{parse_bytes(executors.memory) // 2**20 - heap}m",
+        # A driver that is out of memory ends, and the run starts another.
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
         "spark.driver.host": "$(POD_IP)",
         "spark.driver.bindAddress": "$(POD_IP)",
         "spark.driver.port": str(_DRIVER_PORT),

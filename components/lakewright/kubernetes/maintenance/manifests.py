@@ -14,8 +14,13 @@ from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import MAINTENANCE, catalog_name, namespace_name
 from lakewright.spec import MaintenanceSpec, TenantSpec
+from lakewright.spec.job_limits import compute_heap
 from lakewright.spec.maintenance import CronJobSpec, parse_deadline
 
+_KILLED = 137
+"""Exit code of a container that was killed."""
+_RESTARTS = 2
+"""Number of times that a killed pod is started again in a run. One of its tables at a time is in work then."""
 GRACE_SECONDS = 150
 """Seconds between SIGTERM and SIGKILL of a run. The scheduler stops its jobs within two minutes."""
 
@@ -54,7 +59,9 @@ def network_policy(
     spec: dict[str, Any] = {
         "podSelector": {"matchLabels": _selector(tenant)},
         "policyTypes": ["Ingress", "Egress"],
-        "egress": network.list_egress_rules(urls, cluster),
+        "egress": network.list_egress_rules(
+            [*urls, *([maintenance.registry.address] if maintenance.registry else [])], cluster
+        ),
     }
     if maintenance.executors:
         spec["egress"] += executors.list_driver_egress(cluster)
@@ -121,12 +128,33 @@ def cron_job_spec(
         "jobTemplate": {
             "metadata": {"labels": labels(tenant)},
             "spec": {
-                # A failed run is not repeated; the next run continues.
-                "backoffLimit": 0,
+                **_build_repetition(maintenance.runners),
                 "activeDeadlineSeconds": longest,
                 "template": {"metadata": {"labels": labels(tenant)}, "spec": pod},
             },
         },
+    }
+
+
+def _build_repetition(runners: int) -> dict[str, Any]:
+    """Return which pods of a run are started again: killed pods, for example for lack of memory.
+
+    Another failed run is not repeated; the next run continues. Several runners fail independently of each other.
+    """
+    other_failure = {"containerName": MAINTENANCE, "operator": "NotIn", "values": [_KILLED]}  # codespell:ignore
+    rules: list[dict[str, Any]] = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ]
+    if runners == 1:
+        rules.append({"action": "FailJob", "onExitCodes": other_failure})
+        return {"backoffLimit": _RESTARTS, "podFailurePolicy": {"rules": rules}}
+    rules.append({"action": "FailIndex", "onExitCodes": other_failure})
+    return {
+        "completionMode": "Indexed",
+        "completions": runners,
+        "parallelism": runners,
+        "backoffLimitPerIndex": _RESTARTS,
+        "podFailurePolicy": {"rules": rules},
     }
 
 
@@ -146,7 +174,9 @@ def _container(
         "image": image,
         "command": ["lakewright-spark", "maintain"],
         "args": arguments(maintenance, cron) + (executors.arguments(tenant, spread, image) if spread else []),
-        "env": jobs_identity.variables("spark", catalog, identity) + (executors.driver_variables() if spread else []),
+        "env": jobs_identity.variables("spark", catalog, identity)
+        + _list_registry_variables(maintenance)
+        + (executors.driver_variables() if spread else []),
         "resources": manifests.resources(maintenance.size, cluster),
         "securityContext": manifests.container_security(),
         "volumeMounts": [
@@ -159,9 +189,22 @@ def _container(
     }
 
 
+def _list_registry_variables(maintenance: MaintenanceSpec) -> list[dict[str, Any]]:
+    """Return the variable with the URL of the registry of executions, from its Secret."""
+    if maintenance.registry is None:
+        return []
+    secret = maintenance.registry.secret
+    source = {"secretKeyRef": {"name": secret.name, "key": secret.key}}
+    return [{"name": "LAKEWRIGHT_REGISTRY", "valueFrom": source}]
+
+
 def arguments(maintenance: MaintenanceSpec, cron: CronJobSpec) -> list[str]:
     """Return the arguments of `lakewright-spark maintain`."""
     options = ["--config", f"{CONFIG_DIR}/catalog.json", "--parallel", str(maintenance.parallel)]
-    options += ["--deadline", maintenance.deadline]
+    options += ["--deadline", maintenance.deadline, "--task-timeout", maintenance.task_timeout]
+    if maintenance.budget:
+        options += ["--budget", maintenance.budget]
+    properties = {"spark.driver.memory": compute_heap(maintenance.size), **maintenance.spark_properties}
+    options += [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
     options += [word for job in cron.jobs for word in ("--job", job)]
     return options + [word for job in cron.skipped for word in ("--skip-job", job)]

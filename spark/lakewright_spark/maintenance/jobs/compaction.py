@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob, due_after_change
+from lakewright_spark.maintenance.jobs.job import (
+    DueDecision,
+    Effect,
+    History,
+    JobMetrics,
+    MaintenanceJob,
+    due_after_change,
+)
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate, sql_map
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
@@ -24,6 +31,12 @@ _POSITION_DELETES = 1
 """Content of a delete file: Iceberg's value for position deletes."""
 _WITH_DELETION_VECTORS = 3
 """Format version from which on position deletes are deletion vectors."""
+BYTES_PER_SECOND = 2 * 2**20
+"""Rate of a rewrite, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of OpenHouseDataLayoutStrategyGenerator)."""
+TIMEOUT = timedelta(minutes=15)
+"""Time limit of a run without another: OpenHouse's value."""
+_ICEBERG_GROUP_SIZE = 100 * 2**30
+"""Bytes: Iceberg's default of `max-file-group-size-bytes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +70,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     del now  # only sizes and deletes matter
     compaction = policy.compaction or CompactionPolicy()
     order, condition = _order(opened, compaction), _parse_condition(opened, compaction)
-    options = _build_options(opened, compaction)
+    options = _build_options(opened, compaction, policy.timeout("compaction") or TIMEOUT)
     files, size = _plan(opened, options, condition)
     metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
     if not dry_run and files:
@@ -84,8 +97,39 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     return due_after_change("compaction", facts, history)
 
 
+def compute_group_size(compaction: CompactionPolicy, timeout: timedelta) -> int:
+    """Return the most bytes of the files that are rewritten together.
+
+    By default, it is what half the time limit rewrites at `BYTES_PER_SECOND`, so that a cancelled run has committed
+    groups. A group is at least as large as a file of the target size, and at most as large as Iceberg's default.
+
+    >>> compute_group_size(CompactionPolicy(), timedelta(minutes=15)) // 2**20
+    900
+    """
+    if compaction.max_group_size is not None:
+        return int(compaction.max_group_size)
+    half = int(timeout.total_seconds() / 2 * BYTES_PER_SECOND)
+    return min(max(half, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE)
+
+
+def predict(facts: TableFacts, policies: TablePolicies) -> Effect:
+    """Return how many files fewer the table has if all its files are rewritten, and their bytes.
+
+    The estimate of OpenHouse (`estimateReducedFileCount`): the files now, less the files that the bytes fill.
+    """
+    policy = policies.compaction or CompactionPolicy()
+    files, size = facts.data_files or 0, facts.data_bytes or 0
+    return Effect(max(0, files - -(-size // int(policy.target_file_size))), size)
+
+
 JOB = MaintenanceJob(
-    name="compaction", run=run, is_due=is_due, primary_only=True, waits_for_executions=True, deletes_files=True
+    name="compaction",
+    run=run,
+    is_due=is_due,
+    predict=predict,
+    primary_only=True,
+    waits_for_executions=True,
+    deletes_files=True,
 )
 
 
@@ -118,12 +162,13 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
         ) from None
 
 
-def _build_options(opened: IcebergTable, compaction: CompactionPolicy) -> dict[str, str]:
-    """Return the options that select the files to rewrite."""
+def _build_options(opened: IcebergTable, compaction: CompactionPolicy, timeout: timedelta) -> dict[str, str]:
+    """Return the options that select and group the files to rewrite."""
     every = compaction.rewrite_old_partitions and _has_old_partitions(opened)
     return {
         "target-file-size-bytes": str(int(compaction.target_file_size)),
         "min-input-files": str(compaction.min_input_files),
+        "max-file-group-size-bytes": str(compute_group_size(compaction, timeout)),
         "delete-file-threshold": str(compaction.delete_file_threshold),
         "delete-ratio-threshold": str(compaction.delete_ratio_threshold),
         **({"rewrite-all": "true"} if every else {}),

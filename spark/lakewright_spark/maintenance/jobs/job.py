@@ -13,8 +13,10 @@ from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.times import format_time
 
-PAUSE = timedelta(hours=16)
-"""Time after a successful run until a job is due again. OpenHouse's value: every nightly run includes the job."""
+NIGHTLY, WEEKLY = timedelta(days=1), timedelta(days=7)
+"""Times between two runs of a job."""
+_MAX_SLACK = timedelta(hours=8)
+"""OpenHouse lets 16 hours pass before a nightly job is due again, since nights begin and end at different times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,22 @@ class JobFunction(Protocol):
 
 
 @dataclass(frozen=True)
+class Failures:
+    """Runs of a job that failed, or passed their time-out, since its last successful run."""
+
+    count: int
+    last: datetime
+    """End (UTC) of the last failed run."""
+    kills: int = 0
+    """Failed runs during which the runner or its JVM died."""
+
+    @property
+    def proven(self) -> int:
+        """Failures that the job caused. At the first death, other tables were in work too, and may be the cause."""
+        return self.count - min(self.kills, 1)
+
+
+@dataclass(frozen=True)
 class History:
     """Earlier runs on one table."""
 
@@ -48,6 +66,23 @@ class History:
     """Start (UTC) of the last successful run of each job."""
     oldest_candidate: datetime | None = None
     """When the oldest remaining orphan candidate was found (UTC)."""
+    failures: Mapping[JobName, Failures] = field(default_factory=dict[JobName, Failures])
+    seconds: Mapping[JobName, float] = field(default_factory=dict[JobName, float])
+    """Duration of the last successful run of each job."""
+
+    first_due: datetime | None = None
+    """When a job that never ran on the table was first due, as far as is known (UTC)."""
+
+    @property
+    def kills(self) -> int:
+        """Return how many runs on the table killed their runner since the jobs' last successful runs."""
+        return sum(failures.kills for failures in self.failures.values())
+
+    def last_attempt(self, job: JobName) -> datetime | None:
+        """Return when the job last succeeded, or failed by its own fault (UTC); None if it did not yet."""
+        failures = self.failures.get(job)
+        last_failure = failures.last if failures and failures.proven else None
+        return max(filter(None, [self.succeeded.get(job), last_failure]), default=None)
 
 
 class DueDecision(NamedTuple):
@@ -66,6 +101,24 @@ class DueRule(Protocol):
 
     def __call__(self, facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
         """Return whether the job is due, and why."""
+        ...
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Predicted effect of a job on a table."""
+
+    files: int = 0
+    """Files that the table has fewer afterwards."""
+    bytes: int = 0
+    """Bytes to rewrite."""
+
+
+class PredictRule(Protocol):
+    """Predicts the effect of a job from the table's metadata. A pure function."""
+
+    def __call__(self, facts: TableFacts, policies: TablePolicies) -> Effect:
+        """Return the predicted effect."""
         ...
 
 
@@ -90,14 +143,27 @@ class MaintenanceJob:
     """Whether the job lists the table's location."""
     ops_tables: tuple[OpsTable, ...] = ()
     """Tables of `ops` that hold the job's result. A run succeeds once its rows are committed."""
+    every: timedelta = NIGHTLY
+    """Time between two runs on a table that needs the job, unless the policy `job_settings` has another."""
+    predict: PredictRule | None = None
+    """Predicts the effect of the job. None: it removes no files, and rewrites none."""
 
 
-def due_after(pause: timedelta, job: JobName, history: History, now: datetime) -> DueDecision:
-    """Return that the job is due if its last successful run began at least a pause ago."""
+def compute_pause(every: timedelta) -> timedelta:
+    """Return the time after a successful run until a job is due again: a third less, at most eight hours less.
+
+    >>> str(compute_pause(NIGHTLY)), str(compute_pause(WEEKLY))
+    ('16:00:00', '6 days, 16:00:00')
+    """
+    return every - min(every / 3, _MAX_SLACK)
+
+
+def due_after(every: timedelta, job: JobName, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
+    """Return whether the last successful run is long enough ago, by the table's policy or else by `every`."""
     last = history.succeeded.get(job)
     if last is None:
         return DueDecision(is_due=True, reason="no earlier run")
-    return DueDecision(now - last >= pause, f"last run {format_time(last)}")
+    return DueDecision(now - last >= compute_pause(policies.every(job) or every), f"last run {format_time(last)}")
 
 
 def due_after_change(job: JobName, facts: TableFacts, history: History) -> DueDecision:

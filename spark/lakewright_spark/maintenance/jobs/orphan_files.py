@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import functions as f
 
-from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
+from lakewright_spark.maintenance.jobs.job import WEEKLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
@@ -67,10 +67,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
     """Return whether the last run is long enough ago."""
-    del policies  # only the job itself needs the age of files
     if facts.keeps_garbage:
         return DueDecision(is_due=False, reason="gc.enabled=false")
-    return due_after(PAUSE, "orphan-files", history, now)
+    return due_after(WEEKLY, "orphan-files", policies, history, now)
 
 
 JOB = MaintenanceJob(
@@ -82,4 +81,5 @@ JOB = MaintenanceJob(
     needs_listing=True,
     deletes_files=True,
     ops_tables=(CANDIDATES,),
+    every=WEEKLY,
 )

@@ -11,7 +11,7 @@ from typing import Any, cast
 from py4j.protocol import Py4JJavaError
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
+from lakewright_spark.maintenance.jobs.job import NIGHTLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.backups import build_manifest, delete_manifests, manifest_path
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.file_conditions import FileConditions, build_conditions
@@ -90,8 +90,8 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         return DueDecision(is_due=False, reason="no retention policy")
     if facts.snapshot is None:
         return DueDecision(is_due=False, reason="no rows")
-    pause = timedelta(hours=1) if policies.retention.unit == "hour" else PAUSE
-    return due_after(pause, "retention", history, now)
+    every = timedelta(hours=1) if policies.retention.unit == "hour" else NIGHTLY
+    return due_after(every, "retention", policies, history, now)
 
 
 JOB = MaintenanceJob(name="retention", run=run, is_due=is_due, primary_only=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lakewright_spark.maintenance.jobs.job import (
-    PAUSE,
+    NIGHTLY,
     DueDecision,
     History,
     JobMetrics,
@@ -67,7 +67,6 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
     """Return whether rows changed since the last run, and there may be enough manifests to rewrite."""
-    del policies
     if facts.snapshot is None:
         return DueDecision(is_due=False, reason="no rows")
     if facts.data_files is not None and facts.delete_files is not None:
@@ -86,7 +85,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         if commits < WORTHWHILE_MANIFESTS:
             reason = f"{commits} commits since {format_time(last)}; a rewrite needs {WORTHWHILE_MANIFESTS}"
             return DueDecision(is_due=False, reason=reason)
-    return due_after(PAUSE, "rewrite-manifests", history, now)
+    return due_after(NIGHTLY, "rewrite-manifests", policies, history, now)
 
 
 JOB = MaintenanceJob(name="rewrite-manifests", run=run, is_due=is_due, primary_only=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from lakewright_spark.iceberg_values import to_instant
-from lakewright_spark.maintenance.jobs.job import PAUSE, DueDecision, History, JobMetrics, MaintenanceJob, due_after
+from lakewright_spark.maintenance.jobs.job import NIGHTLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession
 from lakewright_spark.maintenance.table.metadata import Metadata
@@ -80,11 +80,10 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
     """Return whether the table changed since the last run, which is long enough ago."""
-    del policies
     last = history.succeeded.get("statistics")
     if last and facts.touched_at < last:
         return DueDecision(is_due=False, reason=f"untouched since {format_time(last)}")
-    return due_after(PAUSE, "statistics", history, now)
+    return due_after(NIGHTLY, "statistics", policies, history, now)
 
 
 JOB = MaintenanceJob(

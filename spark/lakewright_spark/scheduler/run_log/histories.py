@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table import Table
 
-from lakewright_spark.maintenance.jobs.job import History
+from lakewright_spark.maintenance.jobs.job import Failures, History
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
-from lakewright_spark.policies.model import JobName
+from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, NAME, build_day_filter
 from lakewright_spark.scheduler.run_log.ops_tables import find_table, read_parts
-from lakewright_spark.scheduler.run_log.records import RunState
+from lakewright_spark.scheduler.run_log.records import KILLED, TIMED_OUT, RunState
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -24,20 +26,68 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
     """Return the earlier runs by table UUID. Tables without runs and candidates are left out."""
     succeeded: defaultdict[str, dict[JobName, datetime]] = defaultdict(dict)
+    seconds: defaultdict[str, dict[JobName, float]] = defaultdict(dict)
+    failures: Mapping[str, Mapping[JobName, Failures]] = {}
+    first_due: Mapping[str, datetime] = {}
     if (runs := find_table(catalog, NAME)) is not None:
         row_filter = f"{build_day_filter(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}'"
-        for part in read_parts(runs, row_filter, ("table_uuid", "job", "started_at")):
-            newest = part.group_by(["table_uuid", "job"]).aggregate([("started_at", "max")])
-            for uuid, job, at in _rows(newest, "table_uuid", "job", "started_at_max"):
-                times = succeeded[uuid]
-                times[cast(JobName, job)] = max(at.astimezone(UTC), times.get(cast(JobName, job), _NEVER))
+        for part in read_parts(runs, row_filter, ("table_uuid", "job", "started_at", "seconds")):
+            # The last row of a group is that of its newest run.
+            newest = (
+                part.sort_by("started_at")
+                .group_by(["table_uuid", "job"], use_threads=False)
+                .aggregate([("started_at", "last"), ("seconds", "last")])
+            )
+            for uuid, job, at, took in _rows(newest, "table_uuid", "job", "started_at_last", "seconds_last"):
+                if at.astimezone(UTC) > succeeded[uuid].get(job, _NEVER):
+                    succeeded[uuid][job], seconds[uuid][job] = at.astimezone(UTC), took or 0.0
+        failures = _read_failures(runs, succeeded, now)
+        first_due = _read_first_due(runs, now)
     oldest: dict[str, datetime] = {}
     if (candidates := find_table(catalog, CANDIDATES.name)) is not None:
         for part in read_parts(candidates, AlwaysTrue(), ("table_uuid", "first_seen")):
             first = part.group_by(["table_uuid"]).aggregate([("first_seen", "min")])
             for uuid, at in _rows(first, "table_uuid", "first_seen_min"):
                 oldest[uuid] = min(at.astimezone(UTC), oldest.get(uuid, now))
-    return {uuid: History(succeeded[uuid], oldest.get(uuid)) for uuid in [*succeeded, *oldest]}
+    return {
+        uuid: History(succeeded[uuid], oldest.get(uuid), failures.get(uuid, {}), seconds[uuid], first_due.get(uuid))
+        for uuid in {**succeeded, **oldest, **failures, **first_due}
+    }
+
+
+def _read_first_due(runs: Table, now: datetime) -> Mapping[str, datetime]:
+    """Return when the first run that was not begun was queued, by table UUID."""
+    first: dict[str, datetime] = {}
+    for part in read_parts(
+        runs, f"{build_day_filter(now - HISTORY_WINDOW)} AND started_at IS NULL", ("table_uuid", "queued_at")
+    ):
+        oldest = part.group_by(["table_uuid"]).aggregate([("queued_at", "min")])
+        for uuid, at in _rows(oldest, "table_uuid", "queued_at_min"):
+            first[uuid] = min(at.astimezone(UTC), first.get(uuid, now))
+    return first
+
+
+def _read_failures(
+    runs: Table, succeeded: Mapping[str, Mapping[JobName, datetime]], now: datetime
+) -> Mapping[str, Mapping[JobName, Failures]]:
+    """Return the failures since the last success by table UUID and job. Cancelled runs count if they timed out."""
+    failures: defaultdict[str, dict[JobName, Failures]] = defaultdict(dict)
+    row_filter = (
+        f"{build_day_filter(now - HISTORY_WINDOW)} AND started_at IS NOT NULL "
+        f"AND state IN ('{RunState.FAILED}', '{RunState.CANCELLED}')"
+    )
+    names = ("table_uuid", "job", "state", "started_at", "finished_at", "metrics")
+    for part in read_parts(runs, row_filter, names):
+        for uuid, job, state, began, ended, text in _rows(part, *names):
+            if job not in JOBS or began.astimezone(UTC) <= succeeded.get(uuid, {}).get(job, _NEVER):
+                continue
+            metrics = json.loads(text)
+            if state != RunState.FAILED and not metrics.get(TIMED_OUT):
+                continue
+            earlier = failures[uuid].get(job, Failures(0, _NEVER))
+            last = max(earlier.last, (ended or began).astimezone(UTC))
+            failures[uuid][job] = Failures(earlier.count + 1, last, earlier.kills + bool(metrics.get(KILLED)))
+    return failures
 
 
 def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:

@@ -19,6 +19,16 @@ PLAN = "plan"
 
 RESTORE = "restore"
 """Stands for a job where a user restored a backup."""
+PREDICTED, GB_HOURS = "predicted", "gb_hours"
+"""Keys in the metrics of a run: its predicted effect and cost, and its actual cost."""
+FIRST = "first"
+"""Key in the metrics of a run of a job that never ran on the table. It is recorded before it begins, so that the time
+that the table waits is known."""
+KILLED, TIMED_OUT = "killed_runner", "timed_out"
+"""Keys in the metrics of a run during which the runner or its JVM died, and of a run that passed its time limit."""
+SUSPECT = "suspect"
+"""Key in the metrics of a run on a table that may have killed a runner before. If its runner dies again, this table is
+the cause, and not the tables beside it."""
 
 
 class RunState(StrEnum):
@@ -64,6 +74,16 @@ class RunRecord:
     def seconds(self) -> float | None:
         """Duration; None unless the run has ended."""
         return (self.finished_at - self.started_at).total_seconds() if self.started_at and self.finished_at else None
+
+    @property
+    def killed_runner(self) -> bool:
+        """Return whether the runner or its JVM died during the run."""
+        return bool(self.metrics.get(KILLED))
+
+    @property
+    def is_suspect(self) -> bool:
+        """Return whether the table may have killed a runner before."""
+        return bool(self.metrics.get(SUSPECT))
 
     def cancel_before_start(self, why: str) -> RunRecord:
         """Return the run as cancelled before it began."""

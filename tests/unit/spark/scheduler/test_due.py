@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from lakewright_spark.maintenance.jobs.job import PAUSE, History
+from lakewright_spark.maintenance.jobs.job import NIGHTLY, WEEKLY, History, compute_pause
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import JOBS, JobName, TablePolicies
@@ -15,6 +15,7 @@ from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+PAUSE, ORPHANS_PAUSE = compute_pause(NIGHTLY), compute_pause(WEEKLY)
 MiB = 2**20
 
 
@@ -100,8 +101,8 @@ def test_job_order_and_selection() -> None:
             History(),
             False,
         ),
-        ("orphan-files", {}, {}, done("orphan-files", PAUSE), True),
-        ("orphan-files", {}, {}, done("orphan-files", PAUSE - HOUR), False),
+        ("orphan-files", {}, {}, done("orphan-files", ORPHANS_PAUSE), True),
+        ("orphan-files", {}, {}, done("orphan-files", ORPHANS_PAUSE - HOUR), False),
         ("staged-files", {}, {}, History({}, NOW - timedelta(days=3)), True),
         ("staged-files", {}, {}, History({}, NOW - timedelta(days=2)), False),
         ("staged-files", {"staged_files": {"older_than_days": 1}}, {}, History({}, NOW - timedelta(days=2)), True),

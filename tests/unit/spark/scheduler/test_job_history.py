@@ -79,7 +79,7 @@ def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monke
     }
     assert sum(read.rows) == DAYS * TABLES
     assert max(read.rows) <= 100
-    assert read.columns == {"table_uuid", "job", "started_at"}
+    assert read.columns == {"table_uuid", "job", "started_at", "seconds"}
 
 
 def test_recovery_reads_only_ids_of_open_runs(catalog: SqlCatalog, read: Read) -> None:

@@ -17,12 +17,12 @@ from lakewright_spark.policies.model import PolicyPattern
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_mistakes
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
-from lakewright_spark.scheduler.lease import Lease
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import MaintenanceRunner
+from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
@@ -115,7 +115,7 @@ def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: S
         schema = build_schema(ops_table)
         local_catalog.create_table(f"ops.{ops_table.name}", schema, partition_spec=build_partitions(ops_table, schema))
     job_runs.append(local_catalog, records_of_ended_run(USERS, RunState.SUCCEEDED), NOW)
-    Lease(local_config, "local", local_catalog, "r").take(NOW)
+    RunnerClaims(local_config, "local", local_catalog, "r").register(NOW)
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)
         loaded = local_catalog.load_table(table.within)

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 from lakewright_spark.errors import ConfigMissingError
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler import progress, supervisor, telemetry
+from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from opentelemetry.sdk.metrics import MeterProvider
@@ -55,6 +58,32 @@ def test_opentelemetry_counts_and_times_runs() -> None:
     assert points["queued_time"][0].sum == 5
     effects = {point.attributes["effect"]: point.value for point in points["maintenance_job_effect"]}
     assert effects == {"rewritten": 6, "added": 1}
+
+
+def test_opentelemetry_reports_days_since_the_last_success() -> None:
+    """Jobs that the table does not need are left out; a job that never succeeded has -1."""
+    reader = InMemoryMetricReader()
+    metrics = telemetry.TelemetryObserver(MeterProvider([reader]))
+    table = TableIdentifier("w", ("a",), "t")
+    decisions = (
+        JobDecision("compaction", "due", "", last_success=datetime.now(UTC) - timedelta(days=3)),
+        JobDecision("retention", "held", "failed once"),
+        JobDecision("statistics", "not due", "", last_success=NOW),
+    )
+    facts = TableFacts(table=table, uuid="u", properties={}, touched_at=NOW)
+    metrics.observe_plans([WarehousePlan("w", (TablePlan(facts, TablePolicies(), decisions),), {})])
+
+    def read() -> dict[str, float]:
+        data = reader.get_metrics_data()
+        assert data is not None
+        metric_data = {metric.name: metric.data for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+        points = metric_data["maintenance_days_since_success"].data_points
+        return {point.attributes["job_type"]: round(point.value, 2) for point in points}
+
+    assert read() == {"compaction": 3.0, "retention": -1}
+    now = datetime.now(UTC)
+    metrics(dataclasses.replace(ENDED, started_at=now, finished_at=now))
+    assert read() == {"compaction": 0.0, "retention": -1}
 
 
 def test_json_line_per_ended_run(tmp_path: Path) -> None:

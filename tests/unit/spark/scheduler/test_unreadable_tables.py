@@ -15,6 +15,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import CatalogUnreachableError, MaintenanceFailedError
 from lakewright_spark.pyiceberg_client import usage
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
+from lakewright_spark.scheduler import planning
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.run_log import job_runs
@@ -263,7 +264,7 @@ def test_maintain_repeats_nothing_after_a_brief_failure(
         raise ServerError("InternalServerError: try again")
 
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
-    monkeypatch.setattr(application, "load_histories", refuse)
+    monkeypatch.setattr(planning, "load_histories", refuse)
     with pytest.raises(CatalogUnreachableError, match="try again"):
         MaintenanceRunner(local_config, Filters(jobs=("staged-files",))).run()
 

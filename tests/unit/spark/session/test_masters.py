@@ -82,7 +82,7 @@ def test_script_gets_no_small_job_settings() -> None:
 def test_maintenance_uses_the_optimizing_compiler() -> None:
     assert "TieredStopAtLevel=1" in spark_properties(CONFIG)["spark.driver.extraJavaOptions"]
     maintenance = spark_properties(CONFIG, workload=Workload.MAINTENANCE)
-    assert "spark.driver.extraJavaOptions" not in maintenance
+    assert maintenance["spark.driver.extraJavaOptions"] == "-XX:+ExitOnOutOfMemoryError"
     assert maintenance["spark.sql.shuffle.partitions"] == SMALL_JOB["spark.sql.shuffle.partitions"]
 
 

@@ -1,0 +1,216 @@
+"""Order of tables, back-off after failures, and budgets: properties of the pure functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lakewright_spark.cli.ranking import refuse_long_waits
+from lakewright_spark.errors import MaintenanceFailedError
+from lakewright_spark.maintenance.jobs.compaction import compute_group_size
+from lakewright_spark.maintenance.jobs.job import Failures, History
+from lakewright_spark.maintenance.table.expiration import Snapshot
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
+from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
+from lakewright_spark.scheduler.ordering import (
+    Budget,
+    Rank,
+    compute_waiting_since,
+    parse_budget,
+    rank_key,
+    select_within,
+)
+from lakewright_spark.scheduler.outcome import MaintenanceOutcome
+from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan, decide, rank_table
+from lakewright_spark.scheduler.prediction import Prediction
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.histories import load_histories
+from lakewright_spark.scheduler.run_log.records import FIRST, KILLED, TIMED_OUT, RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog.sql import SqlCatalog
+
+NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+TABLE = TableIdentifier("local", ("sales",), "orders")
+FACTS = TableFacts(
+    table=TABLE,
+    uuid="u",
+    properties={},
+    snapshots=(Snapshot(1, None, NOW - 2 * HOUR),),
+    snapshot=1,
+    changed_at=NOW - 2 * HOUR,
+    touched_at=NOW - 2 * HOUR,
+    data_files=50,
+    data_bytes=50 * 2**20,
+)
+
+counts = st.integers(min_value=1, max_value=200)
+ranks = st.builds(
+    Rank,
+    st.timedeltas(timedelta(), timedelta(days=50)).map(lambda waited: NOW - waited),
+    st.integers(0, 3),
+    st.builds(Prediction, st.integers(0, 10_000), st.integers(0, 2**40), st.floats(1, 3600)),
+)
+
+
+@given(counts, st.integers(0, 3))
+def test_delay_grows_to_a_week(count: int, kills: int) -> None:
+    delay, longer = (compute_delay(Failures(number, NOW, min(kills, number))) for number in (count, count + 1))
+    assert timedelta() <= delay <= longer <= LONGEST
+    assert compute_delay(Failures(count, NOW)) >= SHORTEST
+    assert compute_delay(Failures(200, NOW)) == LONGEST
+    assert compute_delay(Failures(2, NOW, kills=2)) == 16 * SHORTEST
+
+
+@given(counts)
+def test_job_is_held_until_its_delay_has_passed(count: int) -> None:
+    failures = Failures(count, NOW)
+    next_attempt = NOW + compute_delay(failures)
+    assert reason_to_back_off(failures, next_attempt - timedelta(seconds=1)) is not None
+    assert reason_to_back_off(failures, next_attempt) is None
+
+
+@given(st.lists(ranks, max_size=30))
+def test_tables_that_kill_runners_come_last(drawn: list[Rank]) -> None:
+    ordered = sorted(drawn, key=lambda rank: rank_key(rank, NOW))
+    assert [rank.runs_alone for rank in ordered] == sorted(rank.runs_alone for rank in ordered)
+    kills = [rank.kills for rank in ordered if rank.runs_alone]
+    assert kills == sorted(kills)
+    suspects = [dataclasses.replace(rank, kills=1) for rank in drawn]
+    assert all(rank_key(one, NOW) == rank_key(dataclasses.replace(one, kills=0), NOW) for one in suspects)
+
+
+@given(ranks, ranks)
+def test_longer_wait_beats_any_gain(first: Rank, second: Rank) -> None:
+    first = dataclasses.replace(first, kills=0, waiting_since=second.waiting_since - DAY)
+    second = dataclasses.replace(second, kills=0)
+    if first.count_days(NOW) > second.count_days(NOW):
+        assert rank_key(first, NOW) < rank_key(second, NOW)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.floats(1, 100), min_size=5, max_size=60),
+    st.lists(st.integers(0, 1000), min_size=60, max_size=60),
+    st.floats(0.25, 1.0),
+)
+def test_each_table_gets_its_turn(costs: list[float], files: list[int], capacity: float) -> None:
+    """With time for a share of the work, each table waits at most as many nights as it takes, and one for the rest."""
+    budget = max(capacity * sum(costs), *costs)
+    last = [NOW - DAY] * len(costs)
+    waits = [0] * len(costs)
+    longest = 0
+    for night in range(20):
+        now, remaining = NOW + night * DAY, budget
+        predictions = [Prediction(files[number], 0, cost) for number, cost in enumerate(costs)]
+        rank = {n: Rank(last[n] + DAY, 0, predictions[n]) for n in range(len(costs))}
+        waits = [wait + 1 for wait in waits]
+        for number in sorted(rank, key=lambda n: rank_key(rank[n], now)):
+            if costs[number] > remaining:
+                break  # the night ends during the job
+            remaining -= costs[number]
+            last[number] = now + timedelta(seconds=budget - remaining)
+            longest, waits[number] = max(longest, waits[number]), 0
+    # A night loses at most the job at its end.
+    nights = sum(costs) / max(budget - max(costs), budget / 2) + 2
+    assert max([longest, *waits]) <= nights
+
+
+@given(st.lists(ranks, max_size=30), st.integers(0, 2**41))
+def test_budget_is_kept_and_never_starves(drawn: list[Rank], most: int) -> None:
+    selected = select_within(Budget(bytes=most), drawn)
+    assert not drawn or selected[0], "the table that waits longest"
+    selected_bytes = [rank.prediction.bytes for rank, fits in zip(drawn, selected, strict=True) if fits]
+    assert sum(selected_bytes) <= max(most, selected_bytes[0] if selected_bytes else 0)
+    assert all(select_within(None, drawn))
+
+
+@pytest.mark.parametrize("text", ["", "0GiB", "0m", "90s", "many", "500"])
+def test_invalid_budget(text: str) -> None:
+    with pytest.raises(ValueError, match="expected bytes such as 500GiB, or minutes such as 90m"):
+        parse_budget(text)
+
+
+@given(st.integers(1, 24 * 60), st.integers(2**20, 2**36))
+def test_group_takes_at_most_half_the_time_limit(minutes: int, target: int) -> None:
+    size = compute_group_size(CompactionPolicy.model_validate({"target_file_size": target}), timedelta(minutes=minutes))
+    assert size <= max(minutes * 60 / 2 * 2 * 2**20, target)
+    policy = CompactionPolicy.model_validate({"target_file_size": target, "max_group_size": "64MiB"})
+    assert compute_group_size(policy, timedelta(minutes=minutes)) == 64 * 2**20
+
+
+def decide_job(job: JobName, history: History, **policies: object) -> tuple[str, str]:
+    (decision,) = decide(FACTS, TablePolicies.model_validate(policies), history, NOW, jobs=[job])
+    return decision.verdict, decision.reason
+
+
+def test_failed_job_is_held_back() -> None:
+    failures = Failures(3, NOW - HOUR)
+    verdict, reason = decide_job("compaction", History(failures={"compaction": failures}))
+    assert (verdict, reason) == (
+        "held",
+        "failed 3 times in a row, last 2026-11-22 01:00:00 UTC; the next attempt is after 2026-11-22 05:00:00 UTC",
+    )
+    assert decide_job("statistics", History(failures={"compaction": failures}))[0] == "due"
+
+
+def test_cadence_of_a_policy() -> None:
+    history = History({"compaction": NOW - 3 * DAY, "orphan-files": NOW - 3 * DAY})
+    assert decide_job("compaction", history)[0] == "due"
+    assert decide_job("orphan-files", history)[0] == "not due", "every week by default"
+    weekly = {"compaction": {"every": "7d"}, "orphan-files": {"every": "1d"}}
+    assert decide_job("compaction", history, job_settings=weekly)[0] == "not due"
+    assert decide_job("orphan-files", history, job_settings=weekly)[0] == "due"
+
+
+def test_long_waits_are_refused() -> None:
+    """A check with a threshold: days since the last success of each job that a table needs."""
+    history = History({"compaction": NOW - 3 * DAY, "statistics": NOW - HOUR}, first_due=NOW - 2 * DAY)
+    decisions = tuple(decide(FACTS, TablePolicies(), history, NOW, jobs=["compaction", "statistics", "orphan-files"]))
+    table = TablePlan(FACTS, TablePolicies(), decisions, rank_table(FACTS, TablePolicies(), history, decisions))
+    outcome = MaintenanceOutcome("us", plans=[WarehousePlan("local", (table,), {})])
+    refuse_long_waits(outcome, 4 * DAY, NOW)
+    with pytest.raises(MaintenanceFailedError, match=r"^1 due jobs did not succeed .*: compaction of local\.sales"):
+        refuse_long_waits(outcome, 2 * DAY, NOW)
+    with pytest.raises(MaintenanceFailedError, match=r"^2 due .* orphan-files of .*\(never succeeded, due since"):
+        refuse_long_waits(outcome, DAY, NOW)
+
+
+def test_failed_attempt_counts_as_a_turn() -> None:
+    never = compute_waiting_since(FACTS, ["compaction"], TablePolicies(), History())
+    failed = History(failures={"compaction": Failures(9, NOW - DAY)})
+    assert never == NOW - 2 * HOUR
+    assert compute_waiting_since(FACTS, ["compaction"], TablePolicies(), failed) == NOW
+    beside = History(failures={"compaction": Failures(1, NOW - DAY, kills=1)})
+    assert compute_waiting_since(FACTS, ["compaction"], TablePolicies(), beside) == never, "it may not be the cause"
+    first_due = History(first_due=NOW - 5 * DAY)
+    assert compute_waiting_since(FACTS, ["compaction"], TablePolicies(), first_due) == NOW - 5 * DAY
+
+
+def run(job: JobName, state: RunState, ago: timedelta, **metrics: object) -> RunRecord:
+    at = NOW - ago
+    times = {} if metrics.get(FIRST) else {"started_at": at, "finished_at": at + timedelta(seconds=7)}
+    return RunRecord(
+        runner="r", table=TABLE, table_uuid="u", job=job, state=state, queued_at=at, metrics=metrics, **times
+    )
+
+
+def test_history_has_failures_since_the_last_success(local_catalog: SqlCatalog) -> None:
+    runs = [
+        run("compaction", RunState.FAILED, 9 * DAY),
+        run("compaction", RunState.SUCCEEDED, 8 * DAY),
+        run("compaction", RunState.FAILED, 3 * DAY, **{KILLED: True}),
+        run("compaction", RunState.CANCELLED, 2 * DAY, **{TIMED_OUT: True}),
+        run("compaction", RunState.CANCELLED, 1 * DAY),
+        run("retention", RunState.CANCELLED, 4 * DAY, **{FIRST: True}),
+        run("statistics", RunState.SUCCEEDED, DAY),
+    ]
+    job_runs.append(local_catalog, runs, NOW)
+    history = load_histories(local_catalog, NOW)["u"]
+    assert history.failures == {"compaction": Failures(2, NOW - 2 * DAY + timedelta(seconds=7), kills=1)}
+    assert (history.kills, history.seconds["statistics"]) == (1, 7.0)
+    assert history.first_due == NOW - 4 * DAY

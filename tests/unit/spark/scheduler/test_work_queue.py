@@ -1,0 +1,288 @@
+"""The queue of a run: order, tables that run alone, claims of other runners and of jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import LeaseHeldError, LeaseLostError
+from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.scheduler import lease_table
+from lakewright_spark.scheduler.claims import active_runners, find_dead_claims, read_claims
+from lakewright_spark.scheduler.lease_table import LIFE, set_properties
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
+from lakewright_spark.scheduler.run_log.records import KILLED, PREDICTED, TIMED_OUT, RunRecord, RunState
+from lakewright_spark.scheduler.runner_claims import RunnerClaims
+from lakewright_spark.scheduler.table_claim import TableClaim
+from lakewright_spark.scheduler.table_worker import TableWork
+from lakewright_spark.scheduler.work_queue import WorkQueue
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog.sql import SqlCatalog
+
+NOW = datetime.now(UTC)
+SECOND = timedelta(seconds=1)
+CONFIG = CatalogConfig(
+    kind="jdbc",
+    tenant="acme",
+    uri="sqlite:////unused.db",
+    warehouses=[CatalogWarehouse(name="local", location="s3://unused/local")],
+)
+
+
+def work(name: str, *jobs: JobName, alone: bool = False) -> TableWork:
+    table = TableIdentifier("local", ("sales",), name)
+    runs = tuple(
+        RunRecord(runner="us", table=table, table_uuid=f"uuid-{name}", job=job, queued_at=NOW)
+        for job in jobs or ("statistics",)
+    )
+    return TableWork(table, TablePolicies(), runs, runs_alone=alone)
+
+
+@pytest.fixture
+def runner(local_catalog: SqlCatalog) -> Callable[[str], RunnerClaims]:
+    """Return a function that registers a runner."""
+
+    def register(name: str, now: datetime = NOW) -> RunnerClaims:
+        claims = RunnerClaims(CONFIG, "local", local_catalog, name)
+        claims.register(now)
+        return claims
+
+    return register
+
+
+@pytest.fixture
+def start(local_catalog: SqlCatalog) -> Iterator[Callable[..., WorkQueue]]:
+    queues: list[WorkQueue] = []
+
+    def start_queue(claims: RunnerClaims, *works: TableWork, **more: Any) -> WorkQueue:
+        ended = {"local": CompletedRuns(CONFIG, "local", local_catalog)}
+        queue = WorkQueue(works, {"local": claims}, ended=ended, **more)
+        queues.append(queue)
+        queue.start()
+        return queue
+
+    yield start_queue
+    for queue in queues:
+        queue.close()
+
+
+def take(queue: WorkQueue) -> TableWork:
+    """Wait for the next work."""
+    for _ in range(600):
+        if (taken := queue.take()) is not None:
+            return taken
+        threading.Event().wait(0.02)
+    raise AssertionError("no work within 12 seconds")
+
+
+def candidates(*names: str) -> list[tuple[str, TableIdentifier]]:
+    return [(work(name).uuid, work(name).table) for name in names]
+
+
+def test_table_that_killed_a_runner_runs_alone_and_last() -> None:
+    queue = WorkQueue([work("killer", alone=True), work("a"), work("b")])
+    first, second = take(queue), take(queue)
+    assert [first.table.name, second.table.name] == ["a", "b"]
+    assert queue.take() is None, "two tables are in work"
+    queue.finish(first)
+    assert queue.take() is None, "a table is in work"
+    queue.retry(second, second.runs, is_suspect=True)
+    retry = take(queue)
+    assert (retry.table.name, retry.is_suspect) == ("b", True)
+    assert retry.runs[0].id != second.runs[0].id, "another run"
+    queue.finish(retry)
+    killer = take(queue)
+    assert killer.table.name == "killer"
+    assert queue.take() is None, "nothing runs beside it"
+    queue.finish(killer)
+    assert queue.is_done
+
+
+def test_one_suspect_at_a_time_is_in_work() -> None:
+    """The shortest comes first, so that most have their turn before Spark dies again."""
+    predicted = {"slow": 60.0, "fast": 5.0}
+    suspects = [
+        dataclasses.replace(
+            one, is_suspect=True, runs=(dataclasses.replace(one.runs[0], metrics={PREDICTED: {"seconds": seconds}}),)
+        )
+        for one, seconds in ((work(name), seconds) for name, seconds in predicted.items())
+    ]
+    queue = WorkQueue([*suspects, work("a"), work("b")])
+    fast, beside = take(queue), take(queue)
+    assert [fast.table.name, beside.table.name] == ["fast", "a"]
+    queue.finish(fast)
+    assert take(queue).table.name == "slow"
+
+
+def test_suspects_are_cleared_when_the_cause_is_known() -> None:
+    works = [dataclasses.replace(work(name), is_suspect=True) for name in ("killer", "a", "b")]
+    queue = WorkQueue(works)
+    assert take(queue).table.name == "killer"
+    assert queue.take() is None, "one suspect at a time"
+    queue.clear_suspects()
+    assert {take(queue).table.name, take(queue).table.name} == {"a", "b"}, "beside each other"
+
+
+def test_tables_of_a_dead_runner_come_next(runner: Any, start: Any) -> None:
+    """They do not wait until all other tables had their turn."""
+    dead = RunnerClaims(CONFIG, "local", runner("us").catalog, "dead", life=2 * SECOND)
+    dead.register(datetime.now(UTC))
+    dead.take(candidates("a", "b"), 2, [], datetime.now(UTC))
+    kills = {"uuid-a": 2, "uuid-b": 0}
+    works = [work(name) for name in ("a", "b", "c", "d", "e", "f", "g", "h")]
+    queue = start(runner("us"), *works, look_ahead=1, report_dead=lambda *_: kills)
+    assert take(queue).table.name == "c"
+    order: list[str] = []
+    while "b" not in order:
+        threading.Event().wait(0.5)
+        order.append(take(queue).table.name)
+    assert len(order) < 6, "before the last tables"
+    while len(order) < 6:
+        order.append(take(queue).table.name)
+    assert "a" not in order, "the only cause of the death runs alone"
+
+
+def test_runners_share_tables(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
+    ours, theirs = runner("us"), runner("them")
+    taken = theirs.take(candidates("b"), 1, [], NOW)
+    assert taken.taken == {"uuid-b"}
+    queue = start(ours, work("a"), work("b", "compaction", "statistics"), work("c"))
+    assert {take(queue).table.name, take(queue).table.name} == {"a", "c"}
+    assert not queue.is_done, "the other runner may die"
+    table = work("b").table
+    ended = RunRecord(runner="them", table=table, table_uuid="uuid-b", job="compaction", queued_at=NOW, started_at=NOW)
+    job_runs.append(local_catalog, [dataclasses.replace(ended, state=RunState.SUCCEEDED, finished_at=NOW)], NOW)
+    theirs.release(NOW)
+    remaining = take(queue)
+    assert (remaining.table.name, [run.job for run in remaining.runs]) == ("b", ["statistics"])
+    assert queue.is_done
+
+
+def test_dead_runner_loses_its_tables_after_a_lease(runner: Any, start: Any) -> None:
+    reported: list[Mapping[str, str]] = []
+
+    def report(warehouse: str, holders: Mapping[str, str], works: Collection[TableWork]) -> dict[str, int]:
+        del warehouse, works
+        reported.append(holders)
+        return dict.fromkeys(holders, 1)
+
+    dead = RunnerClaims(CONFIG, "local", runner("us").catalog, "dead", life=SECOND)
+    dead.register(datetime.now(UTC))
+    dead.take(candidates("a"), 1, [], datetime.now(UTC))
+    queue = start(runner("us"), work("a"), work("b"), report_dead=report)
+    assert take(queue).table.name == "b"
+    queue.finish(work("b"))
+    taken_over = take(queue)
+    assert (taken_over.table.name, taken_over.is_suspect) == ("a", True)
+    assert reported == [{"uuid-a": "dead"}]
+    with pytest.raises(LeaseLostError, match="took over the claims of dead"):
+        dead.renew(datetime.now(UTC))
+
+
+def test_claim_of_a_job_is_left_to_it(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
+    job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job")
+    job.take(datetime.now(UTC))
+    queue = start(runner("us"), work("a"), work("b"))
+    assert take(queue).table.name == "b"
+    assert [(one.work.table.name, one.reason) for one in queue.pop_dropped()] == [("a", "job works on this table")]
+    assert queue.is_done
+
+
+def test_job_waits_until_a_runner_releases_the_table(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
+    ours = runner("us")
+    queue = start(ours, work("a", "compaction", "statistics"), work("b"), look_ahead=2)
+    first = take(queue)
+    job = TableClaim(CONFIG, first.table, first.uuid, local_catalog, "job")
+    thread = threading.Thread(target=lambda: job.take(datetime.now(UTC)))
+    thread.start()
+    while queue.find_request(first) is None:
+        ours.renew(datetime.now(UTC))
+    assert queue.find_request(first) == "job"
+    assert job.expires_at < NOW, "two would work on the table"
+    queue.finish(first)
+    queue.finish(take(queue))
+    thread.join(30)
+    assert job.expires_at > NOW
+    assert read_claims(local_catalog.load_table("ops.maintenance_lease").properties)["uuid-a"].holder == "job"
+
+
+def test_impatient_job_is_refused(runner: Any, local_catalog: SqlCatalog) -> None:
+    ours = runner("us")
+    ours.take(candidates("a"), 1, [], NOW)
+    job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job", patience=timedelta())
+    with pytest.raises(LeaseHeldError, match=r"sales\.a is maintained by us since"):
+        job.take(NOW)
+    assert ours.take(candidates("a", "b"), 2, ["uuid-a"], NOW).at_jobs == {}, "no request is left behind"
+
+
+def test_late_renewal_does_not_retake_a_released_claim(runner: Any, local_catalog: SqlCatalog) -> None:
+    """Regression: a renewal that the network delayed made a released lease valid retry."""
+    ours = runner("us")
+    ours.take(candidates("a"), 1, [], NOW)
+    delayed = local_catalog.load_table("ops.maintenance_lease")
+    ours.release(NOW)
+    assert not set_properties(delayed, ours._to_properties(NOW))
+    job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job")
+    job.take(NOW)
+    delayed = local_catalog.load_table("ops.maintenance_lease")
+    job.release(NOW)
+    assert not set_properties(delayed, {"lakewright.claim.uuid-a": "late"})
+    assert active_runners(local_catalog, NOW) == frozenset()
+
+
+def test_expired_claims_are_reported_once(runner: Any, local_catalog: SqlCatalog) -> None:
+    runner("dead", NOW - 2 * LIFE).take(candidates("a", "b"), 2, [], NOW - 2 * LIFE)
+    assert find_dead_claims(local_catalog, NOW).keys() == {"uuid-a", "uuid-b"}
+    assert runner("us").forget_dead() == {"uuid-a": "dead", "uuid-b": "dead"}
+    assert runner("them").forget_dead() == {}
+
+
+def test_lease_of_an_earlier_release_excludes_runners_and_jobs(runner: Any, local_catalog: SqlCatalog) -> None:
+    ours = runner("us")
+    times = {"since": NOW.isoformat(), "heartbeat_at": NOW.isoformat(), "expires_at": (NOW + LIFE).isoformat()}
+    lease = json.dumps({"warehouse": "local", "holder": "old/1", **times})
+    assert set_properties(local_catalog.load_table("ops.maintenance_lease"), {"lakewright.lease": lease})
+    with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
+        ours.take(candidates("a"), 1, [], NOW)
+    with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
+        runner("them")
+    with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
+        TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job").take(NOW)
+    assert ours.take(candidates("a"), 1, [], NOW + LIFE).taken == {"uuid-a"}
+
+
+def test_snapshots_of_the_lease_table_are_limited(
+    runner: Any, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_table, "MAX_SNAPSHOTS", 4)
+    monkeypatch.setattr(lease_table, "KEPT_SNAPSHOTS", 2)
+    ours = runner("us")
+    for number in range(5):
+        ours.take(candidates(f"t{number}"), 1, [f"uuid-t{number - 1}"], NOW)
+    assert len(local_catalog.load_table("ops.maintenance_lease").metadata.snapshots) > 4
+    ours.renew(NOW)
+    assert len(local_catalog.load_table("ops.maintenance_lease").metadata.snapshots) == 2
+    assert ours.take(candidates("last"), 1, [], NOW).taken == {"uuid-last"}
+
+
+def test_killed_run_has_not_completed(local_catalog: SqlCatalog) -> None:
+    ended = CompletedRuns(CONFIG, "local", local_catalog)
+    one = RunRecord(runner="x", table=work("a").table, table_uuid=uuid.uuid4().hex, job="compaction", queued_at=NOW)
+    killed = dataclasses.replace(one, state=RunState.FAILED, started_at=NOW, metrics={KILLED: True})
+    failed = dataclasses.replace(one, id="f" * 32, job="statistics", state=RunState.FAILED, started_at=NOW)
+    stopped = dataclasses.replace(one, id="a" * 32, job="retention", state=RunState.CANCELLED, started_at=NOW)
+    slow = dataclasses.replace(stopped, id="b" * 32, job="staged-files", metrics={TIMED_OUT: True})
+    job_runs.append(local_catalog, [killed, failed, stopped, slow], NOW)
+    ended.refresh()
+    assert (one.table_uuid, "retention") not in ended, "its runner was stopped"
+    assert (one.table_uuid, "staged-files") in ended
+    assert (one.table_uuid, "compaction") not in ended
+    assert (one.table_uuid, "statistics") in ended
