@@ -19,6 +19,7 @@ from benchmarks import (
     noop,
     results_io,
     small_objects,
+    table_care,
 )
 from benchmarks.ground import ground
 from benchmarks.measure import table
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
     "many_tables": many_tables.measure,
+    "table_care": table_care.measure,
     "journal": journal.measure,
     "fleet_drift": fleet_drift.measure,
     "granted_drift": granted_drift.measure,
