@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.maintenance.table.backups import list_manifests, scan_tasks
@@ -17,6 +18,11 @@ from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 RESTORED = "lakewright.restored"
 """Key in the summary of a restore's snapshot: the name of the backup."""
+COMMIT_ATTEMPTS = 20
+"""Attempts at a commit that conflicts with commits that add rows."""
+_VALIDATION = "ValidationException"
+_ROW_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+"""Columns that format version 3 adds."""
 DONE = ".restored"
 """Suffix of a restored backup. Its files are unused from then on, and `orphan-files` finds them."""
 
@@ -43,7 +49,7 @@ def list_backups(spark: SparkSession, table: TableIdentifier) -> list[str]:
 
 
 def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> RestoreResult:
-    """Append the rows of a backup to the table in one commit.
+    """Append the rows of a backup to the table in one commit, once: the commit fails if an earlier commit has them.
 
     The files are read with the position deletes, equality deletes and deletion vectors that applied when retention
     deleted them. The rows are written to new files: an equality delete that is committed again would apply to later
@@ -61,28 +67,74 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
     text = opened.read(path)
     if _count_restored_rows(opened, backup) is not None:
         _finish(opened, path, text)
-        raise JobFailedError(f"backup {backup} of table {table} was restored earlier; its rows are in the table")
+        raise _build_restored_error(table, backup)
     tasks = list(scan_tasks(opened, path, json.loads(text)))
     group = uuid4().hex
-    tables, staged = (
-        getattr(opened.jvm.org.apache.iceberg.spark, name).get() for name in ("SparkTableCache", "ScanTaskSetManager")
-    )
+    names = ("SparkTableCache", "ScanTaskSetManager", "FileRewriteCoordinator")
+    tables, staged, written = (getattr(opened.jvm.org.apache.iceberg.spark, name).get() for name in names)
     try:
         # Spark reads the tasks that are staged under this name, as in Iceberg's compaction.
         tables.add(group, opened.java)
         staged.stageTasks(opened.java, group, tasks)
-        # Select columns: format version 3 adds row IDs, which the new rows receive again.
         rows = spark.read.format("iceberg").load(group).select([quote_name(name) for name in opened.columns()])
-        rows.writeTo(table.sql).option(f"snapshot-property.{RESTORED}", backup).append()
+        for name in _ROW_LINEAGE if _has_row_lineage(opened) else ():
+            rows = rows.withColumn(name, functions.lit(None).cast("long"))  # the new rows get their own
+        # As in compaction: the files are written and not committed.
+        rows.write.format("iceberg").mode("append").save(group)
+        _commit_once(opened, backup, list(iterate(written.fetchNewFiles(opened.java, group))))
     except (PySparkException, Py4JJavaError) as error:
         raise JobFailedError(f"backup {backup} of table {table} was not restored: {first_line(error)}") from error
     finally:
         tables.remove(group)
         staged.removeTasks(opened.java, group)
+        written.clearRewrite(opened.java, group)
     reopened = IcebergTable.open(spark, table)
     added = _count_restored_rows(reopened, backup)
     _finish(reopened, path, text)
     return RestoreResult(backup, len(tasks), int(added or 0))
+
+
+def _has_row_lineage(opened: IcebergTable) -> bool:
+    return bool(opened.jvm.org.apache.iceberg.TableUtil.supportsRowLineage(opened.java))
+
+
+def _build_restored_error(table: TableIdentifier, backup: str) -> JobFailedError:
+    return JobFailedError(f"backup {backup} of table {table} was restored earlier; its rows are in the table")
+
+
+def _commit_once(opened: IcebergTable, backup: str, files: list[Any]) -> None:
+    """Commit the new files unless another process restored the backup since they were written.
+
+    A process may pause for longer than its claim is valid. Iceberg refuses the commit if files were added since the
+    snapshot that was checked, so the check and the commit are one step.
+
+    Raises:
+        JobFailedError: Another process restored the backup, or others committed all the time.
+        Py4JJavaError: The commit failed.
+    """
+    every_row = opened.jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
+    for _ in range(COMMIT_ATTEMPTS):
+        opened.java.refresh()
+        if _count_restored_rows(opened, backup) is not None:
+            opened.delete_files([file.location() for file in files])
+            raise _build_restored_error(opened.table, backup)
+        change = opened.java.newOverwrite().conflictDetectionFilter(every_row).validateNoConflictingData()
+        if (current := opened.java.currentSnapshot()) is not None:
+            change = change.validateFromSnapshot(current.snapshotId())
+        for file in files:
+            change = change.addFile(file)
+        try:
+            change.set(RESTORED, backup).commit()
+        except Py4JJavaError as error:
+            if _VALIDATION not in str(error.java_exception.getClass().getName()):
+                raise
+        else:
+            return
+    opened.delete_files([file.location() for file in files])
+    raise JobFailedError(
+        f"backup {backup} of table {opened.table} was not restored: other commits added rows at each of "
+        f"{COMMIT_ATTEMPTS} attempts. Try again"
+    )
 
 
 def _count_restored_rows(opened: IcebergTable, backup: str) -> str | None:

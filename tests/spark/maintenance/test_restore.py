@@ -10,6 +10,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, StoppedError
 from lakewright_spark.maintenance import restore
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.restore import RestoreRun
 from lakewright_spark.scheduler.run_log import job_runs
@@ -106,6 +107,33 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
     with pytest.raises(NoSuchResultError):
         run_restore(lambda: spark, Control())
     assert list_restores()[-1][0] is RunState.FAILED
+
+
+def test_paused_restore_does_not_add_rows_twice(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process restores the backup while the first has written its files and is paused, without its claim."""
+    table = create_table("restored_while_paused", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    name = table.job("retention").manifest.rpartition("/")[2]
+    commit_once, checked = restore._commit_once, restore._count_restored_rows
+
+    def pause(opened: IcebergTable, backup: str, files: list[Any]) -> None:
+        monkeypatch.setattr(restore, "_commit_once", commit_once)
+
+        def restore_after_the_check(opened: IcebergTable, backup: str) -> str | None:
+            restored = checked(opened, backup)
+            monkeypatch.setattr(restore, "_count_restored_rows", checked)
+            assert restore.restore(table.spark, table.table, name).rows == 1
+            return restored
+
+        monkeypatch.setattr(restore, "_count_restored_rows", restore_after_the_check)
+        commit_once(opened, backup, files)
+
+    monkeypatch.setattr(restore, "_commit_once", pause)
+    with pytest.raises(JobFailedError, match="was restored earlier"):
+        restore.restore(table.spark, table.table, name)
+    table.spark.catalog.refreshTable(table.sql)
+    assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
 
 
 def test_backup_without_delete_files_is_refused(create_table: CreateTable) -> None:
