@@ -55,7 +55,7 @@ def check_policy(operation: str, request: HttpRequest) -> None:
     if operation == "CreatePolicy" and parameters.get("Type") != _TYPE:
         raise AwsError("UnsupportedPolicyType", f"The sandbox enforces policies of the type {_TYPE} only.")
     if operation in ("CreatePolicy", "UpdatePolicy") and isinstance(content, str):
-        [*_parse(content)]
+        dict(_parse(content))
 
 
 def describe_effective_policy(request: HttpRequest) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def find_effective_rules() -> dict[str, dict[str, Any]]:
     for target in targets:
         for policy in target.attached_policies:
             if policy.type == _TYPE:
-                for key, rule in _parse(policy.content):
+                for key, rule in _parse(str(policy.content)):
                     rules[key] = rules.get(key, {}) | rule
     return rules
 
