@@ -52,12 +52,12 @@ def parse_batch(content_type: str, body: bytes, token: str) -> list[BatchCall]:
         if part.is_multipart():
             continue
         content = cast(bytes, part.get_payload(decode=True))
-        first, _, rest = content.lstrip().partition(b"\n")
+        first, _, header_lines = content.lstrip().partition(b"\n")
         line = _REQUEST_LINE.fullmatch(first.decode().strip())
         if line is None:
             raise ValueError("expected an HTTP request in each part of a batch")
         path, _, query = line["target"].partition("?")
-        headers = BytesParser().parsebytes(rest, headersonly=True)
+        headers = BytesParser().parsebytes(header_lines, headersonly=True)
         calls.append(BatchCall(line["method"], path, query, headers.get("Authorization", token)))
     return calls
 
