@@ -163,7 +163,9 @@ def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
         if not present(packages):
             last = "\n".join(written.strip().splitlines()[-15:])
             raise JarsMissingError(
-                f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch:\n{last}"
+                f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch. Run"
+                " `lakewright-spark jars` (with `--storage` for Azure and Google) where Maven's registry can be reached,"
+                f" or build the image with these jars. Ivy wrote:\n{last}"
             )
     check(packages)
     return jar_paths(packages)
