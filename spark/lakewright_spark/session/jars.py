@@ -164,7 +164,7 @@ def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
             last = "\n".join(written.strip().splitlines()[-15:])
             raise JarsMissingError(
                 f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch. Run"
-                " `lakewright-spark jars` (with `--storage` for Azure and Google) where Maven's registry can be reached,"
+                " `lakewright-spark jars` (for Azure and Google with `--storage`) where Maven's registry is reachable,"
                 f" or build the image with these jars. Ivy wrote:\n{last}"
             )
     check(packages)
