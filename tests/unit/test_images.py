@@ -57,8 +57,8 @@ def write_tool(folder: Path, name: str, script: str) -> None:
 
 @pytest.mark.parametrize(("image", "bases"), [("spark", BASES), ("lakewright", OTHER_BASES)])
 def test_base_images_are_arguments_without_default(image: str, bases: dict[str, str]) -> None:
-    others = CHECKSUMS if image == "lakewright" else ['STORAGES=""']
-    assert set(arguments("ARG", image)) == {*bases, *others}
+    settings = CHECKSUMS if image == "lakewright" else ['STORAGES=""']
+    assert set(arguments("ARG", image)) == {*bases, *settings}
     assert {text.split()[0] for text in arguments("FROM", image)} == {f"${{{name}}}" for name in bases}
 
 
