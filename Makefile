@@ -210,7 +210,7 @@ sboms: $(READY)  ## Write */sbom.cdx.json, the SBOM of each package: the version
 	python scripts/sbom.py
 
 images:  ## Build an image: PYTHON_IMAGE=NAME@sha256:.. JAVA_IMAGE=NAME@sha256:.., see docs/guides/images.md; IMAGE=lakewright for drift checks
-	@IMAGE='$(or $(IMAGE),spark)' PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' PULUMI_IMAGE='$(PULUMI_IMAGE)' \
+	@IMAGE='$(or $(IMAGE),spark)' PYTHON_IMAGE='$(PYTHON_IMAGE)' JAVA_IMAGE='$(JAVA_IMAGE)' PULUMI_IMAGE='$(PULUMI_IMAGE)' STORAGES='$(STORAGES)' \
 	  AWS_PLUGIN_SHA256='$(AWS_PLUGIN_SHA256)' KUBERNETES_PLUGIN_SHA256='$(KUBERNETES_PLUGIN_SHA256)' TAG='$(TAG)' \
 	  scripts/images.sh
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Build an image: [IMAGE=spark] PYTHON_IMAGE=NAME@sha256:... JAVA_IMAGE=NAME@sha256:... [TAG=NAME] scripts/images.sh
+# STORAGES="adls gcs" adds the jars for tables on Azure and Google.
 # IMAGE=lakewright needs PULUMI_IMAGE, AWS_PLUGIN_SHA256 and KUBERNETES_PLUGIN_SHA256 instead of JAVA_IMAGE.
 # With syft on the PATH, also write the image's bill of materials (SPDX) to dist/.
 set -euo pipefail
@@ -34,6 +35,12 @@ for argument in "${checksums[@]}"; do
     fail "$argument: expected 64 hexadecimal digits, found '${value}'. See $page for where they are."
   options+=(--build-arg "$argument=$value")
 done
+if [ "$image" = spark ]; then
+  for storage in ${STORAGES:-}; do
+    [[ $storage =~ ^(adls|gcs)$ ]] || fail "STORAGES: expected adls, gcs or both, found '$storage'."
+  done
+  options+=(--build-arg "STORAGES=${STORAGES:-}")
+fi
 tag=${TAG:-$name:$release}
 
 for builder in docker podman buildah; do

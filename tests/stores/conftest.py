@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,6 +67,12 @@ class AzureStore:
         """Return the properties that lead PyIceberg to the emulator instead of Azure."""
         return {"adls.account-host": f"{self.tls_endpoint.removeprefix('https://')}/{self.account.name}"}
 
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Return the options of a catalog that lead Spark to the emulator instead of Azure."""
+        host = f"{self.account.name}.dfs.core.windows.net"
+        return {f"adls.connection-string.{host}": f"{self.endpoint}/{self.account.name}"}
+
 
 @dataclass(frozen=True)
 class GoogleStore:
@@ -84,6 +91,11 @@ class GoogleStore:
     def client_options(self) -> dict[str, str]:
         """Return the property that leads PyIceberg to the emulator instead of Google."""
         return {"gcs.service.host": self.endpoint}
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """Return the option of a catalog that leads Spark to the emulator instead of Google."""
+        return self.client_options
 
 
 @contextmanager
@@ -183,6 +195,7 @@ class CloudTenant(Tenant):
     """A tenant on an emulator."""
 
     client_options: dict[str, str] = field(default_factory=dict)
+    spark_options: dict[str, str] = field(default_factory=dict)
     trusted: Path = Path()
     """File with the authority of the emulator's certificate."""
 
@@ -193,6 +206,19 @@ class CloudTenant(Tenant):
             [str(FOLDER / ".venv" / "bin" / "python"), str(FOLDER / "client.py")],
             input=json.dumps(properties),
             env={**os.environ, "SSL_CERT_FILE": str(self.trusted)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def run_spark(self) -> dict[str, Any]:
+        """Write, change and read a table in Spark, with the generated configuration and the address of the emulator."""
+        settings = {"config": json.loads(self.catalog_config().to_json()), "options": self.spark_options}
+        done = subprocess.run(
+            [sys.executable, str(FOLDER / "spark_client.py")],
+            input=json.dumps(settings),
             capture_output=True,
             text=True,
             check=False,
@@ -233,9 +259,15 @@ def make_tenant(
         }
         trusted = folder / "authority.pem"
         trusted.write_text(authority.pem)
-        options = (azure if backend == "adls" else google).client_options
+        store = azure if backend == "adls" else google
         tenant = CloudTenant(
-            folder, cast(Any, None), spec, environ=secret_values, client_options=options, trusted=trusted
+            folder,
+            cast(Any, None),
+            spec,
+            environ=secret_values,
+            client_options=store.client_options,
+            spark_options=store.spark_options,
+            trusted=trusted,
         )
         tenant.write()
         tenant.output("stack", "init")

@@ -57,7 +57,8 @@ def write_tool(folder: Path, name: str, script: str) -> None:
 
 @pytest.mark.parametrize(("image", "bases"), [("spark", BASES), ("lakewright", OTHER_BASES)])
 def test_base_images_are_arguments_without_default(image: str, bases: dict[str, str]) -> None:
-    assert set(arguments("ARG", image)) == {*bases, *(CHECKSUMS if image == "lakewright" else ())}
+    settings = CHECKSUMS if image == "lakewright" else ['STORAGES=""']
+    assert set(arguments("ARG", image)) == {*bases, *settings}
     assert {text.split()[0] for text in arguments("FROM", image)} == {f"${{{name}}}" for name in bases}
 
 
@@ -228,6 +229,17 @@ def test_build_passes_the_digests_on(tmp_path: Path) -> None:
         assert f"--build-arg {name}={value}" in run.stdout
     assert "--tag registry.example/jobs:1 ." in run.stdout
     assert "syft is not on the PATH" in run.stdout
+
+
+def test_build_adds_the_jars_of_named_services(tmp_path: Path) -> None:
+    write_tool(tmp_path / "tools", "docker", 'echo "$@"')
+
+    run = run_build(tmp_path / "tools", STORAGES="adls gcs", **BASES)
+    refused = run_build(tmp_path / "tools", STORAGES="adls s3", **BASES)
+
+    assert "--build-arg STORAGES=adls gcs --tag" in run.stdout
+    assert refused.returncode == 2
+    assert "images: STORAGES: expected adls, gcs or both, found 's3'" in refused.stderr
 
 
 def test_build_writes_a_bill_of_materials(tmp_path: Path) -> None:

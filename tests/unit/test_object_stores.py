@@ -13,7 +13,8 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.storage.google_storage import build_boundary
 from lakewright_sandbox.object_stores.azure_signatures import AzureAccount, find_sas_problem, make_sas, read_sas
-from lakewright_sandbox.object_stores.google_front import allows, read_boundary
+from lakewright_sandbox.object_stores.google_batch import BatchCall, parse_batch
+from lakewright_sandbox.object_stores.google_front import GoogleFront, allows, read_boundary
 from starlette.testclient import TestClient
 
 ACCOUNT = AzureAccount("acmelake", "a2V5IG9mIHRoZSBhY2NvdW50")
@@ -74,6 +75,46 @@ def test_boundary_without_a_condition_is_refused() -> None:
     del document["accessBoundary"]["accessBoundaryRules"][0]["availabilityCondition"]
 
     assert read_boundary(json.dumps(document)) is None
+
+
+BATCH = b"""--__END_OF_PART__\r
+Content-Length: 120\r
+Content-Type: application/http\r
+content-id: 1\r
+content-transfer-encoding: binary\r
+\r
+DELETE http://127.0.0.1:1/storage/v1/b/acme-lake/o/acme%2Ftable%2F1?quotaUser=u HTTP/1.1\r
+Authorization: Bearer inner\r
+\r
+\r
+--__END_OF_PART__\r
+Content-Type: application/http\r
+content-id: 2\r
+\r
+DELETE /storage/v1/b/acme-lake/o/acme%2Ftable%2F2 HTTP/1.1\r
+\r
+\r
+--__END_OF_PART__--\r
+"""
+"""Deletions, as Google's Java client sends them."""
+BATCH_TYPE = "multipart/mixed; boundary=__END_OF_PART__"
+
+
+def test_calls_of_a_batch_are_read_with_their_tokens() -> None:
+    assert parse_batch(BATCH_TYPE, BATCH, "Bearer outer") == [
+        BatchCall("DELETE", "/storage/v1/b/acme-lake/o/acme%2Ftable%2F1", "quotaUser=u", "Bearer inner"),
+        BatchCall("DELETE", "/storage/v1/b/acme-lake/o/acme%2Ftable%2F2", "", "Bearer outer"),
+    ]
+
+
+def test_each_call_of_a_batch_needs_a_token() -> None:
+    front = TestClient(GoogleFront("http://127.0.0.1:1", {}).create_app())
+
+    response = front.post("/batch/storage/v1", content=BATCH, headers={"content-type": BATCH_TYPE})
+
+    assert response.headers["content-type"] == "multipart/mixed; boundary=batch_of_responses"
+    assert response.text.count("HTTP/1.1 401 Unauthorized") == 2
+    assert front.post("/batch/storage/v1", content=b"x", headers={"content-type": "text/plain"}).status_code == 400
 
 
 @pytest.fixture(scope="module")

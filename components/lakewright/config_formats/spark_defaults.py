@@ -42,6 +42,9 @@ FORMAT = ConfigFormat(
         has_audience=True,
         refreshing=f"`{JAVA_MANAGER}` of the jar of lakewright-spark (`lakewright-spark jars` prints its path)",
         tested="properties compared with the documentation",
-        advice=("spark.jars.packages: iceberg-spark-runtime of your Spark and Scala, and iceberg-aws-bundle for S3",),
+        advice=(
+            "spark.jars.packages: iceberg-spark-runtime of your Spark and Scala, and iceberg-aws-bundle for S3,"
+            " iceberg-azure-bundle for ADLS or iceberg-gcp-bundle for Google Cloud Storage",
+        ),
     ),
 )

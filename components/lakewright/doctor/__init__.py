@@ -3,5 +3,6 @@
 from lakewright.doctor.finding import Finding
 from lakewright.doctor.machine import check_machine
 from lakewright.doctor.services import check_services
+from lakewright.doctor.tag_policy import check_tag_policy
 
-__all__ = ["Finding", "check_machine", "check_services"]
+__all__ = ["Finding", "check_machine", "check_services", "check_tag_policy"]

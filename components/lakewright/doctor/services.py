@@ -68,7 +68,7 @@ def check_aws(account: AwsAccount, buckets: Sequence[str]) -> list[Finding]:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     endpoint = account.endpoint or "AWS"
-    config = _make_client_config()
+    config = make_client_config()
     try:
         session = open_aws_session(account.profile, account.region, account.shared_credentials_file)
         identity = session.client("sts", endpoint_url=account.endpoint, config=config).get_caller_identity()["Arn"]
@@ -107,7 +107,7 @@ def check_bucket(probe: BucketProbe) -> Finding:
             aws_access_key_id=_resolve(key_id),
             aws_secret_access_key=_resolve(secret),
             verify=str(write_certificate_file(probe.ca_certificates)) if probe.ca_certificates else None,
-            config=_make_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
+            config=make_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
         client.head_bucket(Bucket=probe.bucket)
     except credentials.UnresolvedCredentialError as error:
@@ -170,7 +170,8 @@ def check_dns(cluster: Cluster) -> list[Finding]:
     return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
 
 
-def _make_client_config(**more: Any) -> Any:
+def make_client_config(**more: Any) -> Any:
+    """Return the configuration of a boto3 client that tries once, with the timeout of these checks."""
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     untyped = cast(Any, Config)

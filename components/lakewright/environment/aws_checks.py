@@ -13,8 +13,8 @@ from lakewright.validation.documents import as_mapping
 from lakewright.validation.problems import Problem
 
 _MOST_TAGS = 50
-_OWN_TAGS = 3
-"""Tags of a bucket for tenant, owner and record."""
+_OWN_TAGS = 5
+"""Tags of a bucket for tenant, owner, stack and record, and the consent to an adoption."""
 LONGEST_CHAINED_SESSION = 3600
 """Seconds. STS limits a session that another role's session opens. Source: IAM, "Methods to assume a role"."""
 
@@ -59,7 +59,14 @@ def _tags(document: Mapping[str, Any], environment: Environment, name: str) -> I
             f"expected at most {_MOST_TAGS} tags of an object on AWS, with {_OWN_TAGS} of the stack",
             str(count),
         )
-    for key, value in as_mapping(document.get("labels")).items():
+    labels = as_mapping(document.get("labels"))
+    for key, value in labels.items():
+        spelling = next((other for other in [*labels, *tags] if other != key and other.lower() == key.lower()), None)
+        if makes_roles(document) and spelling is not None:
+            yield Problem(
+                f"labels.{key}",
+                f"expected a key that differs from `{spelling}` by more than capitalization, which IAM ignores in tags",
+            )
         if key in tags and str(value) != tags[key]:
             yield Problem(
                 f"labels.{key}",

@@ -19,6 +19,12 @@ NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor t
 NO_PRINCIPAL = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
 
 
+def object_tags(spec: TenantSpec, environment: Environment) -> dict[str, str]:
+    """Return the tags of a tenant's AWS objects, without the mark of the stack."""
+    toolkit_tags = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
+    return {**spec.labels, **environment.aws.tags, **toolkit_tags}
+
+
 class Platform:
     """Lakekeeper's address, the providers and the identities of one stack."""
 
@@ -82,8 +88,7 @@ class Platform:
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
         """Return the tags of AWS objects: the tags of tenant and environment, and two tags of the toolkit."""
-        toolkit_tags = {TENANT_TAG: spec.name, "lakewright:owner": spec.owner}
-        return {**spec.labels, **self.environment.aws.tags, **toolkit_tags}
+        return object_tags(spec, self.environment)
 
     def describe_own_bucket(self, storage: StorageBackend) -> dict[str, Any]:
         """Return the fields of `OwnBucket`: the bucket, and how the stack reaches it."""

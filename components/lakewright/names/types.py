@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Annotated, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -182,7 +183,7 @@ def _principal_arn(value: str) -> str:
 
 def why_no_tag(value: str) -> str | None:
     """Return why AWS refuses a text in a tag, or None. Source: AWS, "Tag naming limits and requirements"."""
-    if re.fullmatch(r"[\w\s.:/=+@-]*", value):
+    if all(character in "_.:/=+-@" or unicodedata.category(character)[0] in "LNZ" for character in value):
         return None
     return "a tag on AWS has letters, digits, spaces and any of `_.:/=+-@`"
 

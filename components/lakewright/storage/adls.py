@@ -13,14 +13,9 @@ from lakewright.credentials.references import Reference
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.names.azure_names import AdlsAccountName, AdlsContainerName
 from lakewright.names.types import NotBlank
-from lakewright.storage.backend import (
-    AwsDefaults,
-    Question,
-    StorageAddress,
-    StorageBackend,
-    WarehouseAccess,
-)
-from lakewright.storage.live_storage import ADLS_SETTINGS, AccessKeys, LiveStorage, Placeholders, RoleFactsReader
+from lakewright.storage.backend import Question, StorageAddress, WarehouseAccess
+from lakewright.storage.cloud import CloudStorage
+from lakewright.storage.live_storage import ADLS_SETTINGS, LiveStorage
 from lakewright.validation.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -78,11 +73,12 @@ class AzureCredential(StrictModel):
         return self
 
 
-class AdlsStorage(StorageBackend):
+class AdlsStorage(CloudStorage):
     """A container of an Azure storage account with a hierarchical namespace. The stack makes nothing in it."""
 
     summary: ClassVar[str] = "a container of Azure Data Lake Storage"
     service: ClassVar[StorageKind] = "adls"
+    key_field: ClassVar[str] = "account_key"
     url_scheme: ClassVar[str] = "abfss"
     unsupported_settings: ClassVar[Mapping[str, str]] = {
         "remote_signing": "Lakekeeper signs requests to S3 only",
@@ -109,11 +105,6 @@ class AdlsStorage(StorageBackend):
     the environment must allow, and which the server must have enabled."""
 
     @classmethod
-    def name_identity_location(cls, storage: Mapping[str, Any]) -> str | None:
-        """Return the container, unless the storage names a credential."""
-        return None if storage.get("credential") else f"adls:{storage.get('account')}/{storage.get('bucket')}"
-
-    @classmethod
     def describe_container(cls, storage: Mapping[str, Any]) -> str:
         """Return the container with its account: accounts may have containers of the same name."""
         return f"{storage.get('account')}/{storage.get('bucket')}"
@@ -129,22 +120,7 @@ class AdlsStorage(StorageBackend):
         fields = {"bucket": profile["filesystem"], "account": profile["account-name"], "cloud": _find_cloud(profile)}
         if fields["cloud"] == "public":
             del fields["cloud"]
-        return fields if kind == _IDENTITY else fields | {"credential": {"account_key": ""}}
-
-    @classmethod
-    def fill_references(
-        cls,
-        name: str,
-        storage: Mapping[str, Any],
-        keys: AccessKeys | None,  # noqa: ARG003 - keys of S3
-        roles: Mapping[str, RoleFactsReader],  # noqa: ARG003
-    ) -> Placeholders | None:
-        """Return a reference to a key of the stack's configuration, if the warehouse has a key."""
-        if "credential" not in storage:
-            return None
-        reference = f"config:{name.replace('-', '_')}_account_key"
-        comment = "Credentials cannot be read back: set or replace this reference."
-        return Placeholders({"credential": {"account_key": reference}}, (reference,), comment)
+        return fields if kind == _IDENTITY else fields | {"credential": {cls.key_field: ""}}
 
     @property
     def hosts(self) -> AzureHosts:
@@ -155,10 +131,6 @@ class AdlsStorage(StorageBackend):
     def own_endpoint(self) -> str | None:
         """Address of the storage account."""
         return f"https://{self.account}.{self.hosts.storage}"
-
-    def address(self, defaults: AwsDefaults) -> StorageAddress:  # noqa: ARG002 - not on AWS
-        """Return the address of the storage account."""
-        return StorageAddress(endpoint=self.own_endpoint)
 
     def storage_profile(self, access: WarehouseAccess, address: StorageAddress) -> dict[str, Any]:  # noqa: ARG002
         """Return a storage profile of type `adls`."""

@@ -9,8 +9,9 @@ from lakewright_spark.catalog.warehouse import StorageKind
 
 from lakewright.credentials.references import Reference
 from lakewright.names.types import GcsBucketName
-from lakewright.storage.backend import AwsDefaults, Question, StorageAddress, StorageBackend, WarehouseAccess
-from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
+from lakewright.storage.backend import Question, StorageAddress, WarehouseAccess
+from lakewright.storage.cloud import CloudStorage
+from lakewright.storage.live_storage import LiveStorage
 from lakewright.validation.strict_model import StrictModel
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ class GoogleCredential(StrictModel):
     """Key file of the service account, as JSON."""
 
 
-class GcsStorage(StorageBackend):
+class GcsStorage(CloudStorage):
     """A bucket of Google Cloud Storage that exists. The stack makes nothing in it."""
 
     summary: ClassVar[str] = "a bucket of Google Cloud Storage"
     service: ClassVar[StorageKind] = "gcs"
+    key_field: ClassVar[str] = "service_account_key"
     url_scheme: ClassVar[str] = "gs"
     unsupported_settings: ClassVar[Mapping[str, str]] = {
         "remote_signing": "Lakekeeper signs requests to S3 only",
@@ -54,42 +56,18 @@ class GcsStorage(StorageBackend):
     the environment must allow, and which the server must have enabled."""
 
     @classmethod
-    def name_identity_location(cls, storage: Mapping[str, Any]) -> str | None:
-        """Return the bucket, unless the storage names a credential."""
-        return None if storage.get("credential") else f"gcs:{storage.get('bucket')}"
-
-    @classmethod
     def read_back(cls, live: LiveStorage) -> dict[str, Any] | None:
         """Return the fields of a storage on GCS. A key has an empty reference."""
         if live.profile.get("type") != "gcs":
             return None
         fields = {"bucket": live.profile["bucket"]}
         has_identity = live.credential_type == _IDENTITY
-        return fields if has_identity else fields | {"credential": {"service_account_key": ""}}
-
-    @classmethod
-    def fill_references(
-        cls,
-        name: str,
-        storage: Mapping[str, Any],
-        keys: AccessKeys | None,  # noqa: ARG003 - keys of S3
-        roles: Mapping[str, RoleFactsReader],  # noqa: ARG003
-    ) -> Placeholders | None:
-        """Return a reference to a key of the stack's configuration, if the warehouse has a key."""
-        if "credential" not in storage:
-            return None
-        reference = f"config:{name.replace('-', '_')}_service_account_key"
-        comment = "Credentials cannot be read back: set or replace this reference."
-        return Placeholders({"credential": {"service_account_key": reference}}, (reference,), comment)
+        return fields if has_identity else fields | {"credential": {cls.key_field: ""}}
 
     @property
     def own_endpoint(self) -> str | None:
         """Address of the service."""
         return _ENDPOINT
-
-    def address(self, defaults: AwsDefaults) -> StorageAddress:  # noqa: ARG002 - not on AWS
-        """Return the address of the service."""
-        return StorageAddress(endpoint=_ENDPOINT)
 
     def storage_profile(self, access: WarehouseAccess, address: StorageAddress) -> dict[str, Any]:  # noqa: ARG002
         """Return a storage profile of type `gcs`."""

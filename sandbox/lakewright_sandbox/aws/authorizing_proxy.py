@@ -14,7 +14,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lakewright_sandbox.aws import ACCOUNT_ID, blocked_encryption, iam_actions, kms_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws import (
+    ACCOUNT_ID,
+    blocked_encryption,
+    iam_actions,
+    kms_actions,
+    s3_actions,
+    signature,
+    sts,
+    tag_policies,
+)
 from lakewright_sandbox.aws.cloudtrail import ManagementCall, Trail, TrailPrincipal, bucket_call, iam_call, kms_call
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
@@ -77,7 +86,7 @@ class AuthorizingProxy:
             service = signed.service if signed else "s3"
             return self._decide(request, environ, signed)
         except AwsError as error:
-            if service in ("kms", "cloudtrail"):
+            if service in ("kms", "cloudtrail", "organizations"):
                 status, text = json_error(error)
                 return status, [_JSON], text.encode()
             if service == "s3":
@@ -102,15 +111,28 @@ class AuthorizingProxy:
             with self._record_call(kms_call(operation, request.body, signed.region), request, identity) as done:
                 access_request = ActionRequest(*kms_actions.parse_call(request, signed.region), context)
                 self._allow(identity.caller, identity.rights, access_request)
+                tag_policies.check_key_tags(operation, request)
                 return done(self._forward(environ))
+        if signed.service == "organizations":
+            return self._respond_to_organizations(request, environ, identity, context)
         if signed.service == "cloudtrail":
             self._allow(identity.caller, identity.rights, ActionRequest("cloudtrail:LookupEvents", "*", context))
             return self._look_up_events(request, signed.region)
         raise AwsError(
             "UnknownOperationException",
-            f"The sandbox has S3, IAM, STS, KMS and CloudTrail's event history; not {signed.service!r}.",
+            f"The sandbox has S3, IAM, STS, KMS, Organizations and CloudTrail's event history; not {signed.service!r}.",
             404,
         )
+
+    def _respond_to_organizations(
+        self, request: HttpRequest, environ: dict[str, Any], identity: Identity, context: Context
+    ) -> WsgiResponse:
+        operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
+        self._allow(identity.caller, identity.rights, ActionRequest(f"organizations:{operation}", "*", context))
+        if operation == "DescribeEffectivePolicy":
+            return 200, [_JSON], json.dumps(tag_policies.describe_effective_policy(request)).encode()
+        tag_policies.check_policy(operation, request)
+        return self._forward(environ)
 
     def _look_up_events(self, request: HttpRequest, region: str) -> WsgiResponse:
         if not request.headers.get("x-amz-target", "").endswith(".LookupEvents"):
@@ -174,6 +196,8 @@ class AuthorizingProxy:
                     self._allow(caller, rights, ActionRequest(used.action, used.key, {**context, **used.context}))
             if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
                 _check_bucket_policy(request.body, str(actions[0].bucket))
+            if actions[0].action in ("s3:PutBucketTagging", "s3:CreateBucket"):
+                tag_policies.check_bucket_tags(request)
             response = done(self._forward(environ))
         if actions[0].action == "s3:GetEncryptionConfiguration" and response[0] == 200:
             kept_headers = [(name, value) for name, value in response[1] if name.lower() != "content-length"]

@@ -18,6 +18,7 @@ from moto.moto_server.werkzeug_app import (  # pyright: ignore[reportMissingType
     DomainDispatcherApplication,
     create_backend_app,
 )
+from moto.organizations.models import OrganizationsBackend, organizations_backends
 from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 
 from lakewright_sandbox.aws.server import WsgiApp
@@ -101,3 +102,8 @@ def s3() -> S3Backend:
 def kms(region: str) -> KmsBackend:
     """Return the encryption keys of a region."""
     return kms_backends[ACCOUNT_ID][region]
+
+
+def organizations() -> OrganizationsBackend:
+    """Return the organization of the account, and its policies."""
+    return organizations_backends[ACCOUNT_ID]["aws"]

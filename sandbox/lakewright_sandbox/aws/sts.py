@@ -1,5 +1,9 @@
 """STS: AssumeRole with trust policies, external ids, session policies and tags; GetCallerIdentity; GetSessionToken.
 
+Sources: IAM User Guide, "Permissions for AssumeRole, AssumeRoleWithSAML, and AssumeRoleWithWebIdentity" (a session has
+what both the role's and the session policies allow) and "Methods to assume a role" (durations, role chaining); STS API
+Reference, "AssumeRole" (limits of the parameters).
+
 AssumeRole without a RoleArn is an extension of S3-compatible stores such as MinIO: a session of the calling user,
 limited by the session policy.
 """

@@ -20,6 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from lakewright_sandbox.object_stores.google_batch import BOUNDARY, BatchResult, format_batch, parse_batch
+
 _HOP_BY_HOP = frozenset({"host", "connection", "transfer-encoding", "keep-alive"})
 _TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - the name of a grant type
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -91,12 +93,11 @@ class GoogleFront:
     async def forward(self, request: Request) -> Response:
         """Forward a request whose token allows it."""
         path = request.scope["raw_path"].decode().partition("?")[0]
-        token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        boundary = self._tokens.get(token)
-        if boundary is None or boundary.expires < time.time():
-            return JSONResponse({"error": {"code": 401, "message": "Invalid Credentials"}}, 401)
-        if not allows(boundary, request.method, path, dict(request.query_params)):
-            return JSONResponse({"error": {"code": 403, "message": "Access denied by the access boundary."}}, 403)
+        refusal = self._find_refusal(
+            request.headers.get("authorization", ""), request.method, path, dict(request.query_params)
+        )
+        if refusal:
+            return refusal
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP}
         response = await self._client.request(
             request.method, path, params=request.query_params, headers=headers, content=await request.body()
@@ -107,6 +108,34 @@ class GoogleFront:
             sent["location"] = str(httpx.URL(location).copy_with(netloc=request.url.netloc.encode()))
         return Response(response.content, response.status_code, sent)
 
+    async def forward_batch(self, request: Request) -> Response:
+        """Forward the calls of a batch whose tokens allow them, one after the other."""
+        try:
+            calls = parse_batch(
+                request.headers.get("content-type", ""),
+                await request.body(),
+                request.headers.get("authorization", ""),
+            )
+        except ValueError as error:
+            return JSONResponse({"error": {"code": 400, "message": str(error)}}, 400)
+        results: list[BatchResult] = []
+        for call in calls:
+            refusal = self._find_refusal(call.token, call.method, call.path, dict(httpx.QueryParams(call.query)))
+            if refusal:
+                results.append(BatchResult(refusal.status_code, bytes(refusal.body)))
+                continue
+            response = await self._client.request(call.method, f"{call.path}?{call.query}")
+            results.append(BatchResult(response.status_code, response.content))
+        return Response(format_batch(results), media_type=f"multipart/mixed; boundary={BOUNDARY}")
+
+    def _find_refusal(self, authorization: str, method: str, path: str, params: dict[str, str]) -> Response | None:
+        boundary = self._tokens.get(authorization.removeprefix("Bearer "))
+        if boundary is None or boundary.expires < time.time():
+            return JSONResponse({"error": {"code": 401, "message": "Invalid Credentials"}}, 401)
+        if not allows(boundary, method, path, params):
+            return JSONResponse({"error": {"code": 403, "message": "Access denied by the access boundary."}}, 403)
+        return None
+
     def create_app(self) -> Starlette:
         """Return the server."""
         methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -114,6 +143,7 @@ class GoogleFront:
             routes=[
                 Route("/token", self.issue, methods=["POST"]),
                 Route("/v1/token", self.downscope, methods=["POST"]),
+                Route("/batch/storage/v1", self.forward_batch, methods=["POST"]),
                 Route("/{path:path}", self.forward, methods=methods),
             ]
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from enum import Enum
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from lakewright_spark.cli import (
 )
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.plain_help import PlainHelpTyper
-from lakewright_spark.session import jars
+from lakewright_spark.session import jars, storage_jars
 from lakewright_spark.usage_errors import format_usage_error
 
 PROGRAM = "lakewright-spark"
@@ -56,13 +57,26 @@ app.command(connect_server.NAME)(connect_server.serve)
 app.command("activate")(activate.activate)
 
 
+class CloudService(Enum):
+    """Storage services whose jars are downloaded on request."""
+
+    ADLS = "adls"
+    GCS = "gcs"
+
+
 @app.command("jars")
-def fetch_jars() -> None:
+def fetch_jars(
+    storages: Annotated[
+        list[CloudService] | None,
+        typer.Option("--storage", help="Also download the jars for tables on Azure or Google; repeatable."),
+    ] = None,
+) -> None:
     """Download the Iceberg jars and compile this package's own, unless they exist, and print their paths.
 
-    Example: lakewright-spark jars
+    Example: lakewright-spark jars --storage adls
     """
-    for path in [*jars.fetch(), jars.own()]:
+    sdks = [package for storage in storages or [] for package in storage_jars.PACKAGES[storage.value]]
+    for path in [*jars.fetch([*jars.PACKAGES, *sdks]), jars.own()]:
         print(path)
 
 

@@ -84,26 +84,33 @@ def spark_properties(
     master: str = "local[*]",
     event_log: Path | None = None,
     workload: Workload = Workload.SMALL_JOB,
+    properties: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the properties of a session for catalogs, jars and workload, without secrets.
+
+    Args:
+        config: The catalog configuration.
+        master: Master URL of Spark.
+        event_log: Existing folder for the event log.
+        workload: Workload of a session on one machine.
+        properties: Properties of the caller, whose class paths may name jars of a storage service.
 
     Raises:
         ConfigMissingError: Custom certificate authorities on a cluster without a truststore.
     """
     local = master.startswith("local")
-    properties = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
-    driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
-    packages = [*jars.PACKAGES, *driver]
-    properties |= _join_class_paths(jars.driver_properties(packages), spark_defaults())
+    built = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
+    packages = jars.list_packages(config, spark_defaults(), properties or {})
+    built |= _join_class_paths(jars.driver_properties(packages), spark_defaults())
     if not local:
-        properties |= jars.spark_properties(packages)  # for the executors
+        built |= jars.spark_properties(packages)  # for the executors
     if options := trust_options(config, local=local):
-        properties |= {key: f"{properties.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
+        built |= {key: f"{built.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
     if event_log:
         # Plain text, so that logs can be searched.
-        properties |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
-        properties["spark.eventLog.dir"] = event_log.resolve().as_uri()
-    return properties
+        built |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+        built["spark.eventLog.dir"] = event_log.resolve().as_uri()
+    return built
 
 
 def spark_session(
@@ -147,14 +154,15 @@ def spark_session(
     else:
         master = master or "local[*]"
         base_properties = cluster_properties(master, properties)
-        base_properties |= spark_properties(config, master=master, event_log=event_log, workload=workload)
+        base_properties |= spark_properties(
+            config, master=master, event_log=event_log, workload=workload, properties=properties
+        )
         base_properties["spark.master"] = master
         if options := trust_options(config, local=master.startswith("local")):
             # The user's JVM options keep the truststore.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         properties = {**properties, **_join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
-        jars.check_bundles(config, spark_defaults(), properties)
     everything = {"spark.app.name": app, **base_properties, **secrets, **properties}
     try:
         _start_jvm(split_secrets(everything)[0])

@@ -92,12 +92,11 @@ class ConnectServer:
             **ONE_MACHINE,
             **({"spark.driver.memory": memory} if memory else {}),
             **catalogs,
-            **jars.driver_properties(),
+            **jars.driver_properties(jars.list_packages(self.config, self.properties)),
             "spark.app.name": f"lakewright-{self.config.tenant}",
             "spark.sql.warehouse.dir": (folder / "spark-warehouse").as_uri(),
             **self._address(),
         }
-        jars.check_bundles(self.config, self.properties)
         if options := trust_options(self.config, local=True):
             properties["spark.driver.extraJavaOptions"] = options
         return properties | dict(self.properties)

@@ -7,13 +7,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.warehouse import StorageKind
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
-from lakewright_spark.session import own_jar
+from lakewright_spark.session import own_jar, storage_jars
 from lakewright_spark.session.jar_download import download
 
 VERSION = "1.12.0"
@@ -24,9 +25,6 @@ PACKAGES = (
     f"org.apache.iceberg:iceberg-aws-bundle:{VERSION}",
 )
 """Maven coordinates. The runtime is tied to Spark's minor version, so the two change together."""
-
-BUNDLES: Mapping[StorageKind, str] = {"adls": "iceberg-azure-bundle", "gcs": "iceberg-gcp-bundle"}
-"""Jars of Iceberg that storages other than S3 need. They are not downloaded, since their digests are not known."""
 
 DRIVERS: Mapping[str, str] = {
     "postgresql": "org.postgresql:postgresql:42.7.8",
@@ -43,6 +41,7 @@ SHA256: Mapping[str, str] = {
     "org.postgresql:postgresql:42.7.8": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     own_jar.COMPILER: "01f5a92ac19bb2b3bf85e295a68f2c73c264369109158b566ce9b490af982948",
     "org.xerial:sqlite-jdbc:3.50.3.0": "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
+    **storage_jars.SHA256,
 }
 """SHA-256 of each jar. A new version needs a new digest."""
 
@@ -66,25 +65,22 @@ def jar_paths(packages: Sequence[str] = PACKAGES) -> list[Path]:
     ]
 
 
-def check_bundles(config: CatalogConfig, *sources: Mapping[str, str]) -> None:
-    """Check that Spark loads the jar of each storage service other than S3.
+def list_packages(config: CatalogConfig, *sources: Mapping[str, str]) -> list[str]:
+    """Return the packages of a session: Iceberg, the driver of a database, and the SDKs of storage services.
 
     Args:
         config: The warehouses that a session uses.
-        sources: Properties of Spark.
-
-    Raises:
-        JarsMissingError: No class path names the jar.
+        sources: Properties of Spark. A service whose bundle a class path names needs no other jars.
     """
     class_paths = ",".join(source.get(name, "") for source in sources for name in _CLASS_PATHS)
-    for warehouse in config.warehouses:
-        bundle = BUNDLES.get(warehouse.storage)
-        if bundle and bundle not in class_paths:
-            raise JarsMissingError(
-                f"warehouse {warehouse.name} is on {warehouse.storage}: expected org.apache.iceberg:{bundle}:{VERSION}"
-                f" in {' or '.join(_CLASS_PATHS)}. Download the jar, compare it with its publisher's checksum, and"
-                " name its path there (with --conf or in spark-defaults.conf)"
-            )
+    driver = [DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
+    services = {warehouse.storage for warehouse in config.warehouses}
+    sdks = [
+        packages
+        for service, packages in storage_jars.PACKAGES.items()
+        if service in services and storage_jars.BUNDLES[service] not in class_paths
+    ]
+    return [*PACKAGES, *driver, *chain.from_iterable(sdks)]
 
 
 def present(packages: Sequence[str] = PACKAGES) -> bool:
@@ -167,7 +163,9 @@ def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
         if not present(packages):
             last = "\n".join(written.strip().splitlines()[-15:])
             raise JarsMissingError(
-                f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch:\n{last}"
+                f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch. Run"
+                " `lakewright-spark jars` (for Azure and Google with `--storage`) where Maven's registry is reachable,"
+                f" or build the image with these jars. Ivy wrote:\n{last}"
             )
     check(packages)
     return jar_paths(packages)

@@ -52,6 +52,17 @@ def test_policy_of_a_table_with_a_variant_column(create_table: CreateTable, tena
     assert live_table.table_exists(table.table.within), "the catalog is usable"
 
 
+def test_table_of_orc_files_is_maintained(create_table: CreateTable) -> None:
+    table = create_table("orc", "(n int, k int) USING iceberg TBLPROPERTIES ('write.format.default'='orc')")
+    for number in range(3):
+        table.do(f"INSERT INTO THIS VALUES ({number}, 1)")
+    table.set_policies(compaction={"min_input_files": 2})
+    assert (table.job("compaction").rewritten, table.job("snapshot-expiration").failure) == (3, None)
+    assert table.do("SELECT * FROM THIS.snapshots").count() == 1, "the other snapshots are older than five days"
+    assert table.column("SELECT file_format FROM THIS.files") == ["ORC"]
+    assert sorted(table.column("SELECT n FROM THIS")) == [0, 1, 2]
+
+
 def list_delete_files(table: Maintained) -> list[tuple[int, str, int]]:
     """Return content, format and number of deletes of each delete file."""
     rows = table.do("SELECT content, file_format, record_count FROM THIS.delete_files").collect()

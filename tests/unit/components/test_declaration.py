@@ -190,8 +190,11 @@ USER = "arn:aws:iam::123456789012:user/lakekeeper"
         ({"warehouses": [{"name": "w", "token_seconds": 43200}]}, ROLES.replace(ARN, USER), None),
         ({"labels": {"team": "a"}}, f"{ROLES}  tags: {{team: b}}\n", "labels.team"),
         ({"labels": {"team": "b"}}, f"{ROLES}  tags: {{team: b}}\n", None),
-        ({"labels": {f"l{number}": "x" for number in range(46)}}, f"{ROLES}  tags: {{team: b}}\n", None),
-        ({"labels": {f"l{number}": "x" for number in range(47)}}, f"{ROLES}  tags: {{team: b}}\n", "labels"),
+        ({"labels": {f"l{number}": "x" for number in range(44)}}, f"{ROLES}  tags: {{team: b}}\n", None),
+        ({"labels": {f"l{number}": "x" for number in range(45)}}, f"{ROLES}  tags: {{team: b}}\n", "labels"),
+        ({"labels": {"Team": "b"}}, f"{ROLES}  tags: {{team: b}}\n", "labels.Team"),
+        ({"labels": {"Team": "b", "team": "b"}}, ROLES, "labels.team"),
+        ({"owner": "data\nplatform"}, ROLES, "owner"),
         ({"warehouses": [{"name": "w", **MAINTAINER}]}, ROLES, "warehouses.0.maintenance_role.principal_arn"),
         (
             {},

@@ -47,8 +47,9 @@ def doctor(
 
 
 def _check_tenant(stack: str, directory: Path) -> list[Finding]:
-    from lakewright.doctor import Finding, check_services  # noqa: PLC0415
+    from lakewright.doctor import Finding, check_services, check_tag_policy  # noqa: PLC0415
     from lakewright.environment.loading import load_environment  # noqa: PLC0415
+    from lakewright.environment.platform import object_tags  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_SECTIONS  # noqa: PLC0415
@@ -78,9 +79,14 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
         for storage in spec.storage.values()
         if storage.service != "s3"
     ]
-    return storage_findings + check_services(
+    service_findings = check_services(
         environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name)
     )
+    makes_bucket = any(storage.makes_bucket for storage in spec.storage.values())
+    makes_key = any(storage.has_own_key for storage in spec.storage.values())
+    resource_types = (*(["s3:bucket"] if makes_bucket else []), *(["kms:key"] if makes_key else []))
+    tag_findings = check_tag_policy(environment.aws, object_tags(spec, environment), resource_types)
+    return storage_findings + service_findings + tag_findings
 
 
 def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:

@@ -6,8 +6,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.warehouse import CatalogWarehouse, StorageKind
 from lakewright_spark.errors import JarsChangedError
-from lakewright_spark.session import jars, own_jar
+from lakewright_spark.session import jars, own_jar, storage_jars
 
 PACKAGE = "org.example:tool:1.0"
 CONTENT = b"the jar"
@@ -58,5 +60,26 @@ def test_jar_without_a_digest_is_refused(jar: Path, monkeypatch: pytest.MonkeyPa
         jars.fetch([PACKAGE])
 
 
+def make_config(*storages: StorageKind) -> CatalogConfig:
+    warehouses = [CatalogWarehouse(name=storage, storage=storage) for storage in storages]
+    return CatalogConfig(kind="rest", tenant="acme", uri="https://catalog", warehouses=warehouses)
+
+
+def test_session_has_the_jars_of_its_storage_services_only() -> None:
+    assert jars.list_packages(make_config("s3")) == [*jars.PACKAGES]
+    assert jars.list_packages(make_config("s3", "adls")) == [*jars.PACKAGES, *storage_jars.PACKAGES["adls"]]
+
+
+@pytest.mark.parametrize("name", ["spark.jars", "spark.driver.extraClassPath", "spark.jars.packages"])
+def test_bundle_of_the_caller_replaces_the_jars_of_a_service(name: str) -> None:
+    properties = {name: "/opt/iceberg-azure-bundle-1.12.0.jar"}
+
+    packages = jars.list_packages(make_config("adls", "gcs"), {}, properties)
+
+    assert packages == [*jars.PACKAGES, *storage_jars.PACKAGES["gcs"]]
+
+
 def test_every_jar_that_spark_loads_has_a_digest() -> None:
-    assert set(jars.SHA256) == {*jars.PACKAGES, *jars.DRIVERS.values(), own_jar.COMPILER}
+    sdks = {package for packages in storage_jars.PACKAGES.values() for package in packages}
+
+    assert set(jars.SHA256) == {*jars.PACKAGES, *jars.DRIVERS.values(), *sdks, own_jar.COMPILER}

@@ -8,6 +8,10 @@ from contextlib import contextmanager
 from lakewright_sandbox.providers.protocol.errors import AwsCallError, MaybeCreatedError, SandboxProviderError
 from lakewright_sandbox.typed import boto
 
+_REFUSED_TAG = (
+    "change the label or the tag (`labels` of the spec, `aws.tags` of the environment), or have the policy of the "
+    "organization changed; `lakewright doctor --stack STACK` compares all tags"
+)
 _HELP = {
     "AccessDenied": "check that the provider's identity may do this",
     "AccessDeniedException": "check that the provider's identity may do this",
@@ -23,6 +27,8 @@ _HELP = {
     "MalformedPolicy": "correct the policy document",
     "MalformedPolicyDocument": "correct the policy document",
     "NoSuchBucket": "the bucket no longer exists: run `up --refresh` to make it again",
+    "TagException": _REFUSED_TAG,
+    "TagPolicyException": _REFUSED_TAG,
     "SignatureDoesNotMatch": "the provider's secret key does not belong to its access key",
 }
 _LOOKUP_HINT = "it may exist although this failed: the next `up` looks for it"
