@@ -76,6 +76,21 @@ class Project:
         path = f"/management/v1/permissions/warehouse/{warehouse.id}/assignments"
         self._post(path, {"writes": [{"type": privilege, "user": user}]})
 
+    def accepts_variant_columns(self, warehouse: CatalogWarehouse) -> bool:
+        """Return whether the server parses a schema with a variant column. Nothing is created."""
+        field = {"id": 1, "name": "v", "type": "variant", "required": False}
+        body = {
+            "name": "variants",
+            "schema": {"type": "struct", "schema-id": 0, "fields": [field]},
+            "properties": {"format-version": "3"},
+            "stage-create": True,
+        }
+        response = self.server.post(f"/catalog/v1/{warehouse.id}/namespaces/{NAMESPACES[0]}/tables", json=body)
+        if response.status_code == 422:  # the JSON cannot be read
+            return False
+        response.raise_for_status()
+        return True
+
     def _post(self, path: str, body: dict[str, object]) -> dict[str, str]:
         return post(self.server, path, body)
 

@@ -94,6 +94,13 @@ Adopt = Annotated[
         metavar="KIND=NAME",
     ),
 ]
+ResendCredentials = Annotated[
+    bool,
+    typer.Option(
+        "--resend-credentials",
+        help="Send the credentials of warehouses again even if they have not changed; see docs/guides/rotation.md.",
+    ),
+]
 DEFAULT_PARALLEL = 16
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.exceptions import CommitFailedException, ServiceUnavailableError, ValidationException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
@@ -28,6 +28,11 @@ ATTEMPTS = 5
 WAIT_SECONDS = 0.2
 """Wait before the second attempt; it doubles before each later attempt."""
 
+_REFUSED_BY_DATABASE = "duplicate key value violates unique constraint"
+"""Text in the 503 response of Lakekeeper 0.13.3 to a commit whose schema id another commit took meanwhile.
+
+Its database has rolled the transaction back. Other 503 responses may follow a commit that was done."""
+
 _TYPES: dict[pa.DataType, IcebergType] = {
     pa.string(): StringType(),
     pa.int32(): IntegerType(),
@@ -47,13 +52,15 @@ def replace_rows(table: Table, rows: pa.Table) -> None:
 
     Raises:
         CommitFailedException, ValidationException: Another writer changed the table at each of ATTEMPTS attempts.
+        ServiceUnavailableError: The server is down, or refused each attempt because of other commits.
     """
     for attempt in range(ATTEMPTS):
         try:
             with table.transaction() as change:
                 _replace(change, table, rows)
-        except (CommitFailedException, ValidationException):
-            if attempt == ATTEMPTS - 1:
+        except (CommitFailedException, ValidationException, ServiceUnavailableError) as error:
+            is_conflict = not isinstance(error, ServiceUnavailableError) or _REFUSED_BY_DATABASE in str(error)
+            if attempt == ATTEMPTS - 1 or not is_conflict:
                 raise
             time.sleep(WAIT_SECONDS * 2**attempt)
             table.refresh()

@@ -67,11 +67,13 @@ def call(project: Path) -> Call:
 def test_tenants_are_deployed_listed_and_measured(names: list[str], call: Call) -> None:
     assert call("stack", "init", names[0]).returncode == 0
     updated = call("fleet", "up", "--yes", "--stack", names[0], "--engine", "embedded", "--json")
+    resent = call("fleet", "up", "--yes", "--stack", names[0], "--resend-credentials", "--engine", "embedded", "--json")
     report = json.loads(call("fleet", "list", "--json").stdout)
     unmanaged = json.loads(call("fleet", "list", "--unmanaged", "--json").stdout)
     used = call("fleet", "usage", "--json")
 
     assert statuses(json.loads(updated.stdout)) == {names[0]: "changed"}, updated.stdout + updated.stderr
+    assert statuses(json.loads(resent.stdout)) == {names[0]: "changed"}, resent.stdout + resent.stderr
     states = {entry["stack"]: (entry["has_state"], entry["last_result"]) for entry in report["stacks"]}
     assert states == {names[0]: (True, "succeeded"), names[1]: (False, "")}
     assert unmanaged["coverage"]["kinds"]["warehouse"]["managed"] == 1

@@ -245,7 +245,8 @@ class RandomOwners(RuleBasedStateMachine):
             spec, owner = self.slots[slot].spec, self.identity(slot)
             declares = spec is not None and self.read_tenant(spec) == key[1]
             self.owners[key] = {owner} if is_whole and declares else owners | {owner}
-            if is_whole:
+            if is_whole and owner not in owners:
+                # Only an adoption removes a consent: a stack that may be the owner already may not have used it.
                 self.consents.pop(key, None)
 
     def check_data(self, slot: int) -> None:

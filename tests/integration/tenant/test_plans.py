@@ -55,6 +55,25 @@ def test_tenant_is_planned_reviewed_and_applied(make_tenant: MakeTenant, lakekee
 
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def test_unchanged_credentials_are_sent_again(
+    make_tenant: MakeTenant, request: pytest.FixtureRequest, engine: str
+) -> None:
+    tenant = make_tenant()
+    if engine == "pulumi":
+        tenant.environ = request.getfixturevalue("attached_providers")
+    on_engine = ("--engine", engine, "--json")
+    plan = str(tenant.folder / "plan.json")
+    tenant.output("up", "--yes", *on_engine)
+
+    planned = json.loads(tenant.output("preview", "--resend-credentials", "--save-plan", plan, *on_engine))
+    sent = json.loads(tenant.output("up", "--plan", plan, "--resend-credentials", "--json"))
+
+    expected = {("update", "Warehouse", f"{tenant.name}-executions")}
+    assert list_changes(planned) == list_changes(sent) == expected
+    tenant.output("preview", "--refresh", "--expect-no-changes", *on_engine)
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
 def test_plan_refuses_to_delete_newer_data(
     make_tenant: MakeTenant, request: pytest.FixtureRequest, engine: str
 ) -> None:

@@ -23,6 +23,7 @@ CreateTable = Callable[..., Maintained]
 V3 = "USING iceberg TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read')"
 
 
+@pytest.mark.usefixtures("variant_columns")
 def test_every_job_runs_on_a_table_with_a_variant_column(create_table: CreateTable, tenant: CatalogConfig) -> None:
     table = create_table("variants", f"(n int, v variant, s struct<v: variant>) {V3}")
     row = """ (1, parse_json('{"a": 1}'), named_struct('v', parse_json('2')))"""
@@ -39,6 +40,7 @@ def test_every_job_runs_on_a_table_with_a_variant_column(create_table: CreateTab
     assert sizes[table.table].files == 1
 
 
+@pytest.mark.usefixtures("variant_columns")
 def test_policy_of_a_table_with_a_variant_column(create_table: CreateTable, tenant: CatalogConfig) -> None:
     table = create_table("variants", f"(n int, v variant) {V3}")
     policies = PolicyTables(tenant, "results")

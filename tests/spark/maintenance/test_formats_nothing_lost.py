@@ -74,6 +74,7 @@ def list_referenced_files(table: Maintained) -> set[str]:
     return {path for query in queries for path in table.column(f"SELECT {query}")}
 
 
+@pytest.mark.usefixtures("variant_columns")
 @pytest.mark.timeout(120 * EXAMPLES + 240)
 @settings(
     max_examples=EXAMPLES,

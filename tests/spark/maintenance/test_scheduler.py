@@ -389,6 +389,7 @@ def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> 
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
+@pytest.mark.usefixtures("variant_columns")
 def test_variant_table_is_maintained_with_others(scheduled: ScheduledNamespace) -> None:
     """PyIceberg does not know the type `variant`. Unreadable tables are among the unit tests of the scheduler."""
     scheduled.table("one", files=1)

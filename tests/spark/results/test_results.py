@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
+import httpx
 import pyarrow as pa
 import pytest
+from fault_proxy import FaultInjectingProxy
+from lakewright_sandbox.in_process import serve
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import (
     BadAddressError,
@@ -190,6 +194,35 @@ def test_concurrent_replacements_leave_one_result(
     assert not failures
     remaining_numbers = numbers(reader.read_all(uri))
     assert remaining_numbers in [[number] * 4 for number in range(3)]
+
+
+@pytest.mark.stand_in("plays a response of the server")
+@pytest.mark.parametrize(
+    ("message", "attempts"),
+    [('duplicate key value violates unique constraint "table_schema_pkey"', 2), ("connection closed", 1)],
+)
+def test_commit_refused_by_the_database_is_repeated(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, message: str, attempts: int
+) -> None:
+    """Lakekeeper 0.13.3 responds 503 if another commit took the id of the new schema. Other 503 may hide a commit."""
+    create_writer(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
+    proxy = FaultInjectingProxy(catalog_config.uri.removesuffix("/catalog"))
+    commits: list[str] = []
+
+    def refuse_first_commit(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        if not line.startswith("POST") or "/tables/" not in line:
+            return forward()
+        commits.append(line)
+        error = {"message": f"error returned from database: {message}", "type": "CatalogBackendError", "code": 503}
+        return httpx.Response(503, json={"error": error}) if len(commits) == 1 else forward()
+
+    with serve(proxy) as endpoint, proxy.inject(refuse_first_commit):
+        writer = create_writer(catalog_config.model_copy(update={"uri": f"{endpoint}/catalog"}), NEVER)
+        with nullcontext() if attempts > 1 else pytest.raises(CatalogUnreachableError, match=message):
+            writer.write(uri, pa.table({"number": [7]}))
+
+    assert len(commits) == attempts
+    assert numbers(reader.read_all(uri)) == ([7] if attempts > 1 else list(range(10)))
 
 
 def test_columns_are_converted_to_texera_types(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:

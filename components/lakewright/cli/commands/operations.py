@@ -33,6 +33,7 @@ from lakewright.cli.operation_options import (
     PreviewOnly,
     Refresh,
     Replacements,
+    ResendCredentials,
     SavePlan,
     TargetDependents,
     Targets,
@@ -49,6 +50,7 @@ from lakewright.cli.ownership.lost_objects import refuse_lost_objects
 from lakewright.cli.ownership.refusals import refuse_owned_objects
 from lakewright.cli.ownership.retained_objects import refuse_retained_objects
 from lakewright.cli.ownership.server_access import ServerAccess
+from lakewright.credentials.resending import RESEND
 from lakewright.deletions.counting_engine import ContentCountingEngine
 from lakewright.deletions.destroy_preview import GuardCheckingEngine, OperationEngine
 from lakewright.names.tenant_parts import add_parts, group_by_part, sort_by_part
@@ -89,6 +91,7 @@ def preview(
     save_plan: SavePlan = None,
     html: HtmlPage = None,
     adopt: Adopt = None,
+    resend_credentials: ResendCredentials = False,
 ) -> None:
     """Show what an update would change; with --refresh also changes made outside the stack.
 
@@ -125,6 +128,7 @@ def preview(
         verbose=verbose,
         validate=validate,
         adopt=adopt,
+        resend=resend_credentials,
         page=page,
     )
 
@@ -151,6 +155,7 @@ def up(
     policy_pack_config: PolicyPackConfigs = None,
     plan: Plan = None,
     adopt: Adopt = None,
+    resend_credentials: ResendCredentials = False,
 ) -> None:
     """Create or update the resources that the program declares.
 
@@ -179,7 +184,14 @@ def up(
     )
     operation = with_plan(operation, plan=plan)
     _run_operation(
-        operation, engine_of_plan(engine, plan), diff=diff, as_json=as_json, yes=yes, verbose=verbose, adopt=adopt
+        operation,
+        engine_of_plan(engine, plan),
+        diff=diff,
+        as_json=as_json,
+        yes=yes,
+        verbose=verbose,
+        adopt=adopt,
+        resend=resend_credentials,
     )
 
 
@@ -263,6 +275,7 @@ def _run_operation(
     verbose: bool,
     validate: bool = False,
     adopt: list[str] | None = None,
+    resend: bool = False,
     page: Path | None = None,
 ) -> None:
     from lakewright.cli.engines.choice import choose_engine, format_choice  # noqa: PLC0415
@@ -277,7 +290,8 @@ def _run_operation(
         refuse_shared_tenant(access, operation.stack)
     if operation.verb != "refresh":
         consents = read_operator_consents(adopt)
-        operation = replace(operation, environment={ADOPT: format_consents(consents)} if consents else {})
+        variables = {ADOPT: format_consents(consents)} if consents else {}
+        operation = replace(operation, environment=variables | ({RESEND: "1"} if resend else {}))
         refuse_owned_objects(access, operation.stack, consents, deletes=operation.verb == "destroy")
         if operation.verb == "destroy" or operation.targets or operation.excludes:
             refuse_lost_objects(access, operation.stack, consents)

@@ -100,15 +100,18 @@ def read_sql(version: Json) -> dict[str, str]:
 
 
 def _list_version_updates(metadata: ViewMetadata, live: ViewArgs, new: ViewArgs, now_ms: int) -> list[Json]:
-    """Return the updates that add a version and make it current; empty if the current version is as declared."""
+    """Return the updates that make a version as declared current; empty if the current version is as declared.
+
+    An earlier version that is as declared becomes current again. Lakekeeper 0.13.3 responds 503 if it is added again.
+    """
     version = current_version(metadata)
-    has_columns = live.columns == new.columns
-    has_defaults = live.default_catalog == new.default_catalog and (
-        tuple(version["default-namespace"]) == new.default_path
-    )
-    if has_columns and has_defaults and live.sql == new.sql:
+    if _is_as_declared(metadata, version, new):
         return []
+    for earlier_version in metadata["versions"]:
+        if _is_as_declared(metadata, earlier_version, new):
+            return [{"action": "set-current-view-version", "view-version-id": earlier_version["version-id"]}]
     number = max(int(entry["version-id"]) for entry in metadata["versions"]) + 1
+    has_columns = live.columns == new.columns
     schema_id = version["schema-id"] if has_columns else _LAST_ADDED
     schema_updates = [] if has_columns else [{"action": "add-schema", "schema": _build_schema(new.columns)}]
     return [
@@ -116,6 +119,15 @@ def _list_version_updates(metadata: ViewMetadata, live: ViewArgs, new: ViewArgs,
         {"action": "add-view-version", "view-version": _build_version(new, number, schema_id, now_ms)},
         {"action": "set-current-view-version", "view-version-id": _LAST_ADDED},
     ]
+
+
+def _is_as_declared(metadata: ViewMetadata, version: Json, new: ViewArgs) -> bool:
+    """Return whether a version of a view has the declared columns, queries and defaults."""
+    live = observe_view({**metadata, "current-version-id": version["version-id"]}, new)
+    has_defaults = live.default_catalog == new.default_catalog and (
+        tuple(version["default-namespace"]) == new.default_path
+    )
+    return has_defaults and live.columns == new.columns and live.sql == new.sql
 
 
 def _list_property_updates(changed: dict[str, str], removed: list[str]) -> list[Json]:

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from lakewright.credentials import references as credentials
 from lakewright.credentials.random_secret import make_random_hex
+from lakewright.credentials.resending import is_resend_requested
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, ForbiddenError, NotFoundError
@@ -69,7 +70,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self.run.to_activate.note_program()
         recorded_fingerprint = olds.get("credential_fingerprint")
         stack = (find_running_stack() or olds.get("stack")) if args.record else None
-        fingerprint = self._fingerprint(args, recorded_fingerprint)
+        fingerprint = self._fingerprint(args, recorded_fingerprint, resend=is_resend_requested())
         return args.model_copy(update={"credential_fingerprint": fingerprint, "stack": stack})
 
     @override
@@ -85,20 +86,25 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
-    def _fingerprint(self, args: WarehouseArgs, recorded_fingerprint: str | None) -> str | None:
+    def _fingerprint(
+        self, args: WarehouseArgs, recorded_fingerprint: str | None, *, resend: bool = False
+    ) -> str | None:
         """Return the fingerprint of the credential's current secrets.
 
-        Return the recorded fingerprint if the secrets are unchanged or cannot be read.
+        Return the recorded fingerprint if the secrets are unchanged or cannot be read. With `resend`, return a new
+        fingerprint, which makes an update of the credential. That update fails if the secrets cannot be read.
         """
         names = references(args.credential)
-        if not names:
+        if not names and not (resend and args.credential):
             return None
         try:
             values = [self.secret(name) for name in names]
         except credentials.UnresolvedCredentialError as unresolved:
             warn(f"{unresolved}; could not check whether the credential has changed")
-            return recorded_fingerprint
-        if recorded_fingerprint and credentials.matches_fingerprint(values, recorded_fingerprint):
+            if not resend:
+                return recorded_fingerprint
+            values = []
+        if not resend and recorded_fingerprint and credentials.matches_fingerprint(values, recorded_fingerprint):
             return recorded_fingerprint
         salt = make_random_hex(f"credential of {args.project_id}/{args.name}", credentials.SALT_BYTES)
         return credentials.fingerprint(values, salt)

@@ -66,6 +66,7 @@ def stack(  # noqa: PLR0917 - fixtures
     return ProgramStack(tmp_path, request.param, PROGRAM, {**declaration, "deletion": "protect", "expiration": 3600})
 
 
+@pytest.mark.timeout(600)  # about ten commands, each of which is two processes on the Pulumi CLI
 def test_stack_from_first_up_to_purge(
     stack: ProgramStack, sandbox: Sandbox, http: httpx.Client, make_table: Any, objects: Any
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.credentials.resending import RESEND
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -57,6 +58,29 @@ def test_new_secret_is_sent_by_the_credential_call(
     assert warehouse.outs["credential_fingerprint"] != before
     assert warehouse.up(**warehouse_props) == "same"
     assert warehouse.refresh() == "same"
+
+
+def test_unchanged_credential_is_sent_again_on_request(
+    warehouse: Resource, warehouse_props: Props, credential_calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RESEND, "1")
+    assert warehouse.preview(**warehouse_props) == "update"
+    assert warehouse.up(**warehouse_props) == "update"
+    monkeypatch.delenv(RESEND)
+    assert credential_calls == ["storage-credential"]
+    assert warehouse.up(**warehouse_props) == "same"
+    assert warehouse.refresh() == "same"
+
+
+def test_unreadable_secret_cannot_be_sent_again(
+    warehouse: Resource, warehouse_props: Props, credential_calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RESEND, "1")
+    monkeypatch.delenv("STORAGE_SECRET")
+    assert warehouse.preview(**warehouse_props) == "update"
+    with pytest.raises(UnresolvedCredentialError, match="set the environment variable STORAGE_SECRET"):
+        warehouse.up(**warehouse_props)
+    assert credential_calls == []
 
 
 def test_changed_profile_includes_the_credential(
@@ -118,6 +142,20 @@ def warehouse_by_role(warehouse_props: Props, sandbox: Any, bucket: str, role_ar
 def test_warehouse_by_role_and_external_id(warehouse_by_role: Props) -> None:
     warehouse = Resource(WarehouseProvider())
     assert warehouse.up(**warehouse_by_role) == "create"
+    assert warehouse.up(**warehouse_by_role) == "same"
+    assert warehouse.refresh() == "same"
+
+
+def test_external_id_is_sent_again_on_request(
+    warehouse_by_role: Props, credential_calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A credential without a secret of its own: the server encrypts the external id, too."""
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**warehouse_by_role)
+    monkeypatch.setenv(RESEND, "1")
+    assert warehouse.up(**warehouse_by_role) == "update"
+    monkeypatch.delenv(RESEND)
+    assert credential_calls == ["storage-credential"]
     assert warehouse.up(**warehouse_by_role) == "same"
     assert warehouse.refresh() == "same"
 

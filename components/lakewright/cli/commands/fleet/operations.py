@@ -29,7 +29,7 @@ from lakewright.cli.commands.fleet.running import (
     run_fleet,
 )
 from lakewright.cli.errors import UsageError
-from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Parallel, Refresh, Yes
+from lakewright.cli.operation_options import AsJson, Engine, ExpectNoChanges, Parallel, Refresh, ResendCredentials, Yes
 from lakewright.cli.options import HERE, Concurrency, Directory, EngineName, Everything, Labels, Names, make_selection
 from lakewright.fleet.schedule import OnError
 from lakewright.terminal.text_lines import plural
@@ -45,6 +45,7 @@ def preview(
     everything: Everything = False,
     engine: Engine = EngineName.AUTO,
     refresh: Refresh = False,
+    resend_credentials: ResendCredentials = False,
     expect_no_changes: ExpectNoChanges = False,
     save_plans: SavePlans = None,
     parallel_stacks: Concurrency = None,
@@ -72,7 +73,7 @@ def preview(
         details,
         save_plans=_absolute(save_plans),
     )
-    arguments = ("preview", *_engine_words(engine, parallel))
+    arguments = ("preview", *_engine_words(engine, parallel), *("--resend-credentials",) * resend_credentials)
     arguments += ("--refresh",) * refresh + ("--expect-no-changes",) * expect_no_changes
     end(options, run_fleet(options, "preview", arguments))
 
@@ -84,6 +85,7 @@ def up(
     everything: Everything = False,
     engine: Engine = EngineName.AUTO,
     refresh: Refresh = False,
+    resend_credentials: ResendCredentials = False,
     plans: Plans = None,
     create: Create = False,
     waves: Waves = None,
@@ -118,6 +120,7 @@ def up(
         waves=waves,
     )
     arguments = (*_engine_words(engine, parallel), *("--refresh",) * refresh)
+    arguments += ("--resend-credentials",) * resend_credentials
     if not yes and not plans:
         _confirm(options, "up", "update", ("preview", *arguments))
     end(options, run_fleet(options, "up", ("up", "--yes", *arguments)))

@@ -40,6 +40,7 @@ class ViewBuilder:
         self._now = now
         self._added_schema: int | None = None
         self._added_version: int | None = None
+        self._is_version_reused = False
 
     def apply(self, updates: list[Json]) -> Json:
         """Return the document after updates. Raises 400 for an unknown or invalid update."""
@@ -121,6 +122,7 @@ class ViewBuilder:
         for existing in versions:
             if {**existing, **dict.fromkeys(free)} == {**added, **dict.fromkeys(free)}:
                 self._added_version = existing["version-id"]
+                self._is_version_reused = True
                 return
         taken = {existing["version-id"] for existing in versions}
         number = added["version-id"] if added["version-id"] not in taken else max(taken) + 1
@@ -128,11 +130,20 @@ class ViewBuilder:
         self._added_version = number
 
     def _set_current(self, number: int) -> None:
-        number = self._added_version if number == -1 and self._added_version is not None else number
-        document = self._document
+        """Make a version current.
+
+        Raise 503 for an added version that equals an earlier version. iceberg-rust 0.10 then logs the earlier version a
+        second time with its old time (`set_current_version_id`), which the database of Lakekeeper 0.13.3 refuses.
+        """
+        document, is_reused = self._document, False
+        if number == -1 and self._added_version is not None:
+            number, is_reused = self._added_version, self._is_version_reused
         if not any(version["version-id"] == number for version in document["versions"]):
             raise ApiError(400, "InvalidViewUpdate", f"The view has no version {number}.")
         if document["current-version-id"] != number:
+            if is_reused:
+                message = 'duplicate key value violates unique constraint "view_version_log_pkey"'
+                raise ApiError(503, "CatalogBackendError", f"Catalog backend error (Unexpected): {message}")
             document["current-version-id"] = number
             document["version-log"].append({"version-id": number, "timestamp-ms": self._now})
 
