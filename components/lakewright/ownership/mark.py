@@ -94,6 +94,10 @@ class OwnershipMark:
         """Return the mark with the consent that a stack adopts the object."""
         return replace(self, adopt=stack)
 
+    def without_consent(self) -> OwnershipMark:
+        """Return the mark of the owner alone."""
+        return replace(self, adopt=None)
+
     def to_tags(self) -> dict[str, str]:
         """Return the mark as tags of AWS."""
         tags = {STACK_TAG: self.stack, RECORD_TAG: self.record, ADOPT_TAG: self.adopt}

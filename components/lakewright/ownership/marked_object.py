@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.ownership.consent import Consent, read_consents
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
@@ -20,7 +20,7 @@ class MarkedObject:
     """Consents of an operator that permit its adoption. Messages name the first consent."""
 
     def find_change_problem(self, claimant: Claimant) -> str | None:
-        """Return why a stack must not change or delete the object, which is in its state; None if it may.
+        """Return why a stack must not change the object, which is in its state; None if it may.
 
         An object without a mark belongs to the stack that has it in its state: earlier versions wrote no marks.
 
@@ -30,6 +30,17 @@ class MarkedObject:
         if self.mark.compare(claimant) is not Ownership.FOREIGN or self.is_permitted:
             return None
         return format_change_refusal(self.what, self.mark, claimant, self.consents[0])
+
+    def find_deletion_problem(self, claimant: Claimant) -> str | None:
+        """Return why a stack must not delete the object, which is in its state; None if it may.
+
+        A consent in the mark is for an adoption by `up`, which writes a new mark. Another stack of the name may have
+        left it with retained data, while an old state of this stack still says that the data is purged.
+
+        Raises:
+            ValueError: `LAKEWRIGHT_ADOPT` has another form than `KIND=NAME`.
+        """
+        return replace(self, mark=self.mark.without_consent()).find_change_problem(claimant)
 
     def find_adoption_problem(self, claimant: Claimant) -> str | None:
         """Return why a stack must not adopt the object, although its spec has `adopt`; None if it may.

@@ -19,7 +19,8 @@ def format_change_refusal(title: str, mark: OwnershipMark, claimant: Claimant, c
     return (
         f"{title} belongs to {describe_owner(mark, claimant)}; this is {describe_claimant(claimant)}. Nothing was"
         f" changed. To give up these resources, run `lakewright stack forget{stack}`, which touches no server."
-        f" If this stack is the owner under a new name, run `lakewright adopt consent{stack} {consent}`."
+        f" If this stack is the owner under a new name, run `lakewright adopt consent{stack} {consent}`, then"
+        " `lakewright up`."
     )
 
 

@@ -155,3 +155,21 @@ def test_state_with_names_of_another_stack_deletes_nothing(stacks: RandomOwners)
 
     assert "belongs to stack `lakewright/one`; this is stack `lakewright/two`" in stacks.server.text()
     assert [stacks.read(key) for key in stacks.objects] == objects_after_takeover
+
+
+def test_old_state_deletes_nothing_that_a_namesake_retained(stacks: RandomOwners) -> None:
+    """A consent of retained data is for a later `up` of the name, not for a `destroy` of an old state."""
+    former, other = stacks.slots[0], stacks.slots[2]
+    destroy = ("destroy", "--yes", "--engine", "embedded")
+    take_over(stacks)
+    retained = stacks.spec("a") | {"adopt": True}
+    retained["warehouses"] = [warehouse | {"deletion": "retain"} for warehouse in retained["warehouses"]]
+    other.write(retained)
+    assert up(stacks) == 0, stacks.server.text()
+    assert stacks.server.run(other, *destroy) == 0, stacks.server.text()
+    retained_objects = [stacks.read(key) for key in stacks.objects]
+
+    assert stacks.server.run(former, *destroy) != 0
+
+    assert "lakewright stack forget" in stacks.server.text()
+    assert [stacks.read(key) for key in stacks.objects] == retained_objects

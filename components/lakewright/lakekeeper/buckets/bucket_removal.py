@@ -113,7 +113,7 @@ class _RemovalProvider(ResourceProvider, Generic[B]):
         record_id = run_context.current().record_id or record_identity.find_recorded(_props)
         claimant = Claimant(find_running_stack(), record_id)
         for marked in self.find_marked(args) if claimant != Claimant() else []:
-            if problem := marked.find_change_problem(claimant):
+            if problem := marked.find_deletion_problem(claimant):
                 raise NotOwnedError(problem)
         self.remove(args)
 

@@ -199,7 +199,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
         is_visible_again = inactive_warehouses.can_read(_olds, lambda: client)
         if is_visible_again or self.needs_calls(resource, new):
-            self._refuse_foreign(lambda: [self.find_marked(client, old)], _olds)
+            self._refuse_foreign(lambda: [self.find_marked(client, old)], MarkedObject.find_change_problem, _olds)
         identity_outputs = self._to_record(client, new, _olds)
         observed = (
             self._update_visible_again(client, resource, new) if is_visible_again else self._apply_update(resource, new)
@@ -241,7 +241,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if is_uncertain and self.find(client, resource) is None:
             raise server_identity.make_unproven_error(client, self.title(state))
         try:
-            self._refuse_foreign(lambda: self.find_marked_for_deletion(client, state), _props)
+            self._refuse_foreign(
+                lambda: self.find_marked_for_deletion(client, state), MarkedObject.find_deletion_problem, _props
+            )
         except ForbiddenError:
             # Nothing is deleted by `retain`, and of an object that does not exist, whose project is refused as well.
             if getattr(state, "deletion", None) != "retain" and self._may_exist(client, resource):
@@ -265,7 +267,12 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """The running stack, as far as it is known."""
         return Claimant(find_running_stack(), self.run.record_id)
 
-    def _refuse_foreign(self, find_marked: Callable[[], Sequence[MarkedObject | None]], outs: dict[str, Any]) -> None:
+    def _refuse_foreign(
+        self,
+        find_marked: Callable[[], Sequence[MarkedObject | None]],
+        find_problem: Callable[[MarkedObject, Claimant], str | None],
+        outs: dict[str, Any],
+    ) -> None:
         """Raise NotOwnedError if the mark of an object in the state names another stack."""
         recorded_id = record_identity.find_recorded(outs)
         if self.may_be_on_foreign_objects and not recorded_id:
@@ -274,7 +281,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if claimant == Claimant():
             return  # nothing to compare
         for marked in find_marked():
-            if marked and (problem := marked.find_change_problem(claimant)):
+            if marked and (problem := find_problem(marked, claimant)):
                 raise errors.NotOwnedError(problem)
 
     def _may_exist(self, client: Client, resource: RecordedResource[D]) -> bool:

@@ -178,7 +178,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             marked_objects += [marked for marked in marked_warehouses if marked]
         marked_objects += bucket_mark.find_marked_buckets(buckets)
         marked_objects += bucket_mark.find_marked_logs([(bucket, bucket.log_bucket) for bucket in buckets])
-        problems = [problem for marked in marked_objects if (problem := marked.find_change_problem(claimant))]
+        problems = [problem for marked in marked_objects if (problem := marked.find_deletion_problem(claimant))]
         if problems:
             raise NotOwnedError(" ".join(problems))
 
