@@ -202,8 +202,8 @@ def test_each_error_is_one_message(
     assert message in done.stderr
     assert done.returncode == exit_code
     assert "Traceback" not in done.stderr
-    message = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
-    assert len(message) == 1
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
+    assert len(lines) == 1
 
 
 def test_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:
@@ -241,6 +241,20 @@ def test_relative_paths_start_at_the_folder_of_c(
     assert (folder / "here" / ".pulumi" / "stacks" / "conf" / "dev.json").is_file()
     missing = lakewright("stack", "ls", "-C", "nowhere")
     assert (missing.returncode, missing.stderr) == (1, "error: -C nowhere: No such file or directory\n")
+
+
+def test_project_of_a_relative_folder_is_validated(
+    folder: Path, lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project file with a mistake is an error, not a folder outside a project."""
+    (folder / "elsewhere").mkdir()
+    (folder / "Pulumi.acme.yaml").write_text("config:\n  a: 1\n  a: 2\n")
+    monkeypatch.chdir(folder / "elsewhere")
+    validated = lakewright("spec", "validate", "-C", "..")
+    assert (validated.returncode, "Pulumi.acme.yaml:3:3: expected YAML: key 'a'" in validated.stderr) == (1, True)
+    (folder / "Pulumi.yaml").write_text("name: [")
+    validated = lakewright("spec", "validate", "Pulumi.acme.yaml")
+    assert (validated.returncode, "Pulumi.yaml:1:8: expected YAML" in validated.stderr) == (1, True)
 
 
 def test_terminal_without_yes_gets_preview_and_prompt(
