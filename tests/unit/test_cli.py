@@ -120,7 +120,7 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
     lakewright("stack", "init", "--stack", "dev")
     done = lakewright("up", "--stack", "dev", "--yes", "--json", "--engine", "embedded")
     report = json.loads(done.stdout)
-    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert list(report) == ["version", "steps", "changes", "outputs", "exit", "messages"]
     assert (report["changes"], report["outputs"], report["exit"]) == ({"create": 1}, {"answer": 42}, 0)
     wrong = lakewright("preview", "--stack", "nope", "--json", "--engine", "embedded")
     assert json.loads(wrong.stdout)["exit"] == wrong.returncode == 6
@@ -145,7 +145,7 @@ def test_json_is_one_object_for_every_failure(
     engine = [] if "--engine" in arguments else ["--engine", "embedded"]
     failed = lakewright(verb, *arguments, *yes, *engine, "--json")
     report = json.loads(failed.stdout)
-    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert list(report) == ["version", "steps", "changes", "outputs", "exit", "messages"]
     assert report["exit"] == failed.returncode == exit_code
     assert any(message in line for line in report["messages"])
 
@@ -300,7 +300,7 @@ def test_history_lists_updates_newest_first(lakewright: Callable[..., Done]) -> 
     lines = lakewright("stack", "history", "--stack", "dev").stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["destroy", "succeeded"], ["update", "succeeded"]]
     text = lakewright("stack", "history", "--stack", "dev", "--json", "--page-size", "1", "--page", "2").stdout
-    (entry,) = json.loads(text)
+    (entry,) = json.loads(text)["updates"]
     assert (entry["kind"], entry["result"], entry["resource_changes"]) == ("update", "succeeded", {"create": 1})
     assert {"secret": True} in entry["config"].values()
     assert "never-shown" not in text
