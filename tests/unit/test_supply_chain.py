@@ -1,4 +1,4 @@
-"""What `make setup` and `make install` install is pinned by hash: packages, build back ends, uv itself."""
+"""All that `make setup` and `make install` install is pinned by hash: packages, build back ends, uv itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_setup_checks_its_build_tools() -> None:
 
 
 def test_users_install_a_part_of_the_repository() -> None:
-    """What commands and sandbox import, in the same versions, and none of what demo and tests need."""
+    """All packages of commands and sandbox, in the same versions, and none that only demo and tests need."""
     installed, locked = (read_pins(REPOSITORY / f"requirements{part}.lock") for part in ("-user", ""))
     projects = [tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["project"] for package in PACKAGES]
     workspace = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]

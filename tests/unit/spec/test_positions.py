@@ -115,7 +115,7 @@ def test_repeated_key_is_refused(tmp_path: Path, old: str, new: str, second: str
 
 
 def test_merged_key_may_be_set_again(tmp_path: Path) -> None:
-    """A mapping is merged by another one before it is read itself: both have the override."""
+    """A mapping that another mapping merges before it is read itself: both have the override."""
     file = tmp_path / "Pulumi.acme.yaml"
     file.write_text(
         "x:\n  y: {team: &team {<<: {a: 1, b: 1}, a: 2}}\nz: {<<: *team, b: 3}\n"
