@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from lakewright.cli import main
+
+from tests.tenant_project import REPOSITORY
 
 HEAVY = ("pulumi", "boto3", "httpx", "kubernetes", "grpc", "lakewright_engine")
 
@@ -66,6 +69,26 @@ except SystemExit as end:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_validation_loads_no_sdk_and_no_client(folder: Path) -> None:
+    (folder / "__main__.py").write_text("from lakewright import declare_tenant\n")
+    shutil.copy(REPOSITORY / "tests" / "unit" / "spec" / "Pulumi.acme.yaml", folder)
+    (folder / "environments").mkdir()
+    (folder / "environments" / "production.yaml").write_text("sandbox: nowhere\n")
+    heavy = [name for name in HEAVY if name != "lakewright_engine"]
+    script = f"""
+import sys
+from lakewright.cli import main
+try:
+    main(["spec", "validate"])
+except SystemExit as end:
+    loaded = [name for name in {heavy!r} if name in sys.modules]
+    sys.exit(f"loaded {{loaded}}" if loaded or end.code else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Pulumi.acme.yaml: valid" in done.stdout
 
 
 def test_help_lists_commands_of_other_packages(lakewright: Callable[..., Done]) -> None:
