@@ -13,7 +13,7 @@ from typing import Any, cast
 import yaml
 
 
-class _UniqueKeys:
+class _RepeatedKeyCheck:
     """Part of a loader that refuses a repeated key of a mapping, by its text, as the Pulumi CLI does.
 
     A key that a merge (`<<`) brings may be set again: the mapping's own value overrides it.
@@ -44,7 +44,7 @@ _RESOLVERS = {
 
 def _make_loader(base: Any) -> Any:
     """Return a safe loader with the booleans of YAML 1.2, without dates and without repeated keys."""
-    loader: Any = type("_PulumiYamlLoader", (_UniqueKeys, base), {"yaml_implicit_resolvers": {**_RESOLVERS}})
+    loader: Any = type("_PulumiYamlLoader", (_RepeatedKeyCheck, base), {"yaml_implicit_resolvers": {**_RESOLVERS}})
     loader.add_implicit_resolver(
         "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
     )
