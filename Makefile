@@ -211,7 +211,7 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
-	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	for folder in $(STORES) tests/integration/tenant/typescript; do npm install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund; done
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(PLATFORM)/requirements.in -o $(PLATFORM)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
