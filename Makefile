@@ -2,10 +2,13 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup policy check fmt lock images sboms schema test test-long test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
+.PHONY: help install setup policy check fmt lock images sboms schema test test-long test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
+# The whole environment, and the part of it that commands and sandbox need.
 READY := .venv/.ready
+INSTALLED := .venv/.installed
+SETUP_INPUTS := $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/setup.sh
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Tests, demo and benchmarks start hundreds of short processes, which share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,11 +27,17 @@ SITE := docs/.venv
 help:  ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(READY)  ## Install the tools and packages: uv, the locked .venv, Java, the Iceberg jars
+install: $(INSTALLED)  ## Install what commands and sandbox need: no Java, no Spark and no development tools
 
-$(READY): $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/setup.sh
-	@scripts/setup.sh
+$(INSTALLED): $(SETUP_INPUTS)
+	@scripts/setup.sh user
 	@touch $@
+
+setup: $(READY)  ## Install everything, as demo and tests do: uv, the locked .venv, Java, the Iceberg jars
+
+$(READY): $(SETUP_INPUTS)
+	@scripts/setup.sh
+	@touch $@ $(INSTALLED)
 
 POLICY := infra/policy
 policy: $(POLICY)/.venv/.ready  ## Set up the environment of the policy pack, for `pulumi preview --policy-pack infra/policy`
@@ -184,6 +193,11 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml --extra s3 --extra zstd \
 	  --extra aws --extra kubernetes \
 	  -o images/lakewright-requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
+	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
+	  --extra s3 --extra zstd --extra aws --extra kubernetes \
+	  -o requirements-user.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  -c requirements.lock components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
@@ -197,7 +211,7 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
-	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
+	for folder in $(STORES) tests/integration/tenant/typescript; do npm install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund; done
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(PLATFORM)/requirements.in -o $(PLATFORM)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

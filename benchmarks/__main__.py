@@ -18,6 +18,7 @@ from benchmarks import (
     many_warehouses,
     noop,
     results_io,
+    short_commands,
     small_objects,
     table_care,
 )
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "journal": journal.measure,
     "fleet_drift": fleet_drift.measure,
     "granted_drift": granted_drift.measure,
+    "short_commands": short_commands.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

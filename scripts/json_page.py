@@ -13,9 +13,10 @@ INTRODUCTION = """\
 
 <!-- Recorded: `LAKEWRIGHT_RECORD=1 pytest tests/integration/test_documented_commands.py -k json`. -->
 
-With `--json`, a command prints one document on standard output and nothing else there. Keys are in snake case. Later
-versions add keys; the changelog names each key that is removed or changes its meaning. Failures are documents, too:
-`preview`, `up`, `refresh` and `destroy` add `messages`. The [exit code](exit-codes.md) is the same without `--json`.
+With `--json`, a command prints one document on standard output and nothing else there. Keys are in snake case.
+`version` is that of the document's shape. Later versions add keys; the changelog names each key that is removed or
+changes its meaning. Failures are documents, too: `preview`, `up`, `refresh` and `destroy` add `messages`. The
+[exit code](exit-codes.md) is the same without `--json`.
 
 The shapes below are recorded from a tenant in the sandbox. A list has the shape of its entries, `NAME` stands for any
 key of a map, and a field that may be absent from an entry ends in `?`.

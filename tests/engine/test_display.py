@@ -120,7 +120,7 @@ def test_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
     for event in outcome.events:
         report.add(event)
     document = report.to_json(outcome.outputs, outcome.exit)
-    assert list(document) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert list(document) == ["version", "steps", "changes", "outputs", "exit", "messages"]
     assert [(step["op"], step["name"], step["keys"]) for step in document["steps"]] == [
         ("same", "conf-dev", []),
         ("update", "a", ["content"]),

@@ -95,13 +95,27 @@ def test_save_creates_missing_file(project: PulumiProject) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("config: [", "cannot be read"), ("- a", "must be a mapping"), ("config: 5", "'config' of .* must be a mapping")],
+    [
+        ("config: [", "acme.yaml:1:10: expected YAML"),
+        ("- a", "must be a mapping"),
+        ("config: 5", "'config' of .* must be a mapping"),
+        ("config:\n  a: 1\n  b: 2\n  a: 3\n", r"acme.yaml:4:3: .* key 'a' is set in .*acme.yaml:2:3, and set again"),
+    ],
 )
 def test_invalid_file_is_reported(project: PulumiProject, text: str, message: str) -> None:
     project.stack_file("acme").write_text(text)
     with pytest.raises(ProjectError, match=message) as caught:
         project.stack_config("acme")
     assert str(project.stack_file("acme")) in str(caught.value)
+
+
+def test_project_file_with_a_repeated_key_is_refused(project: PulumiProject) -> None:
+    project.file.write_text(project.file.read_text() + "name: other\n")
+
+    with pytest.raises(
+        ProjectError, match=r"Pulumi.yaml:\d+:1: .* key 'name' is set in .*Pulumi.yaml:1:1, and set again"
+    ):
+        PulumiProject.load(project.file.parent)
 
 
 def test_settings_that_only_the_cli_supports_are_refused(project: PulumiProject) -> None:

@@ -244,7 +244,7 @@ def test_outputs_and_stacks_are_listed_alike(folder: ProjectFolder) -> None:
     ):
         assert folder.lakewright(*arguments) == folder.pulumi(*arguments)
     ours, theirs = (json.loads(tool("stack", "ls", "--json")) for tool in (folder.lakewright, folder.pulumi))
-    assert [(item["name"], item["resource_count"]) for item in ours] == [
+    assert [(item["name"], item["resource_count"]) for item in ours["stacks"]] == [
         (item["name"], item["resourceCount"]) for item in theirs
     ]
 

@@ -30,11 +30,11 @@ def commands(section: str) -> list[str]:
 def test_commands_of_a_tenant_work_on_a_fresh_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
-    # `make setup` would install the same packages into `.venv` once more.
+    # `make install` would install the same packages into `.venv` once more.
     (clone / ".venv").symlink_to(sys.prefix)
     environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ} | {"HOME": str(tmp_path)}
     lines = [*commands("Installation"), *commands("Five daily commands")]
-    lines.remove("make setup")
+    lines.remove("make install")
     script = "set -euxo pipefail\n" + "\n".join(lines)
     try:
         completed = subprocess.run(

@@ -115,12 +115,12 @@ def test_either_engine_continues_the_other(project: Path) -> None:
     (project / "state.json").write_text(exported)
     lakewright(project, "stack", "import", *on, "--file", "state.json")
     pulumi(project, "up", "--yes", "--skip-preview", *on)
-    assert len(json.loads(lakewright(project, "stack", "history", "--json", *on))) == 2
+    assert len(json.loads(lakewright(project, "stack", "history", "--json", *on))["updates"]) == 2
     assert json.loads(lakewright(project, "stack", "output", "--json", "--show-secrets", *on)) == {"token": "s3cr3t"}
 
     lakewright(project, "destroy", *on, "--yes", "--engine", "embedded")
     pulumi(project, "stack", "rm", "--yes", *on)
-    assert json.loads(lakewright(project, "stack", "ls", "--json")) == []
+    assert json.loads(lakewright(project, "stack", "ls", "--json"))["stacks"] == []
 
 
 @pytest.mark.pulumi_cli
@@ -138,7 +138,7 @@ def test_killed_run_is_refused_cancelled_and_continued(project: Path, engine: st
             assert "is locked by 1 other process(es)" in refused
             assert " ago" in refused
         assert "created by" in pulumi(project, "up", "--yes", "--skip-preview", *on, code=1)
-        (locked,) = json.loads(lakewright(project, "stack", "ls", "--json"))
+        (locked,) = json.loads(lakewright(project, "stack", "ls", "--json"))["stacks"]
         (lock,) = locked["locks"]
         for process in {running.pid, lock["pid"]}:
             os.kill(process, signal.SIGKILL)

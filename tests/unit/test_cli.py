@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from lakewright.cli import main
+
+from tests.tenant_project import REPOSITORY
 
 HEAVY = ("pulumi", "boto3", "httpx", "kubernetes", "grpc", "lakewright_engine")
 
@@ -68,6 +71,26 @@ except SystemExit as end:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_validation_loads_no_sdk_and_no_client(folder: Path) -> None:
+    (folder / "__main__.py").write_text("from lakewright import declare_tenant\n")
+    shutil.copy(REPOSITORY / "tests" / "unit" / "spec" / "Pulumi.acme.yaml", folder)
+    (folder / "environments").mkdir()
+    (folder / "environments" / "production.yaml").write_text("sandbox: nowhere\n")
+    heavy = [name for name in HEAVY if name != "lakewright_engine"]
+    script = f"""
+import sys
+from lakewright.cli import main
+try:
+    main(["spec", "validate"])
+except SystemExit as end:
+    loaded = [name for name in {heavy!r} if name in sys.modules]
+    sys.exit(f"loaded {{loaded}}" if loaded or end.code else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Pulumi.acme.yaml: valid" in done.stdout
+
+
 def test_help_lists_commands_of_other_packages(lakewright: Callable[..., Done]) -> None:
     text = lakewright("--help").stdout
     for name in ("preview", "up", "refresh", "destroy", "stack", "config", "new", "spec", "doctor", "sandbox"):
@@ -120,7 +143,7 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
     lakewright("stack", "init", "--stack", "dev")
     done = lakewright("up", "--stack", "dev", "--yes", "--json", "--engine", "embedded")
     report = json.loads(done.stdout)
-    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert list(report) == ["version", "steps", "changes", "outputs", "exit", "messages"]
     assert (report["changes"], report["outputs"], report["exit"]) == ({"create": 1}, {"answer": 42}, 0)
     wrong = lakewright("preview", "--stack", "nope", "--json", "--engine", "embedded")
     assert json.loads(wrong.stdout)["exit"] == wrong.returncode == 6
@@ -145,7 +168,7 @@ def test_json_is_one_object_for_every_failure(
     engine = [] if "--engine" in arguments else ["--engine", "embedded"]
     failed = lakewright(verb, *arguments, *yes, *engine, "--json")
     report = json.loads(failed.stdout)
-    assert list(report) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert list(report) == ["version", "steps", "changes", "outputs", "exit", "messages"]
     assert report["exit"] == failed.returncode == exit_code
     assert any(message in line for line in report["messages"])
 
@@ -202,8 +225,8 @@ def test_each_error_is_one_message(
     assert message in done.stderr
     assert done.returncode == exit_code
     assert "Traceback" not in done.stderr
-    message = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
-    assert len(message) == 1
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
+    assert len(lines) == 1
 
 
 def test_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:
@@ -241,6 +264,20 @@ def test_relative_paths_start_at_the_folder_of_c(
     assert (folder / "here" / ".pulumi" / "stacks" / "conf" / "dev.json").is_file()
     missing = lakewright("stack", "ls", "-C", "nowhere")
     assert (missing.returncode, missing.stderr) == (1, "error: -C nowhere: No such file or directory\n")
+
+
+def test_project_of_a_relative_folder_is_validated(
+    folder: Path, lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project file with a mistake is an error, not a folder outside a project."""
+    (folder / "elsewhere").mkdir()
+    (folder / "Pulumi.acme.yaml").write_text("config:\n  a: 1\n  a: 2\n")
+    monkeypatch.chdir(folder / "elsewhere")
+    validated = lakewright("spec", "validate", "-C", "..")
+    assert (validated.returncode, "Pulumi.acme.yaml:3:3: expected YAML: key 'a'" in validated.stderr) == (1, True)
+    (folder / "Pulumi.yaml").write_text("name: [")
+    validated = lakewright("spec", "validate", "Pulumi.acme.yaml")
+    assert (validated.returncode, "Pulumi.yaml:1:8: expected YAML" in validated.stderr) == (1, True)
 
 
 def test_terminal_without_yes_gets_preview_and_prompt(
@@ -286,7 +323,7 @@ def test_history_lists_updates_newest_first(lakewright: Callable[..., Done]) -> 
     lines = lakewright("stack", "history", "--stack", "dev").stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["destroy", "succeeded"], ["update", "succeeded"]]
     text = lakewright("stack", "history", "--stack", "dev", "--json", "--page-size", "1", "--page", "2").stdout
-    (entry,) = json.loads(text)
+    (entry,) = json.loads(text)["updates"]
     assert (entry["kind"], entry["result"], entry["resource_changes"]) == ("update", "succeeded", {"create": 1})
     assert {"secret": True} in entry["config"].values()
     assert "never-shown" not in text

@@ -44,7 +44,7 @@ def write_rows(now: datetime) -> ResultWriter:
     except LakewrightError as error:
         assert_type(error.exit_code, int)
     try:
-        config = assert_type(load_config(None), CatalogConfig)
+        config = assert_type(load_config("catalog.json"), CatalogConfig)
     except LakewrightSparkError:
         raise
     uri = assert_type(Execution(7, 42).result(Port("Clean-1")), ResultUri)

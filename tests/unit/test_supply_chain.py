@@ -1,4 +1,4 @@
-"""What `make setup` installs is pinned by hash: packages, build back ends, uv itself."""
+"""All that `make setup` and `make install` install is pinned by hash: packages, build back ends, uv itself."""
 
 from __future__ import annotations
 
@@ -51,10 +51,23 @@ def test_build_back_ends_accept_the_locked_version() -> None:
 
 
 def test_setup_checks_its_build_tools() -> None:
-    installs = [line for line in (REPOSITORY / "scripts" / "setup.sh").read_text().splitlines() if " pip " in line]
+    script = (REPOSITORY / "scripts" / "setup.sh").read_text()
+    (install,) = (line for line in script.splitlines() if " pip " in line)
 
-    assert len(installs) == 2
-    assert all("--build-constraints requirements-build.lock" in line for line in installs)
+    assert "--build-constraints requirements-build.lock" in install
+    assert len(re.findall(r"^ *uv_pip (sync|install) --require-hashes", script, re.MULTILINE)) == 2
+
+
+def test_users_install_a_part_of_the_repository() -> None:
+    """All packages of commands and sandbox, in the same versions, and none that only demo and tests need."""
+    installed, locked = (read_pins(REPOSITORY / f"requirements{part}.lock") for part in ("-user", ""))
+    projects = [tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["project"] for package in PACKAGES]
+    workspace = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
+    required = {Requirement(line).name for project in projects for line in project["dependencies"]}
+
+    assert installed.items() <= locked.items()
+    assert {name for name in required if not name.startswith("lakewright")} <= installed.keys()
+    assert not installed.keys() & ({"pyspark", "pandas"} | {Requirement(line).name for line in workspace})
 
 
 def test_wrong_uv_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from pydantic import BaseModel
+
 from lakewright.environment.environment import Environment
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.spec.tenant import TenantSpec
@@ -10,17 +12,7 @@ from lakewright.spec.tenant import TenantSpec
 
 def stack_file_schema() -> dict[str, Any]:
     """Return the JSON Schema of a `Pulumi.<stack>.yaml` with a spec under `lakewright:tenant`."""
-    spec = TenantSpec.model_json_schema()
-    definitions = spec.pop("$defs")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A stack's configuration with a tenant's spec",
-        "type": "object",
-        "properties": {
-            "config": {"type": "object", "properties": {"lakewright:tenant": {"$ref": "#/$defs/TenantSpec"}}},
-        },
-        "$defs": {**definitions, "TenantSpec": spec},
-    }
+    return _wrap_spec(TenantSpec, "lakewright:tenant", "A stack's configuration with a tenant's spec")
 
 
 def schema_text() -> str:
@@ -50,10 +42,24 @@ def environment_schema_text() -> str:
 
 
 def build_platform_schema() -> dict[str, Any]:
-    """Return the schema of the spec."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **PlatformSpec.model_json_schema()}
+    """Return the JSON Schema of a platform's `Pulumi.<stack>.yaml`."""
+    return _wrap_spec(PlatformSpec, "lakewright-platform:spec", "A stack's configuration with a platform's spec")
 
 
 def format_platform_schema() -> str:
     """Return the content of docs/schema/platform.schema.json."""
     return json.dumps(build_platform_schema(), indent=2, sort_keys=True) + "\n"
+
+
+def _wrap_spec(model: type[BaseModel], key: str, title: str) -> dict[str, Any]:
+    """Return the schema of a stack file that has a spec under a key of its configuration."""
+    spec = model.model_json_schema()
+    definitions = spec.pop("$defs")
+    reference = {"$ref": f"#/$defs/{model.__name__}"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "type": "object",
+        "properties": {"config": {"type": "object", "properties": {key: reference}}},
+        "$defs": {**definitions, model.__name__: spec},
+    }

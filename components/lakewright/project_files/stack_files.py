@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ SPEC_KEY = "lakewright:tenant"
 """Key of a tenant's spec in `config` of a stack file."""
 SPEC_SECTIONS = ("config", SPEC_KEY)
 """Keys that lead to the spec in a stack file."""
+_SCHEMA_FOLDERS = ("schema", "docs/schema")
+"""Folders of a project that may have the schema: of a user's project, and of Lakewright's repository."""
 _EARLIER_SPELLING = "lakewright:config:tenant"
 
 
@@ -48,6 +51,21 @@ def spec_key(body: Mapping[str, Any]) -> str:
     return _EARLIER_SPELLING if not config.get(SPEC_KEY) and config.get(_EARLIER_SPELLING) else SPEC_KEY
 
 
+def build_schema_comment(root: Path, folder: Path) -> str:
+    """Return the first line of a stack file, which names its schema for editors; empty if the project has no schema.
+
+    Args:
+        root: Folder of the project.
+        folder: Folder of the stack file.
+    """
+    for name in _SCHEMA_FOLDERS:
+        schema = root / name / "tenant.schema.json"
+        if schema.is_file():
+            path = Path(os.path.relpath(schema, folder.resolve())).as_posix()
+            return f"# yaml-language-server: $schema={path}\n"
+    return ""
+
+
 def environment_file(root: Path, name: str) -> Path:
     """Return the file of an environment of a project."""
     return root / "environments" / f"{name}.yaml"
@@ -59,10 +77,10 @@ def raw_environment(root: Path, name: str) -> Mapping[str, Any]:
 
 
 def _read_document(file: Path) -> Mapping[str, Any]:
-    from lakewright_engine.project.yaml_text import load_many_yaml  # noqa: PLC0415 - `--help` reads no file
+    from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 
     try:
-        return as_mapping(load_many_yaml(read_text(file)))
+        return as_mapping(load_yaml(read_text(file)))
     except YAMLError:
         return {}

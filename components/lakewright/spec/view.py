@@ -9,7 +9,7 @@ from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.field_map.marks import NoWayBack, Sets
 from lakewright.lakekeeper.table.schema.columns import Columns
-from lakewright.lakekeeper.view.args import SqlByDialect
+from lakewright.lakekeeper.view.sql import SqlByDialect
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import NamespacePath, TableName
 from lakewright.validation.strict_model import StrictModel

@@ -47,7 +47,7 @@ def find_positions(problems: Sequence[Problem], file: Path, *sections: str) -> l
     located_problems = [
         problem
         if problem.position or not (mark := _find_mark(root, sections, problem.path))
-        else replace(problem, position=TextPosition(str(file), mark.line + 1, mark.column + 1))
+        else replace(problem, position=_make_position(file, mark))
         for problem in problems
     ]
     return sorted(located_problems, key=lambda problem: _make_sort_key(problem, file))
@@ -57,9 +57,16 @@ def make_syntax_problem(file: Path, error: yaml.YAMLError | UnicodeDecodeError) 
     """Return the problem of a file that is not YAML, with its position if the parser names it."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Problem("", f"expected YAML: {' '.join(str(error).split())}")
-    position = TextPosition(str(file), error.problem_mark.line + 1, error.problem_mark.column + 1)
-    reason = ", ".join(part for part in (error.context, error.problem) if part)
+    position = _make_position(file, error.problem_mark)
+    context = error.context or ""
+    if context and error.context_mark is not None:
+        context += f" in {_make_position(file, error.context_mark)}"
+    reason = ", ".join(part for part in (context, error.problem) if part)
     return Problem("", f"expected YAML: {reason}", position=position)
+
+
+def _make_position(file: Path, mark: Any) -> TextPosition:
+    return TextPosition(str(file), mark.line + 1, mark.column + 1)
 
 
 def _make_sort_key(problem: Problem, file: Path) -> tuple[int, int]:

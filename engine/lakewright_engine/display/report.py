@@ -158,6 +158,7 @@ class OperationReport:
                 fields["properties"] = [asdict(change) for change in step.changes()]
             steps.append(fields)
         return {
+            "version": 1,
             "steps": steps,
             "changes": self.changes,
             "outputs": redact_json(outputs),

@@ -6,6 +6,7 @@ EngineError
 ├── ProtectedResourceError    a protected resource was to be deleted
 ├── HookError                 a hook failed or is not registered
 ├── ProjectError              Pulumi.yaml or a stack's configuration is missing, unreadable or invalid
+│   └── ProjectNotFoundError  neither a folder nor any folder above it has a Pulumi.yaml
 ├── StateError                a backend or checkpoint is missing, unreadable or invalid
 │   ├── DamagedStateError     a state is truncated, not JSON, or has values of wrong types
 │   ├── UnsupportedStateError a state needs something that this engine does not support; also UnsupportedFeatureError
@@ -59,6 +60,10 @@ class HookError(EngineError):
 
 class ProjectError(EngineError):
     """A project file is invalid. The message says what was expected and what was found."""
+
+
+class ProjectNotFoundError(ProjectError):
+    """There is no project. The message names the folder and the option that sets it."""
 
 
 class StateError(EngineError):

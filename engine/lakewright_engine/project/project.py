@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
+from lakewright_engine.model.errors import ProjectError, ProjectNotFoundError, UnsupportedFeatureError
 from lakewright_engine.project.stack_config import StackConfig, full_key, to_text
-from lakewright_engine.project.yaml_text import load_yaml
+from lakewright_engine.project.yaml_text import explain_yaml_error, load_yaml
 from lakewright_engine.state.backend import StateBackend
 from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.names import check_project_name, check_stack_name
@@ -56,7 +56,8 @@ class PulumiProject:
         """Read the Pulumi.yaml of a folder or of the nearest folder above it.
 
         Raises:
-            ProjectError: There is no Pulumi.yaml, or it cannot be read.
+            ProjectNotFoundError: There is no Pulumi.yaml.
+            ProjectError: It cannot be read.
             UnsupportedFeatureError: The program is not written in Python.
         """
         start = Path(directory).resolve()
@@ -67,7 +68,7 @@ class PulumiProject:
                 if (folder / name).is_file():
                     return _read(folder / name)
         message = f"no Pulumi.yaml found in {start} or any folder above it; set the project's folder with -C DIR"
-        raise ProjectError(message)
+        raise ProjectNotFoundError(message)
 
     @property
     def root(self) -> Path:
@@ -230,7 +231,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
     try:
         body: Any = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ProjectError(f"{file} cannot be read: {error}") from error
+        raise ProjectError(explain_yaml_error(file, error)) from error
     if body is None:
         return {}
     if not isinstance(body, dict):

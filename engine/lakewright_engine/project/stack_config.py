@@ -12,7 +12,7 @@ import yaml
 
 from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project import yaml_edit
-from lakewright_engine.project.yaml_text import load_yaml
+from lakewright_engine.project.yaml_text import explain_yaml_error, load_yaml
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 from lakewright_engine.storage import files
 
@@ -54,7 +54,7 @@ class StackConfig:
         try:
             body: Any = load_yaml(self.text)
         except yaml.YAMLError as error:
-            raise ProjectError(f"{self.file} cannot be read: {error}") from error
+            raise ProjectError(explain_yaml_error(self.file, error)) from error
         values: Any = cast("dict[str, Any]", body).get("config") if isinstance(body, dict) else None
         places: list[tuple[str, Any]] = [("", body), ("config", values)]
         for section, content in places:

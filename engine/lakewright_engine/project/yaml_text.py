@@ -1,44 +1,82 @@
-"""Read and write YAML as the Pulumi CLI does: `on`, `yes` and dates are text, as in YAML 1.2, unlike in PyYAML.
+"""Read and write YAML as the Pulumi CLI does: `on`, `yes` and dates are text, and a mapping has each key once.
 
-`lakewright.spec` has a loader of its own: it must read a spec where no engine is, and the engine stands alone.
+PyYAML alone follows YAML 1.1, and keeps the last value of a repeated key. `lakewright` has a loader of its own: it must
+read a spec where no engine is, and the engine stands alone.
 """
 
+from __future__ import annotations
+
 import re
+from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
 
-class _PulumiYamlLoader(yaml.SafeLoader):
-    """PyYAML's safe loader with the booleans of YAML 1.2 and without dates."""
+class _RepeatedKeyCheck:
+    """Part of a loader that refuses a repeated key of a mapping, by its text, as the Pulumi CLI does.
+
+    A key that a merge (`<<`) brings may be set again: the mapping's own value overrides it.
+    """
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Refuse repeated keys before merges are resolved. A mapping that other mappings merge is resolved first."""
+        if not hasattr(node, "has_unique_keys"):
+            node.has_unique_keys = True
+            first_marks: dict[str, Any] = {}
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if mark := first_marks.get(key.value):
+                    raise yaml.constructor.ConstructorError(
+                        f"key {key.value!r} is set", mark, "and set again: remove or rename one of them", key.start_mark
+                    )
+                first_marks[key.value] = key.start_mark
+        cast("Any", super()).flatten_mapping(node)
 
 
 _DROPPED = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
-_PulumiYamlLoader.yaml_implicit_resolvers = {
+_RESOLVERS = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-cast(Any, _PulumiYamlLoader).add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
 
 
-_FastYamlLoader: Any = type(
-    "_FastYamlLoader",
-    (getattr(yaml, "CSafeLoader", yaml.SafeLoader),),
-    {"yaml_implicit_resolvers": _PulumiYamlLoader.yaml_implicit_resolvers},
-)
-"""The same with libyaml where PyYAML has it: ten times faster, but its errors have no excerpt of the text."""
+def _make_loader(base: Any) -> Any:
+    """Return a safe loader with the booleans of YAML 1.2, without dates and without repeated keys."""
+    loader: Any = type("_PulumiYamlLoader", (_RepeatedKeyCheck, base), {"yaml_implicit_resolvers": {**_RESOLVERS}})
+    loader.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+    )
+    return loader
 
 
-def load_many_yaml(text: str) -> Any:
-    """Return the document in one of many texts, as `load_yaml` does. Raise yaml.YAMLError if it is invalid."""
-    return yaml.load(text, Loader=_FastYamlLoader)  # noqa: S506 - derived from SafeLoader
+_LOADER = _make_loader(yaml.SafeLoader)
+_FAST_LOADER = _make_loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""A loader with libyaml where PyYAML has it: ten times faster, but it explains mistakes less well."""
 
 
 def load_yaml(text: str) -> Any:
-    """Return the document in a text. Raise yaml.YAMLError if it is invalid."""
-    return yaml.load(text, Loader=_PulumiYamlLoader)  # noqa: S506 - derived from SafeLoader
+    """Return the document in a text. Raise yaml.YAMLError if it is invalid, or if a mapping has a key twice."""
+    try:
+        return yaml.load(text, Loader=_FAST_LOADER)  # noqa: S506 - derived from SafeLoader
+    except yaml.YAMLError:
+        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - derived from SafeLoader
+
+
+def explain_yaml_error(file: Path, error: Exception) -> str:
+    """Return why a file cannot be read, with file, line and column of the places that the parser names."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return f"{file} cannot be read: {error}"
+    context = error.context or ""
+    if context and error.context_mark is not None:
+        context += f" in {_format_place(file, error.context_mark)}"
+    reason = ", ".join(part for part in (context, error.problem) if part)
+    return f"{_format_place(file, error.problem_mark)}: expected YAML: {reason}"
+
+
+def _format_place(file: Path, mark: yaml.Mark) -> str:
+    return f"{file}:{mark.line + 1}:{mark.column + 1}"
 
 
 _GO_VALUE = re.compile(

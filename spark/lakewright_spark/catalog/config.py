@@ -161,9 +161,9 @@ class CatalogConfig(ConfigModel):
         return cls.model_validate_json(text)
 
     @classmethod
-    def load(cls, path: Path) -> CatalogConfig:
+    def load(cls, path: str | Path) -> CatalogConfig:
         """Read a file that `to_json` wrote."""
-        return cls.from_json(path.read_text(encoding="utf-8"))
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
 
 
 def trust_variables(config: CatalogConfig) -> dict[str, str]:

@@ -11,7 +11,7 @@ from lakewright_spark.catalog.config import CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 
 
-def load_config(path: Path | None) -> CatalogConfig:
+def load_config(path: str | Path | None = None) -> CatalogConfig:
     """Return the configuration of this process, and trust its certificate authorities from then on.
 
     Args:
@@ -20,7 +20,7 @@ def load_config(path: Path | None) -> CatalogConfig:
     Raises:
         ConfigMissingError: There is no configuration, or it cannot be read.
     """
-    config = _read_config(path)
+    config = _read_config(Path(path) if path is not None else None)
     if config.ca_bundle:
         # Clients of the identity provider and the signer read only these variables.
         os.environ |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), config.ca_bundle)

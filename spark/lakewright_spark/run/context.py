@@ -153,4 +153,4 @@ def current() -> ExecutionRun:
     Raises:
         ConfigMissingError: `lakewright-spark run` did not start this process.
     """
-    return ExecutionRun(ExecutionFacts.from_environment(), load_config(None))
+    return ExecutionRun(ExecutionFacts.from_environment(), load_config())

@@ -43,7 +43,7 @@ def _set_variables(options: argparse.Namespace) -> None:
     if options.config:
         os.environ["LAKEWRIGHT_CATALOG_FILE"] = options.config
         os.environ.pop("LAKEWRIGHT_CATALOG", None)
-    warehouse = choose_run_warehouse(load_config(None), options.submitter, options.warehouse)
+    warehouse = choose_run_warehouse(load_config(), options.submitter, options.warehouse)
     facts = ExecutionFacts(
         workflow=options.workflow,
         execution=options.execution,

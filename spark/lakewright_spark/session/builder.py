@@ -120,7 +120,7 @@ def spark_session(
     master: str | None = None,
     remote: str | None = None,
     deadline: datetime | None = None,
-    event_log: Path | None = None,
+    event_log: str | Path | None = None,
     properties: Mapping[str, str] | None = None,
     workload: Workload = Workload.SMALL_JOB,
 ) -> SparkSession:
@@ -155,7 +155,11 @@ def spark_session(
         master = master or "local[*]"
         base_properties = cluster_properties(master, properties)
         base_properties |= spark_properties(
-            config, master=master, event_log=event_log, workload=workload, properties=properties
+            config,
+            master=master,
+            event_log=Path(event_log) if event_log else None,
+            workload=workload,
+            properties=properties,
         )
         base_properties["spark.master"] = master
         if options := trust_options(config, local=master.startswith("local")):

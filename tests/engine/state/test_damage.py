@@ -127,7 +127,7 @@ def test_backup_restores_a_damaged_state(
 ) -> None:
     file.write_bytes(b"{")
     assert command("stack ls --json") == 0
-    dev, other = json.loads(capsys.readouterr().out)
+    dev, other = json.loads(capsys.readouterr().out)["stacks"]
     assert (dev["name"], other["problem"], other["locks"]) == ("dev", "", [])
     assert "damaged" in dev["problem"]
 

@@ -138,6 +138,8 @@ def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.C
     managed = run_from_server(tenant, "--project", tenant.name)
     forget(tenant)
     file = tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml"
+    (tenant.folder / "schema").mkdir()
+    (tenant.folder / "schema" / "tenant.schema.json").write_text("{}")
 
     written = run_from_server(
         tenant, "--project", tenant.name, "--owner", "tests", *STORE, "--output", str(file), "--json"
@@ -150,6 +152,7 @@ def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.C
 
     assert (managed.returncode, f"is managed by stack {tenant.name}" in managed.stderr) == (2, True), managed.stderr
     assert written.returncode == 0, written.stderr
+    assert file.read_text().startswith("# yaml-language-server: $schema=../schema/tenant.schema.json\n")
     report = json.loads(written.stdout)["tenants"][0]
     assert yaml.safe_load(file.read_text())["config"]["lakewright:tenant"] == report["spec"]
     namespaces = {entry["name"]: entry.get("namespaces") for entry in report["spec"]["warehouses"]}

@@ -1,4 +1,4 @@
-"""The package with the tenant's component, used by a YAML program on the real CLI."""
+"""The package with the tenant's component, used by programs in YAML and TypeScript on the real CLI."""
 
 from __future__ import annotations
 
@@ -33,8 +33,16 @@ SPEC: dict[str, Any] = {
 }
 
 
-class YamlProject:
-    """A project whose program is YAML, in a folder with the package and an environment."""
+TYPESCRIPT = """\
+import * as lakewright from "@pulumi/lakewright";
+
+const tenant = new lakewright.Tenant("packaged", {spec});
+export const ids = tenant.warehouse_ids;
+"""
+
+
+class PackageProject:
+    """A project whose program is not in Python, in a folder with the package and an environment."""
 
     def __init__(self, folder: Path, sandbox: Sandbox, settings: dict[str, str]) -> None:
         self.folder = folder
@@ -61,6 +69,22 @@ class YamlProject:
         }
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program, sort_keys=False))
 
+    def write_typescript_program(self) -> None:
+        """Write the same program in TypeScript, with the SDK that the CLI generates from the package's schema."""
+        from lakewright.tenant.package import TenantPackage
+
+        schema = self.folder / "schema.json"
+        schema.write_text(TenantPackage().schema or "")
+        self.output("package", "gen-sdk", str(schema), "--language", "nodejs", "--out", str(self.folder / "sdk"))
+        program = {"name": "lake", "runtime": "nodejs", "packages": {"lakewright": "./component"}}
+        (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+        properties = {"environment": f"{self.folder}/environments/here.yaml"} | SPEC
+        (self.folder / "index.ts").write_text(TYPESCRIPT.replace("{spec}", json.dumps(properties)))
+        shutil.copytree(Path(__file__).parent / "typescript", self.folder, dirs_exist_ok=True)
+        for command in (["npm", "ci", "--ignore-scripts"], ["npm", "install", "--ignore-scripts", "./sdk/nodejs"]):
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
     def write_python_program(self) -> None:
         """Write the program of other projects instead, with the same spec."""
         options = {"virtualenv": sys.prefix}
@@ -75,7 +99,8 @@ class YamlProject:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the CLI."""
-        command = ["pulumi", *arguments, "--stack", "packaged", "--non-interactive"]
+        stack = [] if arguments[0] == "package" else ["--stack", "packaged", "--non-interactive"]
+        command = ["pulumi", *arguments, *stack]
         return subprocess.run(command, cwd=self.folder, env=self.environ, capture_output=True, text=True, check=False)
 
     def output(self, *arguments: str) -> str:
@@ -86,14 +111,14 @@ class YamlProject:
 
 
 @pytest.fixture
-def project(tmp_path: Path, sandbox: Sandbox, attached_providers: dict[str, str]) -> YamlProject:
-    project = YamlProject(tmp_path, sandbox, attached_providers)
+def project(tmp_path: Path, sandbox: Sandbox, attached_providers: dict[str, str]) -> PackageProject:
+    project = PackageProject(tmp_path, sandbox, attached_providers)
     project.write()
     subprocess.run(["pulumi", "stack", "init", "packaged"], cwd=tmp_path, env=project.environ, check=True)
     return project
 
 
-def test_tenant_of_a_yaml_program_continues_in_python(project: YamlProject) -> None:
+def test_tenant_of_a_yaml_program_continues_in_python(project: PackageProject) -> None:
     """The resources have the URNs of a program in Python, which finds no difference."""
     project.output("up", "--yes")
     project.output("preview", "--refresh", "--expect-no-changes")
@@ -110,7 +135,22 @@ def test_tenant_of_a_yaml_program_continues_in_python(project: YamlProject) -> N
     assert removed.returncode == 0, removed.stderr
 
 
-def test_mistakes_of_inputs_are_named_before_any_call(project: YamlProject) -> None:
+@pytest.mark.skipif(
+    None in (shutil.which("pulumi-language-nodejs"), shutil.which("npm")),
+    reason="needs npm and pulumi-language-nodejs on the PATH, the CLI's host of programs for Node",
+)
+def test_tenant_of_a_typescript_program_continues_in_yaml(project: PackageProject) -> None:
+    project.write_typescript_program()
+    project.output("up", "--yes")
+    outputs = json.loads(project.output("stack", "output", "--json"))
+    project.write()
+    project.output("preview", "--refresh", "--expect-no-changes")
+    project.output("destroy", "--yes")
+
+    assert [*outputs["ids"]] == ["executions"]
+
+
+def test_mistakes_of_inputs_are_named_before_any_call(project: PackageProject) -> None:
     project.write(warehouses=[{"name": "not valid!"}], name="other")
     name = project.run("preview")
     project.write(warehouses=[{"name": "not valid!"}], storage={"main": {"backend": "s3", "bucket": "A"}})

@@ -10,6 +10,7 @@ import yaml
 from lakewright import config_formats
 from lakewright.config_formats.config_format import ConfigRequest
 from lakewright.config_formats.registry import FORMATS, load_format
+from lakewright_spark import load_config
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from pydantic import ValidationError
@@ -99,7 +100,8 @@ def test_configuration_survives_a_file(tmp_path: Path) -> None:
     file = tmp_path / "catalog.json"
     file.write_text(CONFIG.to_json())
 
-    assert CatalogConfig.load(file) == CONFIG
+    assert CatalogConfig.load(file) == CatalogConfig.load(str(file)) == CONFIG
+    assert load_config(file) == load_config(str(file)) == CONFIG
     assert yaml.safe_load(CONFIG.pyiceberg_yaml())["catalog"]["curated"]["type"] == "rest"
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 from lakewright.environment.cluster import find_mistake
 from lakewright.environment.environment import Environment
 from lakewright.explanation.json_schemas import environment_schema_text
@@ -75,6 +77,14 @@ def test_published_environment_schema_is_up_to_date() -> None:
     published = REPOSITORY / "docs" / "schema" / "environment.schema.json"
 
     assert published.read_text(encoding="utf-8") == environment_schema_text(), "run `make schema`"
+
+
+def test_published_environment_schema_accepts_the_repository() -> None:
+    schema = Draft202012Validator(json.loads(environment_schema_text()))
+    files = [*(REPOSITORY / "environments").glob("*.yaml")]
+
+    assert files
+    assert [error for file in files for error in schema.iter_errors(yaml.safe_load(file.read_text()))] == []
 
 
 def test_path_of_jobs_is_not_a_path_of_this_machine(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 from lakewright.lakekeeper.api.connection.versions import parse_server
 from lakewright.lakekeeper.api.management.task_queues import QueueConfig
 from lakewright.lakekeeper.buckets import bucket_settings
+from lakewright.project_files.stack_files import build_schema_comment
 from lakewright.spec import parse_spec
 from lakewright.storage.live_storage import AccessKeys
 from lakewright.validation.yaml_text import load_yaml
@@ -143,7 +145,7 @@ def test_text_of_any_form_reads_back_on_one_line(text: str) -> None:
     written = stack_text(TenantDraft(spec, (), comments={f"role_members.{text}": "a\nb"}), "project acme")
 
     assert load_yaml(written)["config"]["lakewright:tenant"] == spec
-    assert len(written.split("\n")) == 13
+    assert len(written.split("\n")) == 12
     assert not re.search(r"(?<![\w\"])(1e3|0o14)(?![\w\"])", written)
 
 
@@ -348,3 +350,18 @@ def test_bucket_on_aws_is_described_and_stays_outside() -> None:
 
     assert "encryption aws:kms; versioning on" in draft.comments["storage.main"]
     assert "access logs to s3://logs/lake/" in reasons(draft, "bucket")["lake"]
+
+
+@pytest.mark.parametrize(
+    ("schema_folder", "comment"),
+    [
+        ("schema", "# yaml-language-server: $schema=../schema/tenant.schema.json\n"),
+        ("docs/schema", "# yaml-language-server: $schema=../docs/schema/tenant.schema.json\n"),
+        ("elsewhere", ""),
+    ],
+)
+def test_schema_is_named_where_the_project_has_it(tmp_path: Path, schema_folder: str, comment: str) -> None:
+    (tmp_path / schema_folder).mkdir(parents=True)
+    (tmp_path / schema_folder / "tenant.schema.json").write_text("{}")
+
+    assert build_schema_comment(tmp_path, tmp_path / "tenants") == comment

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from lakewright.fleet.selection import Selection, SelectionError, parse_labels, select
 from lakewright_engine.project.project import PulumiProject
-from lakewright_engine.project.yaml_text import load_many_yaml, load_yaml
 
 STACKS = {
     "team-a": "labels: {cost-center: 4711, tier: gold}",
@@ -78,10 +77,3 @@ def test_a_damaged_file_hides_no_other_stack(project: PulumiProject) -> None:
         ("team-a", ""),
         ("team-b", ""),
     ]
-
-
-@pytest.mark.parametrize(
-    "text", ["a: {b: on, c: 2026-01-01, d: true, e: 1.5, f: [1, ~, 'x']}", "a: |\n  x\nb: &n 1\nc: *n"]
-)
-def test_many_files_are_read_as_single_ones(text: str) -> None:
-    assert load_many_yaml(text) == load_yaml(text)

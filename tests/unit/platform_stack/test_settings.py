@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from lakewright.explanation.json_schemas import format_platform_schema
+from jsonschema import Draft202012Validator
+from lakewright.explanation.json_schemas import build_platform_schema, format_platform_schema
 from lakewright.platform_stack.secret_values import find_key_mistake
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.extra_env import find_rejection_reason
@@ -40,8 +41,10 @@ def test_the_published_schema_is_up_to_date() -> None:
 @pytest.mark.parametrize("name", ["example", "trial"])
 def test_the_example_stacks_are_accepted(name: str) -> None:
     file = Path(__file__).parents[3] / "infra" / "platform" / "stacks" / f"Pulumi.{name}.yaml"
-    document = yaml.safe_load(file.read_text())["config"]["lakewright-platform:spec"]
+    stack_file = yaml.safe_load(file.read_text())
+    document = stack_file["config"]["lakewright-platform:spec"]
 
+    Draft202012Validator(build_platform_schema()).validate(stack_file)
     assert parse_platform_spec(document, name).name == "lakekeeper"
 
 

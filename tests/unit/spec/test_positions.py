@@ -12,6 +12,7 @@ from lakewright.spec import SpecError, read_stack_file
 from lakewright.spec.stack_conflicts import find_stack_conflicts
 from lakewright.validation.positions import find_positions
 from lakewright.validation.problems import Problem
+from lakewright.validation.yaml_text import load_yaml
 
 SPEC = """\
 config:
@@ -93,6 +94,45 @@ def test_syntax_error_has_line_and_column(tmp_path: Path) -> None:
     assert find_mistakes(tmp_path, "{name: raw, deletion: protect}", "{name: raw, deletion: [}")[0].startswith(
         "11:32: expected YAML: "
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "second", "first"),
+    [
+        ("owner: data@acme.example", "owner: a\n    owner: b", "7:5", "6:5"),
+        ("{name: raw,", "{name: raw, deletion: purge,", "11:38", "11:21"),
+        ("labels: {", "labels: {<<: {a: b}, <<: {c: d}, ", "7:26", "7:14"),
+        ("labels: {", "labels: {7: a, '7': b, ", "7:20", "7:14"),
+    ],
+    ids=["block", "flow", "merge", "number and text"],
+)
+def test_repeated_key_is_refused(tmp_path: Path, old: str, new: str, second: str, first: str) -> None:
+    """PyYAML would keep the last value. The Pulumi CLI refuses the same keys."""
+    (line,) = find_mistakes(tmp_path, old, new)
+
+    assert line.startswith(f"{second}: expected YAML: key ")
+    assert f"is set in {tmp_path}/Pulumi.acme.yaml:{first}, and set again: remove or rename one of them" in line
+
+
+def test_merged_key_may_be_set_again(tmp_path: Path) -> None:
+    """A mapping that another mapping merges before it is read itself: both have the override."""
+    file = tmp_path / "Pulumi.acme.yaml"
+    file.write_text(
+        "x:\n  y: {team: &team {<<: {a: 1, b: 1}, a: 2}}\nz: {<<: *team, b: 3}\n"
+        + SPEC.replace("labels: {", "labels: {<<: {team: merged, tier: gold}, ")
+    )
+
+    assert read_stack_file(file).labels == {"cost.center": "7", "team": "a", "tier": "gold"}
+    assert load_yaml(file.read_text())["x"]["y"]["team"] == {"a": 2, "b": 1}
+    assert load_yaml(file.read_text())["z"] == {"a": 2, "b": 3}
+
+
+def test_environment_with_a_repeated_key_is_refused(tmp_path: Path) -> None:
+    environment = tmp_path / "prod.yaml"
+    environment.write_text("lakekeeper:\n  endpoint: http://127.0.0.1:1\n  endpoint: http://127.0.0.1:2\n")
+
+    with pytest.raises(SpecError, match=r"prod.yaml:3:3: .* key 'endpoint' is set in .*prod.yaml:2:3, and set again"):
+        Environment.load(environment, {})
 
 
 def test_mistake_of_the_environment_names_its_file(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from lakewright.explanation.json_schemas import schema_text
 from lakewright.names.object_names import list_reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
+from lakewright.validation.yaml_text import load_yaml
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -317,6 +319,17 @@ def test_published_schema_is_up_to_date() -> None:
     published = REPOSITORY / "docs" / "schema" / "tenant.schema.json"
 
     assert published.read_text(encoding="utf-8") == schema_text(), "run `make schema`"
+
+
+@pytest.mark.parametrize("file", ["demo/Pulumi.demo.yaml", "tests/unit/spec/Pulumi.acme.yaml"])
+def test_published_schema_accepts_examples_and_finds_mistakes(file: str) -> None:
+    schema = Draft202012Validator(json.loads(schema_text()))
+    example = load_yaml((REPOSITORY / file).read_text())
+    mistaken = load_yaml((REPOSITORY / file).read_text())
+    mistaken["config"]["lakewright:tenant"]["warehouses"][0]["colour"] = "blue"
+
+    assert [*schema.iter_errors(example)] == []
+    assert "colour" in "".join(error.message for error in schema.iter_errors(mistaken))
 
 
 def test_every_key_of_the_spec_is_described() -> None:

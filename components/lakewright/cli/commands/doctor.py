@@ -39,7 +39,7 @@ def doctor(
     missing = [finding for finding in findings if finding.state == "missing"]
     printed_findings = missing if failed else findings
     if as_json:
-        print(json.dumps({"findings": [finding.to_json() for finding in printed_findings]}, indent=2))
+        print(json.dumps({"version": 1, "findings": [finding.to_json() for finding in printed_findings]}, indent=2))
     else:
         _print_lines(printed_findings, includes_tenant=stack is not None)
     if missing:

@@ -46,18 +46,17 @@ def list_stacks(
     project = load_project(directory)
     stacks = project.backend().stacks(None if everything else project.name)
     if as_json:
-        _print_json(
-            [
-                {
-                    "name": _display_name(stack, project.name),
-                    "last_update": stack.updated,
-                    "resource_count": stack.resources,
-                    "problem": stack.problem,
-                    "locks": [lock.to_json() for lock in stack.locks],
-                }
-                for stack in stacks
-            ]
-        )
+        entries = [
+            {
+                "name": _display_name(stack, project.name),
+                "last_update": stack.updated,
+                "resource_count": stack.resources,
+                "problem": stack.problem,
+                "locks": [lock.to_json() for lock in stack.locks],
+            }
+            for stack in stacks
+        ]
+        _print_json({"version": 1, "stacks": entries})
         return
     rows = [
         (
@@ -183,7 +182,7 @@ def history(
     project, backend = open_stack(directory, stack)
     entries = backend.history(project.name, stack)[(page - 1) * page_size : page * page_size]
     if as_json:
-        _print_json([_history_to_json(entry) for entry in entries])
+        _print_json({"version": 1, "updates": [_history_to_json(entry) for entry in entries]})
         return
     if not entries:
         print(f"Stack '{stack}' has never been updated." if page == 1 else f"There are no updates on page {page}.")
@@ -308,7 +307,7 @@ def cancel(stack: StackName, *, directory: Directory = HERE, yes: Yes = False, a
         )
     removed = backend.cancel(project.name, stack)
     if as_json:
-        _print_json([{**lock.to_json(), "holder": lock.holder} for lock in removed])
+        _print_json({"version": 1, "removed": [{**lock.to_json(), "holder": lock.holder} for lock in removed]})
         return
     for lock in removed:
         print(f"Removed {lock.name}: {lock.holder}")

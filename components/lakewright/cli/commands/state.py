@@ -40,7 +40,8 @@ def list_resources(
     deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
     resources: list[dict[str, Any]] = deployment.get("resources") or []
     if as_json:
-        print(json.dumps([_resource_to_json(resource) for resource in resources], indent=2, ensure_ascii=False))
+        document = {"version": 1, "resources": [_resource_to_json(resource) for resource in resources]}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for resource in resources:
         marks = [mark for mark, key in (("protected", "protect"), ("to be deleted", "delete")) if resource.get(key)]

@@ -55,7 +55,7 @@ def undrop(
 
     undropping.bring_back(latest)
     if as_json:
-        print(json.dumps(_to_json(latest), indent=2))
+        print(json.dumps({"version": 1, **_to_json(latest)}, indent=2))
         return
     print(escape_line(f"Restored {latest}, {_times(latest)}."))
     for other in older:
@@ -138,7 +138,7 @@ def _list_below(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list
 
 def _print_list(dropped_tables: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([_to_json(dropped) for dropped in dropped_tables], indent=2))
+        print(json.dumps({"version": 1, "dropped": [_to_json(dropped) for dropped in dropped_tables]}, indent=2))
         return
     from lakewright.terminal.text_lines import format_table  # noqa: PLC0415
 

@@ -70,6 +70,7 @@ def open_session(stack: str, directory: Path) -> tuple[TenantSession, list[Probe
 
 def _to_json(stack: str, report: VerifyReport, checks: Sequence[VerifyCheck]) -> dict[str, Any]:
     return {
+        "version": 1,
         "stack": stack,
         "holds": report.holds,
         "failed_probes": report.failed_probes,

@@ -164,11 +164,11 @@ def _server_id(access: ServerAccess, stack: str, environment: str) -> str | None
 
 
 def _is_yaml(text: str) -> bool:
-    from lakewright_engine.project.yaml_text import load_many_yaml  # noqa: PLC0415 - `--help` reads no file
+    from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 
     try:
-        load_many_yaml(text)
+        load_yaml(text)
     except YAMLError:
         return False
     return True

@@ -12,21 +12,19 @@ from lakewright.discovery.declaration.tenant_spec import TenantDraft
 from lakewright.terminal.escaping import escape_line, escape_text
 
 _WIDTH = 118
-_HEAD = """\
-# yaml-language-server: $schema=../docs/schema/tenant.schema.json
-"""
 _OPENING = ("name", "owner", "adopt")
 _COMMENTS = {
     "adopt": "Remove it after the first `lakewright up`, which takes everything over.",
 }
 
 
-def stack_text(draft: TenantDraft, origin: str) -> str:
+def stack_text(draft: TenantDraft, origin: str, schema_comment: str = "") -> str:
     """Return the text of `Pulumi.<stack>.yaml`.
 
     Args:
         draft: The spec.
-        origin: Where it was read, for the first line.
+        origin: Where it was read, for a comment.
+        schema_comment: First line, which names the schema for editors.
     """
     lines = [
         f"# Written by `lakewright spec from-server` from {escape_line(origin)}.",
@@ -38,7 +36,7 @@ def stack_text(draft: TenantDraft, origin: str) -> str:
         if isinstance(value, dict | list):
             lines.append("")
         lines += [f"    {line}" if line else "" for line in text]
-    return _HEAD + "\n".join(lines) + "\n"
+    return schema_comment + "\n".join(lines) + "\n"
 
 
 def _section(name: str, value: Any, comments: Mapping[str, str]) -> list[str]:

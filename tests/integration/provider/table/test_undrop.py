@@ -90,7 +90,7 @@ def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: An
     first, other, last = drop("sales", "a"), drop("ops", "b"), drop("sales.daily", "c")
 
     output = undrop("--list")[1]
-    narrow = json.loads(undrop("--list", "main.Sales", "--json")[1])
+    narrow = json.loads(undrop("--list", "main.Sales", "--json")[1])["dropped"]
 
     assert output.splitlines()[0].split("  ")[-1] == "KEPT UNTIL"
     assert output.index(last) < output.index(other) < output.index(first)

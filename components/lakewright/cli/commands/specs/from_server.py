@@ -13,6 +13,7 @@ from lakewright.cli.completions import complete_environment
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.errors import LakewrightError
+from lakewright.project_files.stack_files import build_schema_comment
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ class _Written:
     def _write(self, project_id: str, draft: TenantDraft, file: Path | None) -> None:
         from lakewright.discovery.declaration.stack_text import stack_text  # noqa: PLC0415
 
-        text = stack_text(draft, f"project {project_id} at {self._reader.endpoint}")
+        folder = file.parent if file else self._project.stack_config_dir
+        schema_comment = build_schema_comment(self._project.root, folder)
+        text = stack_text(draft, f"project {project_id} at {self._reader.endpoint}", schema_comment)
         if file is not None:
             try:
                 with file.open("x", encoding="utf-8") as out:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +10,7 @@ import typer
 from lakewright.cli.completions import complete_environment
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.project_files.stack_files import build_schema_comment
 from lakewright.storage.registry import BACKENDS
 
 
@@ -47,12 +46,9 @@ Backend = Annotated[
 ]
 
 _HEAD = """\
-# yaml-language-server: $schema={schema}
 config:
   lakewright:tenant:
 """
-_SCHEMAS = ("schema", "docs/schema")
-"""Folders of a project that may have the schema: of a user's project, and of Lakewright's repository."""
 
 
 def new(
@@ -134,15 +130,7 @@ def new(
     draft.check()
 
     file.parent.mkdir(parents=True, exist_ok=True)
-    head = _HEAD.format(schema=_find_schema(project.root, file.parent))
     with file.open("x", encoding="utf-8") as out:
-        out.write(head + format_spec(draft.spec))
+        out.write(build_schema_comment(project.root, file.parent) + _HEAD + format_spec(draft.spec))
     reserve = f"`lakewright byo reserve {tenant}`, then " if open_questions else ""
     print(f"Wrote {file}. Next: `lakewright stack init {tenant}`, then {reserve}`lakewright up {tenant}`")
-
-
-def _find_schema(root: Path, folder: Path) -> str:
-    """Return the path of the project's schema from the folder of its specs."""
-    schemas = [root / name / "tenant.schema.json" for name in _SCHEMAS]
-    schema = next((schema for schema in schemas if schema.is_file()), schemas[0])
-    return Path(os.path.relpath(schema, folder)).as_posix()

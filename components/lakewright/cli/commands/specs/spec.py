@@ -19,6 +19,8 @@ from lakewright.cli.options import HERE, Directory, load_project
 from lakewright.cli.stack_argument import CommandLine
 
 if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
     from lakewright.spec import Problem, SpecError
 
 app = CommandLine(add_completion=False, no_args_is_help=True, help="Check and explain specs; print their JSON Schema.")
@@ -54,16 +56,17 @@ def validate(
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
     notes: dict[Path, tuple[str, ...]] = {}
-    root = _root(directory)
-    if mistake := _find_program_mistake(directory):
+    project = _find_project(directory)
+    root = project.root if project else None
+    if project and (mistake := _find_program_mistake(project)):
         mistakes[Path(mistake.source)] = mistake
-    for file in files or _stack_files(directory):
+    for file in files or _stack_files(project or load_project(Path())):
         try:
             checked = check_stack_file(file, root, os.environ)
             specs[file], notes[file] = checked.spec, checked.notes
         except SpecError as error:
             mistakes[file] = error
-    servers = servers_by_environment(root or directory)
+    servers = servers_by_environment(root or Path())
     # A file that is named twice has no conflict with itself.
     distinct_files = {file.resolve(): file for file in specs}
     neighbors = group_possible_conflicts({str(file): specs[file] for file in distinct_files.values()})
@@ -136,8 +139,8 @@ def _report_to_json(
     return {"version": 1, "files": entries}
 
 
-def _stack_files(directory: Path) -> list[Path]:
-    folder = load_project(directory).stack_config_dir
+def _stack_files(project: PulumiProject) -> list[Path]:
+    folder = project.stack_config_dir
     if files := sorted(folder.glob("Pulumi.*.yaml")):
         return files
     raise UsageError(
@@ -145,28 +148,23 @@ def _stack_files(directory: Path) -> list[Path]:
     )
 
 
-def _root(directory: Path) -> Path | None:
-    """Return the folder of the project; None outside a project, where files may be validated, too."""
-    from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
+def _find_project(directory: Path) -> PulumiProject | None:
+    """Return the project of a folder, and change into it; None outside a project, where files may be validated, too."""
+    from lakewright_engine.model.errors import ProjectNotFoundError  # noqa: PLC0415 - `--help` needs no engine
 
     try:
-        return PulumiProject.load(directory).root
-    except ProjectError:
+        return load_project(directory)
+    except ProjectNotFoundError:
         return None
 
 
-def _find_program_mistake(directory: Path) -> SpecError | None:
-    """Return why the project's program would read no spec; None if it may read them, and outside a project."""
+def _find_program_mistake(project: PulumiProject) -> SpecError | None:
+    """Return why the project's program would read no spec; None if it may read them."""
     from lakewright.environment.stack_file_check import refuse_unread_specs  # noqa: PLC0415
     from lakewright.spec import SpecError  # noqa: PLC0415
 
-    root = _root(directory)
-    if root is None:
-        return None
-    project = load_project(directory)
     try:
-        refuse_unread_specs(project.program, str(root / "Pulumi.yaml"))
+        refuse_unread_specs(project.program, str(project.root / "Pulumi.yaml"))
     except SpecError as error:
         return error
     return None
