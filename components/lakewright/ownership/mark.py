@@ -94,7 +94,7 @@ class OwnershipMark:
         """Return the mark with the consent that a stack adopts the object."""
         return replace(self, adopt=stack)
 
-    def without_consent(self) -> OwnershipMark:
+    def remove_consent(self) -> OwnershipMark:
         """Return the mark of the owner alone."""
         return replace(self, adopt=None)
 

@@ -40,7 +40,7 @@ class MarkedObject:
         Raises:
             ValueError: `LAKEWRIGHT_ADOPT` has another form than `KIND=NAME`.
         """
-        return replace(self, mark=self.mark.without_consent()).find_change_problem(claimant)
+        return replace(self, mark=self.mark.remove_consent()).find_change_problem(claimant)
 
     def find_adoption_problem(self, claimant: Claimant) -> str | None:
         """Return why a stack must not adopt the object, although its spec has `adopt`; None if it may.
