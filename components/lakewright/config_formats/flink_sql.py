@@ -26,7 +26,7 @@ FORMAT = ConfigFormat(
         title="Flink",
         version="2.1",
         oldest="1.20",
-        oldest_reason="the runtime of Iceberg 1.12 supports Flink 1.20, 2.0 and 2.1",
+        oldest_reason="Iceberg has runtimes for Flink 1.20, 2.0 and 2.1",
         secrets="`env:NAME` for `ID:SECRET`, resolved by Iceberg's client",
         refreshes_since="",
         refresh="yes, by Iceberg's client",
@@ -35,7 +35,8 @@ FORMAT = ConfigFormat(
         has_audience=True,
         tested="properties compared with the documentation",
         advice=(
-            "jars in `lib/`: iceberg-flink-runtime, and iceberg-aws-bundle for S3 (azure, gcp for other storages)",
+            "jars in `lib/`: iceberg-flink-runtime, and iceberg-aws-bundle for S3 (azure, gcp for other storages), both"
+            " of one version of Iceberg; and the jars of Hadoop's client, or HADOOP_CLASSPATH names them",
             "the variable is needed in JobManager, TaskManagers and the SQL client",
         ),
     ),
