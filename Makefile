@@ -91,12 +91,19 @@ $(STORES)/.venv/.ready: $(STORES)/requirements.lock $(STORES)/package-lock.json 
 	@touch $@
 
 ENGINES := tests/engines
-test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, ClickHouse, Polars and Daft, which have an environment of their own
-	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python pytest $(ENGINES) $(ARGS)
+test-engines: $(READY) $(ENGINES)/.venv/.ready $(ENGINES)/flink/.venv/.ready  ## Run the tests of DuckDB, dbt, ClickHouse, Polars, Daft and Flink, which have environments of their own
+	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python TEST_FLINK_PYTHON=$(CURDIR)/$(ENGINES)/flink/.venv/bin/python pytest $(ENGINES) $(ARGS)
 
 $(ENGINES)/.venv/.ready: $(ENGINES)/requirements.lock $(READY)
 	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/.venv
 	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(ENGINES)/requirements.lock
+	@touch $@
+
+# Flink's jars are in a source package, which is built without a download.
+$(ENGINES)/flink/.venv/.ready: $(ENGINES)/flink/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/flink/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/flink/.venv scripts/uv.sh pip sync --quiet --require-hashes --build-constraints requirements-build.lock \
+	  --only-binary :all: --no-binary apache-flink-libraries $(ENGINES)/flink/requirements.lock
 	@touch $@
 
 BROWSER := tests/browser
@@ -196,6 +203,8 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --overrides $(ENGINES)/flink/overrides.txt $(ENGINES)/flink/requirements.in -o $(ENGINES)/flink/requirements.lock
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
 	npm install --prefix $(STORES) --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
@@ -241,4 +250,4 @@ wheels: $(READY)  ## Build the wheels of all packages into dist/
 	  scripts/uv.sh build --wheel --quiet --build-constraints requirements-build.lock --out-dir dist $$package; done; ls dist/*.whl
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(BROWSER)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(ENGINES)/flink/.venv $(BROWSER)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

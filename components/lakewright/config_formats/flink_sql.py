@@ -33,7 +33,7 @@ FORMAT = ConfigFormat(
         delegations=frozenset({"vended", "remote-signing"}),
         storages=frozenset({"s3", "adls", "gcs"}),
         has_audience=True,
-        tested="properties compared with the documentation",
+        tested="`make test-engines`: writes and reads with OAuth2 and vended credentials, in PyFlink with Iceberg 1.11",
         advice=(
             "jars in `lib/`: iceberg-flink-runtime, and iceberg-aws-bundle for S3 (azure, gcp for other storages), both"
             " of one version of Iceberg; and the jars of Hadoop's client, or HADOOP_CLASSPATH names them",
