@@ -100,12 +100,27 @@ $(STORES)/.venv/.ready: $(STORES)/requirements.lock $(STORES)/package-lock.json 
 	@touch $@
 
 ENGINES := tests/engines
-test-engines: $(READY) $(ENGINES)/.venv/.ready  ## Run the tests of DuckDB, ClickHouse, Polars and Daft, which have an environment of their own
-	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python pytest $(ENGINES) $(ARGS)
+TRINO := $(ENGINES)/trino
+test-engines: $(READY) $(ENGINES)/.venv/.ready $(ENGINES)/flink/.venv/.ready $(TRINO)/jars/.ready  ## Run the tests of DuckDB, dbt, ClickHouse, Polars, Daft, Flink and Trino, which have environments of their own
+	TEST_ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/.venv/bin/python TEST_FLINK_PYTHON=$(CURDIR)/$(ENGINES)/flink/.venv/bin/python \
+	  TEST_TRINO_JARS=$(CURDIR)/$(TRINO)/jars pytest $(ENGINES) $(ARGS)
 
 $(ENGINES)/.venv/.ready: $(ENGINES)/requirements.lock $(READY)
 	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/.venv
 	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(ENGINES)/requirements.lock
+	@touch $@
+
+# Flink's jars are in a source package, which is built without a download.
+$(ENGINES)/flink/.venv/.ready: $(ENGINES)/flink/requirements.lock $(READY)
+	scripts/uv.sh venv --quiet --clear --python .venv/bin/python $(ENGINES)/flink/.venv
+	VIRTUAL_ENV=$(CURDIR)/$(ENGINES)/flink/.venv scripts/uv.sh pip sync --quiet --require-hashes --build-constraints requirements-build.lock \
+	  --only-binary :all: --no-binary apache-flink-libraries $(ENGINES)/flink/requirements.lock
+	@touch $@
+
+$(TRINO)/jars/.ready: $(TRINO)/fetch.sh $(TRINO)/jars.sha256 $(TRINO)/server.pom.xml $(TRINO)/iceberg.pom.xml
+	@scripts/system_program.sh mvn maven
+	$(TRINO)/fetch.sh
+	cd $(TRINO)/jars && sha256sum --check --strict --quiet ../jars.sha256
 	@touch $@
 
 BROWSER := tests/browser
@@ -210,6 +225,9 @@ lock: $(READY)  ## Resolve the requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  $(ENGINES)/requirements.in -o $(ENGINES)/requirements.lock
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --overrides $(ENGINES)/flink/overrides.txt $(ENGINES)/flink/requirements.in -o $(ENGINES)/flink/requirements.lock
+	$(TRINO)/fetch.sh && cd $(TRINO)/jars && sha256sum */*.jar > ../jars.sha256
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  -c requirements.lock $(STORES)/requirements.in -o $(STORES)/requirements.lock
 	for folder in $(STORES) tests/integration/tenant/typescript; do npm install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund; done
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
@@ -255,4 +273,4 @@ wheels: $(READY)  ## Build the wheels of all packages into dist/
 	  scripts/uv.sh build --wheel --quiet --build-constraints requirements-build.lock --out-dir dist $$package; done; ls dist/*.whl
 
 clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
-	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(BROWSER)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
+	rm -rf .venv .uv $(POLICY)/.venv $(ENGINES)/.venv $(ENGINES)/flink/.venv $(TRINO)/jars $(BROWSER)/.venv $(PLATFORM)/.venv $(SITE) site dist .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

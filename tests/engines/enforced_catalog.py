@@ -1,21 +1,30 @@
-"""A sandbox that enforces grants, and a warehouse in which the client `jobs` may write."""
+"""A sandbox that enforces grants, and a warehouse in which the client of jobs may write."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
+from lakewright.config_formats.config_format import ConfigRequest
+from lakewright.config_formats.registry import load_format
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
+from pyiceberg.catalog import Catalog, load_catalog
 
 from tests.spark.projects import Project, post
 
 VARIABLE = "ENGINE_CLIENT_SECRET"
+GRANTED = "granted-data"
+"""Warehouse in which the client of jobs may write. Engines have to quote the name."""
+FOREIGN = "foreign"
+NAMESPACE = "operator-port-result"
 
 
 @dataclass(frozen=True)
@@ -26,10 +35,41 @@ class EnforcedCatalog:
     secret: str
     """Secret of the client of jobs."""
 
+    def write_files(self, name: str, directory: Path) -> None:
+        """Write what `lakewright config --format NAME --warehouse granted-data --out DIRECTORY` writes."""
+        config_format = load_format(name)
+        assert config_format.engine
+        request = ConfigRequest(self.config.select_warehouses([GRANTED]), config_format.engine.version)
+        directory.mkdir(parents=True, exist_ok=True)
+        for file, text in config_format.render(request).items():
+            (directory / file).write_text(text)
+
+    def environment(self, home: Path) -> dict[str, str]:
+        """Return the variables of an engine's process: the secret, and a home folder of its own."""
+        credential = f"{self.config.auth.model_dump()['client_id']}:{self.secret}"
+        secrets = {VARIABLE: self.secret, "ENGINE_CREDENTIAL": credential}
+        return {**os.environ, **secrets, "HOME": str(home)}
+
+    def create_table(self, name: str) -> None:
+        """Create a table with the rows 1, 2 and 3 with PyIceberg, as the client of jobs."""
+        rows = pa.table({"n": pa.array([1, 2, 3], pa.int64())})
+        self._load_catalog().create_table((NAMESPACE, name), rows.schema).append(rows)
+
+    def read_table(self, name: str) -> list[int]:
+        """Return the column `n` of a table that an engine wrote, sorted, read with PyIceberg."""
+        return sorted(self._load_catalog().load_table((NAMESPACE, name)).scan().to_arrow()["n"].to_pylist())
+
+    def _load_catalog(self) -> Catalog:
+        properties = {**self.config.pyiceberg(GRANTED)}
+        properties.pop("auth")
+        auth = self.config.auth.model_dump()
+        properties |= {"credential": f"{auth['client_id']}:{self.secret}", "oauth2-server-uri": auth["token_url"]}
+        return load_catalog(GRANTED, **properties, scope=auth["scope"])
+
 
 @contextmanager
 def start_catalog(directory: Path) -> Iterator[EnforcedCatalog]:
-    """Start a sandbox with OAuth2 and OpenFGA's rules, and create the warehouses `granted` and `foreign`."""
+    """Start a sandbox with OAuth2 and OpenFGA's rules, and create the warehouses `granted-data` and `foreign`."""
     sandbox = lifecycle.up(directory, authz="openfga")
     assert sandbox.tokens
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
@@ -37,7 +77,7 @@ def start_catalog(directory: Path) -> Iterator[EnforcedCatalog]:
         server.headers["Authorization"] = f"Bearer {stack}"
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True}, tolerate="CatalogAlreadyBootstrapped")
         project = Project(server, sandbox)
-        granted, foreign = project.warehouse("granted"), project.warehouse("foreign")
+        granted, foreign = project.warehouse(GRANTED), project.warehouse(FOREIGN)
         user = f"oidc~{sandbox.tokens.jobs_client_id}"
         body = {"id": user, "name": "jobs", "user-type": "application", "update-if-exists": True}
         post(server, "/management/v1/user", body)

@@ -19,9 +19,9 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import RESTError
 
 rows = pa.table({"n": pa.array([1, 2, 3], pa.int64())})
-table = load_catalog("granted").create_table("operator-port-result.numbers", schema=rows.schema)
+table = load_catalog("granted-data").create_table("operator-port-result.numbers", schema=rows.schema)
 table.append(rows)
-print(load_catalog("granted").load_table("operator-port-result.numbers").scan().to_arrow().num_rows, "rows")
+print(load_catalog("granted-data").load_table("operator-port-result.numbers").scan().to_arrow().num_rows, "rows")
 try:
     load_catalog("foreign").create_table("operator-port-result.numbers", schema=rows.schema)
 except RESTError as error:
@@ -37,7 +37,7 @@ def test_write_and_read(enforced_catalog: EnforcedCatalog, tmp_path: Path) -> No
     for name, text in load_format("pyiceberg").render(ConfigRequest(enforced_catalog.config, "0.12")).items():
         (tmp_path / name).write_text(text)
     credential = f"{enforced_catalog.config.auth.model_dump()['client_id']}:{enforced_catalog.secret}"
-    variables = {f"PYICEBERG_CATALOG__{name}__CREDENTIAL": credential for name in ("GRANTED", "FOREIGN")}
+    variables = {f"PYICEBERG_CATALOG__{name}__CREDENTIAL": credential for name in ("GRANTED_DATA", "FOREIGN")}
     environ = {**os.environ, **variables, "PYICEBERG_HOME": str(tmp_path)}
 
     done = subprocess.run(
