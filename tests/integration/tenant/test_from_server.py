@@ -152,7 +152,7 @@ def test_lost_stack_is_read_back_and_adopted(tenant: Tenant, lakekeeper: httpx.C
 
     assert (managed.returncode, f"is managed by stack {tenant.name}" in managed.stderr) == (2, True), managed.stderr
     assert written.returncode == 0, written.stderr
-    assert file.read_text().startswith("# yaml-language-server: $schema=../schema/tenant.schema.json\n")
+    assert "\n# yaml-language-server: $schema=../schema/tenant.schema.json\n" in file.read_text()
     report = json.loads(written.stdout)["tenants"][0]
     assert yaml.safe_load(file.read_text())["config"]["lakewright:tenant"] == report["spec"]
     namespaces = {entry["name"]: entry.get("namespaces") for entry in report["spec"]["warehouses"]}

@@ -50,9 +50,9 @@ def work(name: str, *jobs: JobName, alone: bool = False) -> TableWork:
 def runner(local_catalog: SqlCatalog) -> Callable[[str], RunnerClaims]:
     """Return a function that registers a runner."""
 
-    def register(name: str, now: datetime = NOW) -> RunnerClaims:
+    def register(name: str, now: datetime | None = None) -> RunnerClaims:
         claims = RunnerClaims(CONFIG, "local", local_catalog, name)
-        claims.register(now)
+        claims.register(now or datetime.now(UTC))
         return claims
 
     return register
@@ -152,7 +152,7 @@ def test_tables_of_a_dead_runner_come_next(runner: Any, start: Any) -> None:
 
 def test_runners_share_tables(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
     ours, theirs = runner("us"), runner("them")
-    taken = theirs.take(candidates("b"), 1, [], NOW)
+    taken = theirs.take(candidates("b"), 1, [], datetime.now(UTC))
     assert taken.taken == {"uuid-b"}
     queue = start(ours, work("a"), work("b", "compaction", "statistics"), work("c"))
     assert {take(queue).table.name, take(queue).table.name} == {"a", "c"}
@@ -160,7 +160,7 @@ def test_runners_share_tables(runner: Any, start: Any, local_catalog: SqlCatalog
     table = work("b").table
     ended = RunRecord(runner="them", table=table, table_uuid="uuid-b", job="compaction", queued_at=NOW, started_at=NOW)
     job_runs.append(local_catalog, [dataclasses.replace(ended, state=RunState.SUCCEEDED, finished_at=NOW)], NOW)
-    theirs.release(NOW)
+    theirs.release(datetime.now(UTC))
     remaining = take(queue)
     assert (remaining.table.name, [run.job for run in remaining.runs]) == ("b", ["statistics"])
     assert queue.is_done
@@ -216,22 +216,22 @@ def test_job_waits_until_a_runner_releases_the_table(runner: Any, start: Any, lo
 
 def test_impatient_job_is_refused(runner: Any, local_catalog: SqlCatalog) -> None:
     ours = runner("us")
-    ours.take(candidates("a"), 1, [], NOW)
+    ours.take(candidates("a"), 1, [], datetime.now(UTC))
     job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job", patience=timedelta())
     with pytest.raises(LeaseHeldError, match=r"sales\.a is maintained by us since"):
-        job.take(NOW)
-    assert ours.take(candidates("a", "b"), 2, ["uuid-a"], NOW).at_jobs == {}, "no request is left behind"
+        job.take(datetime.now(UTC))
+    assert ours.take(candidates("a", "b"), 2, ["uuid-a"], datetime.now(UTC)).at_jobs == {}, "no request is left behind"
 
 
 def test_late_renewal_does_not_retake_a_released_claim(runner: Any, local_catalog: SqlCatalog) -> None:
     """Regression: a renewal that the network delayed made a released lease valid retry."""
     ours = runner("us")
-    ours.take(candidates("a"), 1, [], NOW)
+    ours.take(candidates("a"), 1, [], datetime.now(UTC))
     delayed = local_catalog.load_table("ops.maintenance_lease")
     ours.release(NOW)
     assert not set_properties(delayed, ours._to_properties(NOW))
     job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job")
-    job.take(NOW)
+    job.take(datetime.now(UTC))
     delayed = local_catalog.load_table("ops.maintenance_lease")
     job.release(NOW)
     assert not set_properties(delayed, {"lakewright.claim.uuid-a": "late"})
@@ -251,7 +251,7 @@ def test_lease_of_an_earlier_release_excludes_runners_and_jobs(runner: Any, loca
     lease = json.dumps({"warehouse": "local", "holder": "old/1", **times})
     assert set_properties(local_catalog.load_table("ops.maintenance_lease"), {"lakewright.lease": lease})
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
-        ours.take(candidates("a"), 1, [], NOW)
+        ours.take(candidates("a"), 1, [], datetime.now(UTC))
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
         runner("them")
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
