@@ -27,6 +27,7 @@ def commands(section: str) -> list[str]:
     return [re.sub(r"\s+#.*", "", line[2:]) for line in lines]
 
 
+@pytest.mark.long
 def test_commands_of_a_tenant_work_on_a_fresh_clone(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)

@@ -119,6 +119,7 @@ def test_every_property_is_explained(reference: Any) -> None:
     ] == []
 
 
+@pytest.mark.long
 def test_examples_are_valid_declarations() -> None:
     examples = [str(example) for example in EXAMPLES]
     done = subprocess.run(

@@ -14,7 +14,7 @@ from lakewright_spark.policies.model import JOBS, JobName
 from tests.spark.maintenance.conftest import DAY, Maintained
 from tests.spark.maintenance.delete_files import delete_by_equality
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 EXAMPLES = 12 if FULL else 1

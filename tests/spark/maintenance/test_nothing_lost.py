@@ -21,7 +21,7 @@ from waiting import wait_until
 from tests.spark.maintenance.conftest import DAY, Maintained
 from tests.spark.maintenance.table_history import MEANWHILE, STEPS, FileComparison, TableHistory
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 EXAMPLES = 30 if FULL else 1

@@ -221,6 +221,7 @@ class ParallelJob:
             self.ended.set()
 
 
+@pytest.mark.long
 def test_manual_job_runs_beside_maintain(scheduled: ScheduledNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduled.table("one", files=1)
     scheduled.table("two", files=1)

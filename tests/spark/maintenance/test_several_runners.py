@@ -85,6 +85,7 @@ def runners(tenant: CatalogConfig, namespace: str, tmp_path: Path) -> Iterator[l
         runner.process.wait()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_no_table_waits_longer_than_a_lease_after_a_kill(
     tenant: CatalogConfig, namespace: str, runners: list[SleepingRunner]

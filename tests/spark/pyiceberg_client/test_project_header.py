@@ -67,6 +67,7 @@ for warehouse in ("headed", "signed"):
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path) -> None:
     """The JVM is new: Iceberg's signer keeps the authentication of the first session of its JVM."""

@@ -147,6 +147,7 @@ def few_flights(tmp_path: Path) -> Path:
     return files
 
 
+@pytest.mark.long
 def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader, few_flights: Path) -> None:
     before = data_files(reader)
     arguments = ["--workflow", "7", "--execution", "42", "--data", str(few_flights)]

@@ -19,6 +19,7 @@ SEEDS, CHANGES = (range(12), 8) if FULL else (range(1), 4)
 ENGINES = ["embedded", *([pytest.param("pulumi", marks=pytest.mark.pulumi_cli)] if FULL else [])]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", SEEDS)

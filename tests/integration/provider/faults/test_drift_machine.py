@@ -1,6 +1,6 @@
 """Random changes outside a stack: `lakewright drift`, and a refresh with a preview after it, find equal drift.
 
-The short form runs with every `make test`; `make test-all` takes 4,000 steps.
+`make test-long` runs the short form, `make test-all` takes 4,000 steps.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class ComparedStack(RandomStack):
             assert scanned_kinds == previewed_kinds
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 300)
 def test_drift_equals_the_drift_of_a_preview_with_refresh(
     operator: Operator, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch

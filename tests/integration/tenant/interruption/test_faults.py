@@ -16,7 +16,7 @@ from tests.integration.tenant import faulty_proxy
 from tests.integration.tenant.conftest import MakeTenant, Tenant
 from tests.integration.tenant.faulty_proxy import FaultyProxy
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 SLOW_ANSWER = {"LAKEWRIGHT_ANSWER_WITHIN": "5"}
 SLOW_STORAGE = {"LAKEWRIGHT_VALIDATION_WITHIN": "5"}

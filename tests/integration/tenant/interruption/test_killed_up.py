@@ -28,6 +28,7 @@ def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subproce
     return run_command([moment, str(log), *up], tenant.folder, os.environ | state, script=DRIVER)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("moment", "parallel"), [("after", 1), ("before", 16)])
 def test_up_killed_at_every_call_finishes_in_the_end(
@@ -84,6 +85,7 @@ def find_keys(aws: Callable[..., Any], bucket: str) -> set[str]:
     return {key["KeyState"] for key in keys if bucket in key["Description"]}
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("kills the removal of a bucket on AWS")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("removal", ["BucketRemoval", "KeyRemoval"])
