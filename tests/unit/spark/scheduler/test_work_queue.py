@@ -28,6 +28,7 @@ from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 
 NOW = datetime.now(UTC)
+"""Time of earlier runs. Claims are made when their test runs: they expire."""
 SECOND = timedelta(seconds=1)
 CONFIG = CatalogConfig(
     kind="jdbc",
@@ -206,11 +207,11 @@ def test_job_waits_until_a_runner_releases_the_table(runner: Any, start: Any, lo
     while queue.find_request(first) is None:
         ours.renew(datetime.now(UTC))
     assert queue.find_request(first) == "job"
-    assert job.expires_at < NOW, "two would work on the table"
+    assert job.expires_at < datetime.now(UTC), "two would work on the table"
     queue.finish(first)
     queue.finish(take(queue))
     thread.join(30)
-    assert job.expires_at > NOW
+    assert job.expires_at > datetime.now(UTC)
     assert read_claims(local_catalog.load_table("ops.maintenance_lease").properties)["uuid-a"].holder == "job"
 
 
@@ -228,26 +229,30 @@ def test_late_renewal_does_not_retake_a_released_claim(runner: Any, local_catalo
     ours = runner("us")
     ours.take(candidates("a"), 1, [], datetime.now(UTC))
     delayed = local_catalog.load_table("ops.maintenance_lease")
-    ours.release(NOW)
-    assert not set_properties(delayed, ours._to_properties(NOW))
+    ours.release(datetime.now(UTC))
+    assert not set_properties(delayed, ours._to_properties(datetime.now(UTC)))
     job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job")
     job.take(datetime.now(UTC))
     delayed = local_catalog.load_table("ops.maintenance_lease")
-    job.release(NOW)
+    job.release(datetime.now(UTC))
     assert not set_properties(delayed, {"lakewright.claim.uuid-a": "late"})
-    assert active_runners(local_catalog, NOW) == frozenset()
+    assert active_runners(local_catalog, datetime.now(UTC)) == frozenset()
 
 
 def test_expired_claims_are_reported_once(runner: Any, local_catalog: SqlCatalog) -> None:
-    runner("dead", NOW - 2 * LIFE).take(candidates("a", "b"), 2, [], NOW - 2 * LIFE)
-    assert find_dead_claims(local_catalog, NOW).keys() == {"uuid-a", "uuid-b"}
+    runner("dead", datetime.now(UTC) - 2 * LIFE).take(candidates("a", "b"), 2, [], datetime.now(UTC) - 2 * LIFE)
+    assert find_dead_claims(local_catalog, datetime.now(UTC)).keys() == {"uuid-a", "uuid-b"}
     assert runner("us").forget_dead() == {"uuid-a": "dead", "uuid-b": "dead"}
     assert runner("them").forget_dead() == {}
 
 
 def test_lease_of_an_earlier_release_excludes_runners_and_jobs(runner: Any, local_catalog: SqlCatalog) -> None:
     ours = runner("us")
-    times = {"since": NOW.isoformat(), "heartbeat_at": NOW.isoformat(), "expires_at": (NOW + LIFE).isoformat()}
+    times = {
+        "since": datetime.now(UTC).isoformat(),
+        "heartbeat_at": datetime.now(UTC).isoformat(),
+        "expires_at": (datetime.now(UTC) + LIFE).isoformat(),
+    }
     lease = json.dumps({"warehouse": "local", "holder": "old/1", **times})
     assert set_properties(local_catalog.load_table("ops.maintenance_lease"), {"lakewright.lease": lease})
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
@@ -255,8 +260,8 @@ def test_lease_of_an_earlier_release_excludes_runners_and_jobs(runner: Any, loca
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
         runner("them")
     with pytest.raises(LeaseHeldError, match="maintained by old/1 of an earlier release"):
-        TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job").take(NOW)
-    assert ours.take(candidates("a"), 1, [], NOW + LIFE).taken == {"uuid-a"}
+        TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job").take(datetime.now(UTC))
+    assert ours.take(candidates("a"), 1, [], datetime.now(UTC) + LIFE).taken == {"uuid-a"}
 
 
 def test_snapshots_of_the_lease_table_are_limited(
@@ -266,11 +271,11 @@ def test_snapshots_of_the_lease_table_are_limited(
     monkeypatch.setattr(lease_table, "KEPT_SNAPSHOTS", 2)
     ours = runner("us")
     for number in range(5):
-        ours.take(candidates(f"t{number}"), 1, [f"uuid-t{number - 1}"], NOW)
+        ours.take(candidates(f"t{number}"), 1, [f"uuid-t{number - 1}"], datetime.now(UTC))
     assert len(local_catalog.load_table("ops.maintenance_lease").metadata.snapshots) > 4
-    ours.renew(NOW)
+    ours.renew(datetime.now(UTC))
     assert len(local_catalog.load_table("ops.maintenance_lease").metadata.snapshots) == 2
-    assert ours.take(candidates("last"), 1, [], NOW).taken == {"uuid-last"}
+    assert ours.take(candidates("last"), 1, [], datetime.now(UTC)).taken == {"uuid-last"}
 
 
 def test_killed_run_has_not_completed(local_catalog: SqlCatalog) -> None:
