@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import pyarrow as pa
@@ -19,20 +20,33 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, StructType, TimestampType
 from pyiceberg.utils.concurrent import ExecutorFactory
+from typing_extensions import override
 
 FLIGHTS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "carrier": ["AA", "UA", "AA"]})
 
 
+class InlineExecutor(Executor):
+    """Runs each function at once, in the thread that submits it."""
+
+    @override
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = Future[Any]()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  # as executors do: the future raises it
+            future.set_exception(error)
+        return future
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Use one thread, since PyIceberg 0.12 sends unsigned requests with several.
+    """Use the main thread alone, since PyIceberg 0.12 sends unsigned requests with several threads.
 
     It removes the signer of a file system and adds it again. The threads share the file system since fsspec 2026.9, so
-    a request in between is unsigned, for any catalog.
+    a request in between is unsigned, for any catalog. One worker beside the main thread is enough for it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYICEBERG_MAX_WORKERS", "1")
-        patch.setattr(ExecutorFactory, "_instance", None)
+        patch.setattr(ExecutorFactory, "get_or_create", InlineExecutor)
         yield
 
 
