@@ -128,7 +128,7 @@ def _check_executors(executors: ExecutorsSpec) -> ExecutorsSpec:
 
 
 class RegistrySpec(StrictModel):
-    """The registry of executions, which tells the jobs whose results no execution reads."""
+    """The registry of executions. Jobs look there whether the execution of a result has ended."""
 
     secret: JobsSecret
     """Key with the URL of the registry's database, such as `postgresql://USER:PASSWORD@HOST:5432/lakewright`."""

@@ -219,7 +219,7 @@ def _show_plan(outcome: MaintenanceOutcome, *, as_json: bool) -> None:
         _print_plan(tables, problems)
         for sentence in outcome.leased_elsewhere.values():
             printing.complain(sentence)
-    outcome.leased_elsewhere.clear()  # of a plan, no failure
+    outcome.leased_elsewhere.clear()  # a table that another runner holds is no failure of a plan
     if error := outcome.error():
         raise error
 

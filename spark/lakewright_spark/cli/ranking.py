@@ -55,7 +55,7 @@ def show_ranking(outcome: MaintenanceOutcome, now: datetime, *, as_json: bool) -
         for table in held_tables:
             rows.add_row("", *_cells(table))
         printing.show(rows)
-    outcome.leased_elsewhere.clear()  # of a plan, no failure
+    outcome.leased_elsewhere.clear()  # a table that another runner holds is no failure of a plan
     if error := outcome.error():
         raise error
 

@@ -140,7 +140,7 @@ def set_properties(table: Table, properties: Mapping[str, str]) -> bool:
 
 
 def remove_properties(table: Table, names: Sequence[str]) -> bool:
-    """Remove properties that exclude nobody. Return False if there is a newer snapshot than the loaded one."""
+    """Remove properties of ended claims. Return False if there is a newer snapshot than the loaded one."""
     required = (AssertTableUUID(uuid=table.metadata.table_uuid), _require_snapshot(table))
     try:
         table.catalog.commit_table(table, required, (RemovePropertiesUpdate(removals=list(names)),))
