@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ INSTALL = "Install"
 CLEAN_UP = "Clean up"
 RECORDING = bool(os.environ.get("LAKEWRIGHT_RECORD"))
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
-JVM_COMMANDS = () if FULL else ("python job.py", "lakewright-spark")
+JVM_COMMANDS = ("python job.py", "lakewright-spark")
 """Commands that start a JVM: `make test-long` leaves them out, `make test-docs` runs them."""
 GUIDES = ["undrop", "remove-a-tenant", "from-scripts"]
 
@@ -57,14 +58,13 @@ if FULL:
     pytestmark.append(pytest.mark.spark)
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """Return a reader who has followed "getting started", up to its clean-up."""
-    folder = tmp_path_factory.mktemp("reader") / "lakehouse"
+@contextmanager
+def follow_getting_started(folder: Path, slow_commands: tuple[str, ...]) -> Iterator[Reader]:
+    """Follow "getting started" up to its clean-up, and clean up at the end."""
     folder.mkdir()
     (folder / ".venv").symlink_to(sys.prefix)
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "LAKEWRIGHT_IVY") if name in os.environ}
-    reader = Reader(folder, environment | {"LAKEWRIGHT_WARM": "0"}, slow_commands=JVM_COMMANDS)
+    reader = Reader(folder, environment | {"LAKEWRIGHT_WARM": "0"}, slow_commands=slow_commands)
     try:
         reader.follow(FIRST_TENANT, without=frozenset({INSTALL, CLEAN_UP}))
         yield reader
@@ -72,6 +72,25 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     finally:
         if (folder / ".sandbox" / "sandbox.json").exists():
             run_command(["sandbox", "down", "--purge"], folder, reader.environment)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Return a reader who has followed "getting started", up to its clean-up."""
+    with follow_getting_started(
+        tmp_path_factory.mktemp("reader") / "lakehouse", () if FULL else JVM_COMMANDS
+    ) as reader:
+        yield reader
+
+
+@pytest.fixture
+def reader_without_jobs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Reader]:
+    """Return a reader who has started no JVM: growth and shares have values once jobs have written."""
+    if FULL:
+        with follow_getting_started(tmp_path / "lakehouse", JVM_COMMANDS) as reader:
+            yield reader
+    else:
+        yield request.getfixturevalue("reader")
 
 
 def test_getting_started(reader: Reader) -> None:
@@ -85,8 +104,9 @@ def test_getting_started_shows_the_spec_that_new_writes(reader: Reader) -> None:
     assert yaml.safe_load(printed_spec)["config"] == written["config"]
 
 
-def test_json_page_has_the_shapes_of_documents(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_page_has_the_shapes_of_documents(reader_without_jobs: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     """`LAKEWRIGHT_RECORD=1` writes the page."""
+    reader = reader_without_jobs
     monkeypatch.syspath_prepend(REPOSITORY / "scripts")
     json_page: Any = import_module("json_page")
     outputs: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ from lakewright.packaged_files import FOLDER
 
 TEMPLATE = Path(__file__).parent / "template"
 """The project with the sandbox as its environment; a template of `pulumi new`."""
-SCHEMAS = {"tenant": "tenants", "environment": "environments"}
+SCHEMAS = {"tenant": "tenants", "environment": "environments", "platform": "platform/stacks"}
 """JSON Schemas of a project, and the folder of the files that they check."""
+_MOVED_PATHS = {"../../.venv": "../.venv", "../../../docs/schema/": "../../schema/"}
+"""Relative paths in Lakewright's repository, where the folders of additions are a level deeper, and in a project."""
 _DESCRIPTION = "Apache Iceberg tenants on Lakekeeper, one stack each"
 _BACKEND = "backend:\n  url: {url}\n"
 _ENVIRONMENT_HEAD = """\
@@ -41,21 +43,22 @@ def build_files(settings: ProjectSettings) -> dict[str, str]:
             files[f"environments/{settings.environment}.yaml"] = sandbox
     files["requirements.txt"] = build_requirements(settings.extras)
     files[CONSTRAINTS] = build_constraints()
-    files |= list_schemas() | list_ci_files(settings.ci)
+    files |= list_ci_files(settings.ci)
     for addition in settings.additions:
-        # In the repository of Lakewright, these folders are a level deeper.
-        files |= {
-            f"{addition}/{path}": text.replace("../../.venv", "../.venv")
-            for path, text in _read_folder(FOLDER / addition)
-        }
-    return files
+        files |= {f"{addition}/{path}": _move_paths(text) for path, text in _read_folder(FOLDER / addition)}
+    return files | list_schemas({Path(path).parent.as_posix() for path in files})
 
 
-def list_schemas() -> dict[str, str]:
-    """Return the JSON Schemas of a project by their path."""
+def list_schemas(folders: Collection[str]) -> dict[str, str]:
+    """Return the JSON Schemas of a project by their path.
+
+    Args:
+        folders: Folders of the project; a schema is listed if its files' folder is among them.
+    """
     return {
         f"schema/{name}.schema.json": (FOLDER / "schema" / f"{name}.schema.json").read_text(encoding="utf-8")
-        for name in SCHEMAS
+        for name, folder in SCHEMAS.items()
+        if folder in folders
     }
 
 
@@ -98,6 +101,12 @@ def _read_folder(folder: Path) -> Iterator[tuple[str, str]]:
         is_generated = {"__pycache__", ".venv"} & {*path.parts}
         if file.is_file() and not is_generated:
             yield path.as_posix(), file.read_text(encoding="utf-8")
+
+
+def _move_paths(text: str) -> str:
+    for path, moved in _MOVED_PATHS.items():
+        text = text.replace(path, moved)
+    return text
 
 
 def _fill_placeholders(text: str, name: str) -> str:

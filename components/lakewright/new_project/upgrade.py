@@ -78,7 +78,8 @@ def _list_conversions(root: Path) -> Iterator[tuple[Path, Callable[[str], str]]]
     yield from ((path, convert_stack_file) for path in sorted((root / SCHEMAS["tenant"]).glob("Pulumi.*.yaml")))
     yield from ((path, convert_schema_line) for path in sorted((root / SCHEMAS["environment"]).glob("*.yaml")))
     yield from ((path, convert_ci) for path in _list_ci_files(root))
-    yield from ((root / path, _make_replacement(text)) for path, text in list_schemas().items())
+    folders = [folder for folder in SCHEMAS.values() if (root / folder).is_dir()]
+    yield from ((root / path, _make_replacement(text)) for path, text in list_schemas(folders).items())
 
 
 def _list_ci_files(root: Path) -> list[Path]:

@@ -151,6 +151,10 @@ def test_second_run_changes_nothing(tmp_path: Path) -> None:
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert texts == {path: path.read_bytes() for path in (tmp_path / "lake").rglob("*") if path.is_file()}
     assert "virtualenv: ../.venv" in (tmp_path / "lake" / "platform" / "Pulumi.yaml").read_text()
+    stacks = tmp_path / "lake" / "platform" / "stacks"
+    schema_lines = {file.read_text().partition("\n")[0] for file in stacks.glob("*.yaml")}
+    assert schema_lines == {"# yaml-language-server: $schema=../../schema/platform.schema.json"}
+    assert (stacks / "../../schema/platform.schema.json").is_file()
     assert (tmp_path / "lake" / "policy" / "lakewright_policy" / "registry.py").is_file()
     assert (tmp_path / "lake" / ".gitlab-ci.yml").is_file()
 
