@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,8 +13,8 @@ import pytest
 
 from tests.wheel_project import UV, UserProject
 
-LIMIT_SECONDS = float(os.environ.get("TEST_WHEELS_SECONDS", "240"))
-"""Longest time from an empty folder to the report. A machine that does other work needs more."""
+TARGET_SECONDS = 240
+"""Time from an empty folder to the report on two quiet cores. It is printed: a busy machine fails no test."""
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +61,7 @@ def test_first_day_on_the_embedded_engine(project: UserProject, capsys: pytest.C
     project.run("lakewright", "destroy", "acme", "--yes", "--engine", "embedded")
 
     with capsys.disabled():
-        print(f"\nfrom an empty folder to the report: {seconds:.0f} s (limit {LIMIT_SECONDS:.0f} s)")
-    assert seconds <= LIMIT_SECONDS
+        print(f"\nfrom an empty folder to the report: {seconds:.0f} s (target {TARGET_SECONDS} s)")
 
 
 @pytest.mark.pulumi_cli
