@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,9 @@ else:
     # The optimizing compiler would double the processor time of short JVMs.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {class_archive.java_options()}")
+
+# Hundreds of thousands of objects are created while tests are collected, and hardly any becomes garbage.
+gc.set_threshold(50_000, 20, 20)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background commands in this way; programs under test must receive Ctrl-C.
@@ -127,6 +131,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     since = metafunc.definition.get_closest_marker("since")
     if since and not ASKED and not REAL and "sandbox_version" in metafunc.fixturenames:
         metafunc.parametrize("sandbox_version", since.args, indirect=True, scope="session")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from modules and tests, which live as long as the worker."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -16,7 +16,9 @@ from tests.command_server import OWN_PROCESSES
 
 STOP_SECONDS = 15
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["lakewright_sandbox.aws.moto_app", "lakewright_sandbox.lakekeeper.app"])
+_FORKS.set_forkserver_preload(
+    ["lakewright_sandbox.aws.moto_app", "lakewright_sandbox.lakekeeper.app", "tests.frozen_modules"]
+)
 
 
 class ModuleProcess:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import shutil
@@ -69,8 +70,8 @@ class Printed:
     position: str
 
     @property
-    def words(self) -> list[str]:
-        return shlex.split(SHELL.sub("", self.text))
+    def words(self) -> tuple[str, ...]:
+        return tuple(shlex.split(SHELL.sub("", self.text)))
 
 
 def literal(node: ast.expr) -> str | None:
@@ -114,10 +115,16 @@ def commands_of_pages() -> Iterator[Printed]:
             )
 
 
-def parse(arguments: list[str]) -> str:
+@functools.cache
+def build_command(program: str) -> Any:
+    return typer.main.get_command(app if program == "lakewright" else spark_app)
+
+
+@functools.cache
+def parse(words: tuple[str, ...]) -> str:
     """Parse a command with the real parser. Return the names of its groups and of itself."""
-    program, *arguments = arguments
-    command: Any = typer.main.get_command(app if program == "lakewright" else spark_app)
+    program, *arguments = words
+    command: Any = build_command(program)
     path: list[str] = []
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("LAKEWRIGHT_STACK", "acme")
@@ -180,7 +187,7 @@ def test_harmless_printed_commands_run(
         if (name := parse(command_words)) not in HARMLESS or "--format" in command_words:
             continue
         with pytest.raises(SystemExit):
-            main(command_words[1:])
+            main([*command_words[1:]])
         errors = capsys.readouterr().err
         assert "--help`" not in errors, f"{line}: {errors}"
         ran.add(name)
@@ -191,7 +198,7 @@ def test_harmless_printed_commands_run(
 @pytest.mark.skipif(shutil.which("pulumi") is None, reason="needs the Pulumi CLI")
 def test_the_pulumi_cli_takes_its_printed_commands(commands: list[Printed], tmp_path: Path) -> None:
     problems: list[str] = []
-    for command_words in {tuple(command.words) for command in commands if command.words[0] == "pulumi"}:
+    for command_words in {command.words for command in commands if command.words[0] == "pulumi"}:
         done = subprocess.run([*command_words, "--help"], cwd=tmp_path, check=False, capture_output=True, text=True)
         help_text = done.stdout + done.stderr
         # An unknown command prints the help of the group above it.

@@ -126,7 +126,8 @@ class LazyGroup(TyperGroup):
 
     @override
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not args[0].startswith("-") and args[0] not in (names := self.list_commands(ctx)):
+        is_known = args[0].startswith("-") or args[0] in COMMANDS  # the packages are searched for other names alone
+        if not is_known and args[0] not in (names := self.list_commands(ctx)):
             from lakewright_engine.state.names import suggest_name  # noqa: PLC0415
 
             if args[0] == "sandbox":

@@ -10,6 +10,7 @@ from lakewright_sandbox.aws.moto_app import create_app
 from lakewright_sandbox.aws.server import create_server, require_loopback
 from lakewright_sandbox.errors import CredentialsFileError
 from lakewright_sandbox.runtime.credentials import load_or_create
+from lakewright_sandbox.runtime.garbage import exclude_imported_objects
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
     )
     parser.add_argument("--trail", type=Path, help="a file for records in CloudTrail's format, one per line")
     arguments = parser.parse_args()
+    exclude_imported_objects()
     try:
         require_loopback(arguments.host)
         create_initial_identities(load_or_create(arguments.credentials_file))

@@ -13,6 +13,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE, Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version
+from lakewright_sandbox.runtime.garbage import exclude_imported_objects
 
 
 def main() -> None:
@@ -55,6 +56,7 @@ def main() -> None:
     )
     parser.add_argument("--audit-log", type=Path, help="a file for audit events, one JSON object per line")
     arguments = parser.parse_args()
+    exclude_imported_objects()
     if not arguments.database:
         parser.error(f"set the database by --database or {DATABASE_VARIABLE}")
     settings = Settings(

@@ -35,7 +35,9 @@ def up(stacks: RandomOwners, *options: str) -> int:
     return stacks.server.run(stacks.slots[2], "up", "--yes", "--engine", "embedded", *options)
 
 
-@pytest.mark.parametrize("by_option", [True, False], ids=["option", "mark"])
+@pytest.mark.parametrize(
+    "by_option", [pytest.param(True, id="option", marks=pytest.mark.long), pytest.param(False, id="mark")]
+)
 def test_takeover_needs_a_consent(stacks: RandomOwners, *, by_option: bool) -> None:
     consents = [f"project={stacks.name('a')}", f"bucket={stacks.bucket('a')}"]
     before = [stacks.read(key) for key in stacks.objects]
@@ -127,6 +129,7 @@ def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners)
     assert stacks.server.run(stacks.slots[2], *destroy) == 0, stacks.server.text()
 
 
+@pytest.mark.long
 def test_targets_do_not_evade_the_comparison(stacks: RandomOwners) -> None:
     """A run with targets does not check the tenant's record."""
     former = stacks.slots[0]

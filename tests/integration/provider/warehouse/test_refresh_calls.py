@@ -68,6 +68,7 @@ def read_all(resources: list[Resource]) -> None:
             assert same
 
 
+@pytest.mark.long
 def test_refresh_of_100_warehouses_and_300_namespaces(
     create_warehouse: Any, count_calls: Any, light_project: Props
 ) -> None:

@@ -1,0 +1,9 @@
+"""Imported last by a process that is forked: what it has imported is shared with its forks.
+
+A garbage collection in a fork writes to every object that it visits, and each page that is written to is copied.
+"""
+
+import gc
+
+gc.collect()
+gc.freeze()
