@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -114,6 +115,7 @@ def _is_relevant(record: logging.LogRecord) -> bool:
 
 def main() -> None:
     """Run the command line. Errors of this package print a sentence and set the exit code."""
+    gc.set_threshold(50_000, 20, 20)  # imports create many objects and hardly any garbage
     for name in (None, "pyiceberg.catalog"):
         logging.getLogger(name).addFilter(_is_relevant)
     if _COMPLETES in os.environ:
