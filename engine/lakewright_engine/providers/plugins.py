@@ -118,7 +118,9 @@ def _find_installed_plugin(package: str, version: str) -> Path | None:
         if os.access(candidate, os.X_OK) and candidate.is_file():
             return candidate
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    installed = {path.name.rpartition("-v")[2]: path / name for path in home.glob(f"plugins/resource-{package}-v*")}
+    # The CLI keeps files such as `resource-aws-v7.51.0.lock` beside the folders.
+    folders = [path for path in home.glob(f"plugins/resource-{package}-v*") if (path / name).is_file()]
+    installed = {path.name.rpartition("-v")[2]: path / name for path in folders}
     if version in installed:
         return installed[version]
     newest = sorted(installed, key=lambda text: [int(part) for part in text.split("-")[0].split(".") if part.isdigit()])

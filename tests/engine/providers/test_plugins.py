@@ -145,6 +145,27 @@ def install(plugin: Path, script: str) -> None:
     plugin.chmod(0o755)
 
 
+@pytest.mark.parametrize("leftover", ["3.0.0.lock", "3.0.0.partial", "3.0.0/unpacked"])
+def test_newest_complete_installation_is_used(tmp_path: Path, leftover: str) -> None:
+    """The CLI keeps lock files beside the plugins, and leaves folders of interrupted installations."""
+    plugins = tmp_path / "home" / "plugins"
+    for version in ("2.0.0", "2.1.0"):
+        install(plugins / f"resource-talkative-v{version}" / "pulumi-resource-talkative", PRINTS_ITS_PATH)
+    file = plugins / f"resource-talkative-v{leftover}"
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+
+    outcome = Stack(tmp_path, PROGRAM).run("up", env={"PULUMI_HOME": str(tmp_path / "home")})
+
+    assert "resource-talkative-v2.1.0/pulumi-resource-talkative" in str(outcome.messages)
+
+
+PRINTS_ITS_PATH = """#!/bin/sh
+echo "$0" >&2
+exit 2
+"""
+
+
 def test_sandbox_providers_take_precedence_in_a_sandbox(tmp_path: Path) -> None:
     """Other plugins are installed, and the plugin for a real cluster is used from there."""
     version = metadata.version("pulumi-kubernetes")

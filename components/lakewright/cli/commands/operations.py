@@ -11,6 +11,7 @@ import typer
 
 from lakewright.cli.changes_page import write_changes
 from lakewright.cli.engines.plan_options import engine_of_plan, format_plan, with_plan
+from lakewright.cli.engines.plugin_errors import PluginErrorExplainingEngine
 from lakewright.cli.engines.remainder import RemainderReportingEngine
 from lakewright.cli.engines.validation import ValidatingEngine
 from lakewright.cli.environments import warn_of_ignored_sandbox
@@ -319,7 +320,7 @@ def _add_reports(engine: OperationEngine, access: ServerAccess) -> OperationEngi
     from lakewright.cli.adoption_display import AdoptionReportingEngine  # noqa: PLC0415 - loads the embedded engine
     from lakewright.deletions.retention_report import RetentionReportingEngine  # noqa: PLC0415
 
-    counting = ContentCountingEngine(RetentionReportingEngine(engine), access.find_bucket)
+    counting = ContentCountingEngine(RetentionReportingEngine(PluginErrorExplainingEngine(engine)), access.find_bucket)
     return AdoptionReportingEngine(RemainderReportingEngine(GuardCheckingEngine(counting)).run)
 
 
