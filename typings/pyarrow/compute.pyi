@@ -1,0 +1,6 @@
+"""Types of the part of pyarrow.compute that this repository uses."""
+
+from pyarrow import Array, ChunkedArray, DataType
+
+def cast(arr: Array | ChunkedArray, target_type: DataType) -> Array: ...
+def value_counts(array: Array | ChunkedArray) -> Array: ...
