@@ -29,16 +29,23 @@ class Catalogs:
     ledger: Path
     sandbox: Sandbox
     source_warehouse: str = OLD
-    target_warehouse: str = NEW
+    target_warehouse: str | None = NEW
 
     @property
     def route(self) -> MigrationRoute:
         return MigrationRoute(self.source, self.source_warehouse, self.target, self.target_warehouse)
 
     def migrate(
-        self, action: Action = Action.REGISTER, *patterns: str, copy: bool = False, depth: str = "full"
+        self,
+        action: Action = Action.REGISTER,
+        *patterns: str,
+        copy: bool = False,
+        depth: str = "full",
+        texera: str | None = None,
     ) -> MigrationResult:
-        result = migrate_tables(self.route, self.ledger, action, patterns=patterns, copy=copy, depth=depth)
+        result = migrate_tables(
+            self.route, self.ledger, action, patterns=patterns, copy=copy, depth=depth, texera=texera
+        )
         if result.error:
             raise result.error
         return result
@@ -47,7 +54,7 @@ class Catalogs:
         return open_catalog(self.source, self.source_warehouse)
 
     def open_target(self) -> Catalog:
-        return open_catalog(self.target, self.target_warehouse)
+        return open_catalog(self.target, self.target_warehouse or self.target.warehouses[0].name)
 
     def add_table(self, identifier: str, rows: int = 3) -> Table:
         """Create a table in the source: two snapshots, a tag, a later schema and a property."""

@@ -59,6 +59,14 @@ def migrate(
     verify: Annotated[
         VerifyDepth, typer.Option("--verify", help="Rows to compare: all, of some files, or none.")
     ] = VerifyDepth.FULL,
+    texera: Annotated[
+        str | None,
+        typer.Option(
+            "--texera",
+            metavar="URL",
+            help="Texera's database. Results go to the warehouse of their user, and --cut-over updates their rows.",
+        ),
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print tables, bytes, time and losses, and change nothing.")
     ] = False,
@@ -90,7 +98,10 @@ def migrate(
     if len(requested) > 1:
         raise typer.BadParameter("expected at most one of --plan, --cut-over, --undo and --finish")
     old, new = load_config(source), load_config(target)
-    route = MigrationRoute(old, choose_warehouse(old, from_warehouse), new, choose_warehouse(new, to_warehouse))
+    if texera and to_warehouse:
+        raise typer.BadParameter("--texera: expected no --to-warehouse, since each user has a warehouse")
+    target_warehouse = None if texera else choose_warehouse(new, to_warehouse)
+    route = MigrationRoute(old, choose_warehouse(old, from_warehouse), new, target_warehouse)
     result = migrate_tables(
         route,
         ledger,
@@ -98,6 +109,7 @@ def migrate(
         patterns=tuple(tables or ()),
         copy=copy,
         depth=verify.value,
+        texera=texera,
     )
     _print(result.plan, result.entries, as_json=as_json)
     if result.error:
@@ -109,6 +121,7 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         values: dict[str, Any] = {
             "tables": [entry.to_json() for entry in entries],
             "blocked": dict(plan.blocked),
+            "skipped": dict(plan.skipped),
             "losses": list(plan.losses),
             "bytes": plan.bytes,
             "seconds": round(plan.seconds, 1),
@@ -123,6 +136,8 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
     printing.show(rows)
     for name, reason in plan.blocked.items():
         print(f"left out: {name}: {reason}")
+    for name, reason in plan.skipped.items():
+        print(f"not part of this migration: {name}: {reason}")
     for loss in plan.losses:
         print(f"loss: {loss}")
     steps = Counter(entry.step.value for entry in entries)

@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS entries (
   namespace TEXT NOT NULL, name TEXT NOT NULL, entry TEXT NOT NULL, updated_at TEXT NOT NULL,
   PRIMARY KEY (namespace, name)
 );
+CREATE TABLE IF NOT EXISTS executions (
+  workflow INTEGER NOT NULL, execution INTEGER NOT NULL, previous TEXT NOT NULL, PRIMARY KEY (workflow, execution)
+);
 """
 
 
@@ -144,6 +147,23 @@ class Ledger:
     def record_error(self, entry: Entry, error: str) -> None:
         """Write why a table's step failed; the step remains."""
         self.record(replace(self.find(entry), error=error))
+
+    def record_execution(self, key: tuple[int, int], previous: dict[str, Any]) -> None:
+        """Write the earlier values of an execution's rows in Texera's database."""
+        with self._guard, self._connection:
+            self._connection.execute("INSERT INTO executions VALUES (?, ?, ?)", (*key, json.dumps(previous)))
+
+    def find_execution(self, key: tuple[int, int]) -> dict[str, Any] | None:
+        """Return the earlier values of an execution's rows; None if the migration did not change them."""
+        query = "SELECT previous FROM executions WHERE workflow = ? AND execution = ?"
+        with self._guard:
+            row = self._connection.execute(query, key).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def forget_execution(self, key: tuple[int, int]) -> None:
+        """Remove the earlier values of an execution's rows, which are restored."""
+        with self._guard, self._connection:
+            self._connection.execute("DELETE FROM executions WHERE workflow = ? AND execution = ?", key)
 
     def _read(self, key: str) -> str | None:
         with self._guard:

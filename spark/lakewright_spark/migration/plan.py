@@ -56,6 +56,8 @@ class Plan:
     entries: tuple[Entry, ...]
     blocked: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tables that cannot be migrated, and why."""
+    skipped: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tables that do not belong to this migration, or not yet, and why."""
     losses: tuple[str, ...] = ()
     """Sentences about properties and objects that the target will not have."""
 
@@ -76,7 +78,7 @@ def build_plan(
     source: Endpoint,
     patterns: Patterns,
     method: Method,
-    choose_target: Callable[[Identifier], Endpoint | None],
+    choose_target: Callable[[Identifier], Endpoint | str],
     existing: Collection[Entry] = (),
 ) -> Plan:
     """Plan the migration of the selected tables.
@@ -85,12 +87,13 @@ def build_plan(
         source: The source.
         patterns: Which tables to migrate.
         method: How tables get into the target.
-        choose_target: Returns the target of a table; None for a table that is not migrated.
+        choose_target: Returns the target of a table, or why the table is left out.
         existing: Entries of the ledger. Their tables are planned as they were, except undone tables.
     """
     started = {entry.identifier: entry for entry in existing if entry.step is not Step.UNDONE}
     entries: dict[Identifier, Entry] = {i: e for i, e in started.items() if patterns.select(i)}
     blocked: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     losses: list[str] = []
     identifiers = [i for i in source.list_tables() if patterns.select(i) and i not in started]
     tables = _load_tables(source, identifiers)
@@ -101,7 +104,10 @@ def build_plan(
             blocked[name] = table
             continue
         target = choose_target(identifier)
-        if table is None or target is None:
+        if isinstance(target, str):
+            skipped[name] = target
+            continue
+        if table is None:
             continue
         if target.warehouse not in target_names:
             target_names[target.warehouse] = set(target.list_tables())
@@ -116,7 +122,7 @@ def build_plan(
             losses.append(f"{name}: {len(table.metadata.metadata_log)} earlier metadata files")
     losses.extend(_list_common_losses(source))
     ordered = tuple(entries[identifier] for identifier in sorted(entries))
-    return Plan(ordered, blocked, tuple(losses))
+    return Plan(ordered, blocked, skipped, tuple(losses))
 
 
 def measure(table: Table, entry: Entry) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -34,28 +34,43 @@ class Migration:
                 self._targets[warehouse] = Endpoint.open(self.target_config, warehouse)
             return self._targets[warehouse]
 
-    def run(self, entries: Sequence[Entry], act: Callable[[TableMigration], None]) -> list[Entry]:
-        """Run a step on tables and return their entries afterwards.
+    def run(
+        self,
+        groups: Iterable[Sequence[Entry]],
+        act: Callable[[TableMigration], None],
+        complete: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> None:
+        """Run a step on groups of tables, several groups at a time.
 
         A failed table has its error in the ledger.
+
+        Args:
+            groups: Tables that belong together, such as the results of an execution.
+            act: The step of a table.
+            complete: Runs after the step of all tables of a group. It does not run if a table failed.
 
         Raises:
             MigrationError: A copy needs keys that the configuration does not have.
         """
-        if self._store is None and any(entry.method is Method.COPY for entry in entries):
+        group_list = list(groups)
+        if self._store is None and any(entry.method is Method.COPY for group in group_list for entry in group):
             self._store = S3Store.open(self.source.config, self.source.warehouse)
 
-        def act_on(entry: Entry) -> Entry:
-            target = self.open_target(entry.warehouse)
-            migrated = TableMigration(self.source, target, self.ledger, entry, self._store)
+        def act_on_group(group: Sequence[Entry]) -> None:
+            entry = None
             try:
-                act(migrated)
+                for entry in group:
+                    target = self.open_target(entry.warehouse)
+                    act(TableMigration(self.source, target, self.ledger, entry, self._store))
+                if complete:
+                    complete(group)
             except LakewrightSparkError as error:
+                if entry is None:
+                    raise
                 self.ledger.record_error(entry, str(error))
-            return self.ledger.find(entry)
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="migration") as pool:
-            return list(pool.map(act_on, entries))
+            list(pool.map(act_on_group, group_list))
 
 
 def list_open_entries(step: Step, entries: Sequence[Entry]) -> list[Entry]:
