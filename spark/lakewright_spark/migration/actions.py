@@ -87,7 +87,7 @@ def migrate_tables(
         with open_ledger(ledger_path, str(route)) as ledger:
             source = Endpoint.open(route.source, route.source_warehouse)
             migration = Migration(source, route.target, ledger)
-            run = _Run(migration, route, Patterns(patterns), Method.COPY if copy else Method.REGISTER, rows)
+            run = _MigrationRun(migration, route, Patterns(patterns), Method.COPY if copy else Method.REGISTER, rows)
             return run.plan_only() if action is Action.PLAN else run.act(action, Depth(depth))
     finally:
         if rows:
@@ -106,7 +106,7 @@ def _check_route(route: MigrationRoute) -> None:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _MigrationRun:
     """One run of the command."""
 
     migration: Migration

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -61,7 +62,7 @@ class Mover(Protocol):
         """Let a stopped table have another metadata file."""
         ...
 
-    def forget_stopped(self, table: Table, identifier: Identifier) -> None:
+    def forget_stopped(self, identifier: Identifier) -> None:
         """Remove a stopped table from the catalog, and keep its files."""
         ...
 
@@ -73,6 +74,8 @@ class Endpoint:
     config: CatalogConfig
     warehouse: str
     catalog: Catalog
+    _namespaces: set[Identifier] = field(default_factory=set[Identifier], repr=False, compare=False)
+    """Namespaces that are known to exist."""
 
     @classmethod
     def open(cls, config: CatalogConfig, warehouse: str) -> Endpoint:
@@ -117,6 +120,8 @@ class Endpoint:
 
     def create_namespace(self, namespace: Identifier) -> None:
         """Create a namespace and its parents, unless they exist."""
+        if namespace in self._namespaces:
+            return
         with explain_errors(self.config, self.warehouse, f"namespace {'.'.join(namespace)}"):
             for length in range(1, len(namespace) + 1):
                 if not self.catalog.namespace_exists(namespace[:length]):
@@ -124,6 +129,7 @@ class Endpoint:
                         self.catalog.create_namespace(namespace[:length])
                     except NamespaceAlreadyExistsError:
                         continue
+        self._namespaces.add(namespace)
 
     def change_properties(
         self, table: Table, build: Callable[[Mapping[str, str]], tuple[Mapping[str, str], Collection[str]]]
@@ -150,11 +156,11 @@ class Endpoint:
                 else:
                     return
 
-    def register(self, identifier: Identifier, metadata_location: str) -> None:
-        """Register a table by its metadata file. The table must not exist."""
+    def register(self, identifier: Identifier, metadata_location: str) -> Table:
+        """Register a table by its metadata file, and return it. The table must not exist."""
         with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
             try:
-                self.catalog.register_table(identifier, metadata_location)
+                return self.catalog.register_table(identifier, metadata_location)
             except TableAlreadyExistsError as error:
                 raise MigrationError(
                     f"{self} refuses to register {'.'.join(identifier)}: expected a free name and location, "
@@ -172,7 +178,8 @@ class Endpoint:
             if isinstance(self.catalog, SqlCatalog):
                 self._swap_pointer(self.catalog, identifier, table.metadata_location, metadata_location)
                 return
-            was_protected = self.protect(table, is_protected=False)
+            was_protected = self.is_protected(table)
+            self.protect(table, is_protected=False)
             try:
                 cast(RestCatalog, self.catalog).register_table(identifier, metadata_location, overwrite=True)
             except TableAlreadyExistsError:
@@ -182,11 +189,13 @@ class Endpoint:
             if was_protected:
                 self.protect(table, is_protected=True)
 
-    def drop(self, table: Table, identifier: Identifier) -> None:
+    def drop(self, identifier: Identifier) -> None:
         """Remove a table from the catalog and keep its files."""
         with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
-            self.protect(table, is_protected=False)
-            self.catalog.drop_table(identifier)
+            if self.config.kind == "lakekeeper":
+                self._drop_from_lakekeeper(cast(RestCatalog, self.catalog), identifier)
+            else:
+                self.catalog.drop_table(identifier)
 
     def is_protected(self, table: Table) -> bool:
         """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection."""
@@ -196,16 +205,13 @@ class Endpoint:
         return response.ok and bool(response.json()["protected"])
 
     def protect(self, table: Table, *, is_protected: bool) -> bool:
-        """Set whether the server refuses to drop a table, and return whether it did before.
+        """Set whether the server refuses to drop a table, and return whether it accepted that.
 
         Without the right to do so, and with other kinds of catalogs, nothing is changed: the fence's properties remain.
         """
         if self.config.kind != "lakekeeper":
             return False
-        before = self.is_protected(table)
-        if before != is_protected:
-            self._session.post(self._protection_url(table), json={"protected": is_protected})
-        return before
+        return self._session.post(self._protection_url(table), json={"protected": is_protected}).ok
 
     @property
     def _session(self) -> HttpSession:
@@ -215,6 +221,16 @@ class Endpoint:
         server = self.config.uri.removesuffix("/catalog")
         warehouse_id = self.config.warehouse(self.warehouse).id
         return f"{server}/management/v1/warehouse/{warehouse_id}/table/{table.metadata.table_uuid}/protection"
+
+    def _drop_from_lakekeeper(self, catalog: RestCatalog, identifier: Identifier) -> None:
+        # Without `force`, a warehouse with soft deletion keeps the location taken, and a protected table remains.
+        names = catalog._split_identifier_for_path(identifier)  # pyright: ignore[reportPrivateUsage]
+        url = catalog.url(Endpoints.drop_table, prefixed=True, **names)
+        response = self._session.delete(url, params={"purgeRequested": "false", "force": "true"})
+        if not response.ok and response.status_code != HTTPStatus.NOT_FOUND:
+            raise MigrationError(
+                f"{self} does not drop {'.'.join(identifier)}: it responded with {response.status_code}"
+            )
 
     def _swap_pointer(self, catalog: SqlCatalog, identifier: Identifier, old: str, new: str) -> None:
         *namespace, name = identifier
@@ -256,9 +272,9 @@ class RenamingMover:
         """Let the renamed table have another metadata file."""
         self.endpoint.repoint(table, rename_moved(identifier), metadata_location)
 
-    def forget_stopped(self, table: Table, identifier: Identifier) -> None:
+    def forget_stopped(self, identifier: Identifier) -> None:
         """Drop the renamed table without its files."""
-        self.endpoint.drop(table, rename_moved(identifier))
+        self.endpoint.drop(rename_moved(identifier))
 
     def _rename(self, old: Identifier, new: Identifier) -> None:
         endpoint = self.endpoint
@@ -288,5 +304,5 @@ class HadoopMover:
         """Copy the metadata file to the next version of the table, which remains stopped."""
         self.catalog.add_version(identifier, metadata_location)
 
-    def forget_stopped(self, table: Table, identifier: Identifier) -> None:
+    def forget_stopped(self, identifier: Identifier) -> None:
         """Leave the table stopped: a Hadoop catalog removes a table only with its files."""

@@ -73,6 +73,8 @@ class Entry:
     """Metadata files that this migration registered in the target. A table with another file has other writers."""
     target_location: str | None = None
     """Location of the copy. None: the table is not copied."""
+    is_protected: bool = False
+    """Whether the target's server refuses to drop the table."""
     verified: str = ""
     """The parts that the last verification compared."""
     error: str = ""

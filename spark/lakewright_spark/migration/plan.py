@@ -21,7 +21,7 @@ from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 PARALLEL = 4
 """Tables that are migrated at the same time."""
 REGISTER_SECONDS = 0.25
-"""Time to fence, register and compare a table, measured with 1,000 tables (`python -m benchmarks migration`)."""
+"""Time to fence, register and compare a table, measured with 1,000 tables in the sandbox."""
 COPIED_BYTES_PER_SECOND = 100_000_000
 """Copies within a store. An estimate: stores differ."""
 READ_BYTES_PER_SECOND = 50_000_000

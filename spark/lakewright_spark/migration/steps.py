@@ -37,13 +37,12 @@ class TableMigration:
         """
         source_table = self._require_source()
         self._fence(source_table)
-        source_table = self._require_source()
         self._record(Step.FENCED)
         self.target.create_namespace(self.entry.namespace)
         location = self._prepare(source_table)
-        self._point_target(location)
+        target_table = self._point_target(location)
         self._record(Step.REGISTERED)
-        compared = verify(source_table, self._require_target(), depth)
+        compared = verify(source_table, target_table, depth)
         self._record(Step.VERIFIED, verified=compared)
 
     def cut_over(self) -> None:
@@ -93,10 +92,10 @@ class TableMigration:
         elif (target_table := self.target.find_table(identifier)) is not None:
             self._check_fence(target_table)
             self._check_unwritten()
-            self.target.drop(target_table, identifier)
+            self.target.drop(identifier)
         if (stopped_target := target_mover.load_stopped(identifier)) is not None:
             self._check_fence(stopped_target)
-            target_mover.forget_stopped(stopped_target, identifier)
+            target_mover.forget_stopped(identifier)
         self._remove_fence(self.source, self._require_source())
         self._record(Step.UNDONE, registered=())
 
@@ -115,7 +114,7 @@ class TableMigration:
             self._check_fence(target_table)
         if (stopped := mover.load_stopped(identifier)) is not None:
             if self.entry.method is Method.REGISTER:
-                mover.forget_stopped(stopped, identifier)
+                mover.forget_stopped(identifier)
             elif not isinstance(self.source.catalog, HadoopCatalog):
                 self._remove_fence(self.source, stopped)
         self._remove_fence(self.target, target_table)
@@ -168,8 +167,11 @@ class TableMigration:
         assert self.entry.target_location is not None
         return copy_table(table, self.entry.target_location, self.store)
 
-    def _point_target(self, location: str) -> None:
-        """Let the target have a metadata file. A table that other writers changed in the target is left alone."""
+    def _point_target(self, location: str) -> Table:
+        """Let the target have a metadata file, and return its table.
+
+        A table that other writers changed in the target is left alone.
+        """
         identifier = self.entry.identifier
         target_table = self.target.find_table(identifier)
         if target_table is not None:
@@ -179,10 +181,14 @@ class TableMigration:
             # Written before the call, so that a killed run knows the file as its own.
             self._record(self.entry.step, registered=(*self.entry.registered, location))
         if target_table is None:
-            self.target.register(identifier, location)
+            target_table = self.target.register(identifier, location)
         elif target_table.metadata_location != location:
             self.target.repoint(target_table, identifier, location)
-        self.target.protect(self._require_target(), is_protected=True)
+            target_table = self._require_target()
+        is_protected = self.target.protect(target_table, is_protected=True)
+        if is_protected != self.entry.is_protected:
+            self._record(self.entry.step, is_protected=is_protected)
+        return target_table
 
     def _check_unwritten(self) -> None:
         if self._has_writes():

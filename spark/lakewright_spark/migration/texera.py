@@ -117,8 +117,8 @@ class TexeraRows:
     def _match_warehouses(self) -> dict[int, CatalogWarehouse]:
         table = self._tables["user_warehouse"]
         with database.explain_errors(self._engine), self._engine.connect() as connection:
-            rows = connection.execute(select(table.c.uid, table.c[self._name_column])).tuples().all()
-        owners = {name: user for user, name in rows}
+            rows = connection.execute(select(table.c.uid, table.c[self._name_column])).all()
+        owners: dict[str, int] = {name: user for user, name in rows}
         by_user: defaultdict[int, list[CatalogWarehouse]] = defaultdict(list)
         for warehouse in self._config.warehouses:
             match = _USER_WAREHOUSE.fullmatch(warehouse.name)

@@ -10,7 +10,7 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Step
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
-from projects import Project
+from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
 
 pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
@@ -146,3 +146,20 @@ def test_fenced_table_is_protected_from_drops(catalogs: Catalogs) -> None:
     catalogs.migrate(Action.CUT_OVER)
     with pytest.raises(Exception, match="protected"):
         catalogs.open_target().purge_table("sales.orders")
+
+
+def test_target_with_soft_deletion_gets_the_table_again(catalogs: Catalogs, project: Project) -> None:
+    """An undo leaves no soft-deleted table behind, whose location would be taken and whose expiration would be due."""
+    warehouse = catalogs.target.warehouses[0].id
+    profile: dict[str, object] = {"delete-profile": {"type": "soft", "expiration-seconds": 3600}}
+    post(project.server, f"/management/v1/warehouse/{warehouse}/delete-profile", profile)
+    catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.UNDO)
+    deleted = project.server.get(f"/management/v1/warehouse/{warehouse}/deleted-tabulars").json()
+    assert deleted["tabulars"] == []
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.FINISH)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 6

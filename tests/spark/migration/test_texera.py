@@ -82,7 +82,7 @@ def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase)
     assert texera.read("whid", "user_warehouse", "whid") == []
 
     catalogs.migrate(Action.CUT_OVER, texera=texera.url)
-    check_results(catalogs, without_executions(texera, 3, 4), expected)
+    check_results(catalogs, remove_executions(texera, 3, 4), expected)
     rows = texera.read("uid, name, lakekeeper_warehouse_name, lakekeeper_warehouse_id", "user_warehouse", "uid")
     ids = {warehouse.name: warehouse.id for warehouse in catalogs.target.warehouses}
     assert rows == [(3, "main", "user-3-main", ids["user-3-main"]), (4, "1", "user-4-1", ids["user-4-1"])]
@@ -91,7 +91,7 @@ def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase)
     check_results(catalogs, texera, expected)
 
 
-def without_executions(texera: TexeraDatabase, *numbers: int) -> TexeraDatabase:
+def remove_executions(texera: TexeraDatabase, *numbers: int) -> TexeraDatabase:
     """Remove executions from Texera's tables."""
     with texera.engine.begin() as connection:
         for number in numbers:
