@@ -38,7 +38,7 @@ class Fence:
 def build_fence(properties: Mapping[str, str], run: str, now: datetime, *, was_protected: bool) -> dict[str, str]:
     """Return the properties that set the fence on a table with these properties."""
     previous = {name: properties.get(name) for name in _CHANGED}
-    lock = Lock(message=f"migration {run}; `lakewright-spark migrate --finish` removes this lock", since=now)
+    lock = Lock(message=f"migration {run}; `lakewright-spark migrate` with --finish removes this lock", since=now)
     return {
         GC: "false",
         DELETE_METADATA: "false",
@@ -83,5 +83,5 @@ def refuse_to_drop(table: str, properties: Mapping[str, str]) -> None:
     if fence is not None:
         raise MigrationError(
             f"{table} is not dropped: migration {fence.run} has it in two catalogs, and a drop deletes the files of "
-            "both. Run `lakewright-spark migrate --finish` or `--undo` first"
+            "both. Run `lakewright-spark migrate` with --finish or --undo first"
         )

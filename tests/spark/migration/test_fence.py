@@ -60,7 +60,7 @@ def test_maintenance_skips_fenced_tables(catalogs: Catalogs) -> None:
                 assert reason is None
             else:
                 assert reason
-                assert "`lakewright-spark migrate --finish` removes this lock" in reason
+                assert "`lakewright-spark migrate` with --finish removes this lock" in reason
 
 
 @pytest.mark.stand_in("registers tables of a database below a warehouse of its own")

@@ -70,4 +70,4 @@ def _check_skipped(
     for job in jobs:
         metrics = run_job(job, spark, table, policies, dry_run=False, now=LATER)
         assert metrics.state == "SKIPPED", (job, table)
-        assert "gc.enabled=false" in metrics.reason or "migrate --finish" in metrics.reason
+        assert "gc.enabled=false" in metrics.reason or "with --finish" in metrics.reason
