@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -72,16 +73,20 @@ class Catalogs:
     def list_objects(self) -> set[str]:
         """Return the keys of all objects below the source's and the target's locations."""
         bucket = (self.source.warehouses[0].location or self.source.uri).split("/")[2]
+        client = self.connect_s3()
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return {item["Key"] for page in pages for item in page.get("Contents", [])}
+
+    def connect_s3(self) -> Any:
+        """Return a client of the object store that may read and write everything."""
         admin = self.sandbox.admin
-        client = boto3.client(
+        return boto3.client(
             "s3",
             endpoint_url=self.sandbox.aws.endpoint,
             region_name=self.sandbox.aws.region,
             aws_access_key_id=admin.access_key_id,
             aws_secret_access_key=admin.secret_access_key.get_secret_value(),
         )
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        return {item["Key"] for page in pages for item in page.get("Contents", [])}
 
 
 def build_rows(count: int) -> pa.Table:

@@ -37,7 +37,7 @@ class TableMigration:
         """
         source_table = self._require_source()
         self._fence(source_table)
-        self._record(Step.FENCED)
+        self.entry = replace(self.entry, step=Step.FENCED)  # written with the registration
         self.target.create_namespace(self.entry.namespace)
         location = self._prepare(source_table)
         target_table = self._point_target(location)
@@ -186,8 +186,7 @@ class TableMigration:
             self.target.repoint(target_table, identifier, location)
             target_table = self._require_target()
         is_protected = self.target.protect(target_table, is_protected=True)
-        if is_protected != self.entry.is_protected:
-            self._record(self.entry.step, is_protected=is_protected)
+        self.entry = replace(self.entry, is_protected=is_protected)  # written with the step's end
         return target_table
 
     def _check_unwritten(self) -> None:
