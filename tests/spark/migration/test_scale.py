@@ -129,9 +129,7 @@ def _has_step(ledger: Path, step: str) -> bool:
 
 
 @pytest.mark.skipif(not FULL, reason="compares times: LAKEWRIGHT_FULL=1")
-def test_registrations_against_bare_calls(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_registrations_against_bare_calls(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both commit to the source and register and protect in the target. Only the migration plans, records, compares."""
     catalogs = build_catalogs(project, tmp_path, monkeypatch)
     catalog = catalogs.open_source()
