@@ -63,6 +63,7 @@ def test_copy_to_the_end(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) ->
     assert moved.scan().to_arrow().num_rows == rows.num_rows + 2
 
 
+@pytest.mark.long
 def test_copy_keeps_partitions_and_deletes(catalogs: Catalogs) -> None:
     catalog = catalogs.open_source()
     catalog.create_namespace("sales")
@@ -90,6 +91,7 @@ def test_copy_keeps_partitions_and_deletes(catalogs: Catalogs) -> None:
     assert copy.scan(snapshot_id=copy.snapshots()[0].snapshot_id).to_arrow().num_rows == 3
 
 
+@pytest.mark.long
 def test_undo_of_a_copy_refuses_to_lose_commits(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate(copy=True)
@@ -100,6 +102,7 @@ def test_undo_of_a_copy_refuses_to_lose_commits(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
 
 
+@pytest.mark.long
 def test_undo_of_an_unchanged_copy(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate(copy=True)
@@ -109,6 +112,7 @@ def test_undo_of_an_unchanged_copy(catalogs: Catalogs) -> None:
     assert catalogs.open_target().list_tables("sales") == []
 
 
+@pytest.mark.long
 def test_copy_needs_keys(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     warehouse = catalogs.target.warehouses[0]

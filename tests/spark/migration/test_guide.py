@@ -55,6 +55,7 @@ def test_commands_of_the_guide(
     assert count_rows(catalogs.open_target(), "sales.orders") == 6
 
 
+@pytest.mark.long
 def test_texera_commands_of_the_guide(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def test_migration_to_the_end(catalogs: Catalogs) -> None:
     catalogs.open_target().drop_table("sales.orders")  # no longer protected
 
 
+@pytest.mark.long
 def test_commits_before_the_cut_over_reach_the_target(catalogs: Catalogs) -> None:
     source_table = catalogs.add_table("sales.orders")
     catalogs.migrate()
@@ -93,6 +94,7 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_target(), "sales.orders") == 11
 
 
+@pytest.mark.long
 def test_undo_before_the_cut_over(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate()
@@ -115,6 +117,7 @@ def test_target_with_other_writers_is_left_alone(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_source(), "sales.orders") == 7
 
 
+@pytest.mark.long
 def test_existing_table_in_the_target_is_left_out(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     target = catalogs.open_target()
@@ -126,6 +129,7 @@ def test_existing_table_in_the_target_is_left_out(catalogs: Catalogs) -> None:
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
 
 
+@pytest.mark.long
 def test_patterns_select_tables_for_each_action(catalogs: Catalogs) -> None:
     for name in ("sales.orders", "sales.returns", "ops.runs"):
         catalogs.add_table(name)
@@ -140,6 +144,7 @@ def test_patterns_select_tables_for_each_action(catalogs: Catalogs) -> None:
         catalogs.migrate(Action.FINISH, "sales.returns")
 
 
+@pytest.mark.long
 def test_fenced_table_is_protected_from_drops(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate()
@@ -148,6 +153,7 @@ def test_fenced_table_is_protected_from_drops(catalogs: Catalogs) -> None:
         catalogs.open_target().purge_table("sales.orders")
 
 
+@pytest.mark.long
 def test_target_with_soft_deletion_gets_the_table_again(catalogs: Catalogs, project: Project) -> None:
     """An undo leaves no soft-deleted table behind, whose location would be taken and whose expiration would be due."""
     warehouse = catalogs.target.warehouses[0].id

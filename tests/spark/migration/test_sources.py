@@ -75,6 +75,7 @@ def test_hadoop_catalog_to_the_end(hadoop_catalogs: Catalogs) -> None:
     assert objects <= catalogs.list_objects()
 
 
+@pytest.mark.long
 def test_hadoop_catalog_continues_after_undo(hadoop_catalogs: Catalogs) -> None:
     catalogs = hadoop_catalogs
     catalogs.migrate()
@@ -103,6 +104,7 @@ def test_hadoop_catalog_is_no_target(hadoop_catalogs: Catalogs) -> None:
         swapped.migrate()
 
 
+@pytest.mark.long
 def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source is a REST service without Lakekeeper's calls; an undo gives it the commits of the database."""
     catalogs = build_catalogs(project, tmp_path, monkeypatch)

@@ -104,6 +104,7 @@ def remove_executions(texera: TexeraDatabase, *numbers: int) -> TexeraDatabase:
     return texera
 
 
+@pytest.mark.long
 def test_undo_restores_the_rows(catalogs: Catalogs, texera: TexeraDatabase) -> None:
     expected = write_executions(catalogs, texera)
     columns = ("eid, whid, runtime_stats_uri", "workflow_executions", "eid")
@@ -123,6 +124,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.long
 def test_killed_between_tables_and_rows(
     catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ def test_killed_between_tables_and_rows(
     check_results(catalogs, texera, expected)
 
 
+@pytest.mark.long
 def test_part_of_an_execution_is_not_cut_over(catalogs: Catalogs, texera: TexeraDatabase) -> None:
     write_executions(catalogs, texera)
     catalogs.migrate(Action.REGISTER, "operator-port-result.*", copy=True, texera=texera.url)
@@ -150,6 +153,7 @@ def test_part_of_an_execution_is_not_cut_over(catalogs: Catalogs, texera: Texera
         catalogs.migrate(Action.CUT_OVER, texera=texera.url)
 
 
+@pytest.mark.long
 def test_texera_without_warehouses_is_refused(catalogs: Catalogs, texera: TexeraDatabase) -> None:
     with texera.engine.begin() as connection:
         connection.exec_driver_sql(f"DROP TABLE {texera.schema}user_warehouse")
