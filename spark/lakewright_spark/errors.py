@@ -27,6 +27,7 @@ LakewrightSparkError           1
 ├── LeaseLostError            13   ... or took over the lease of this runner
 ├── StoppedError              14   the process was asked to stop before its work was done
 ├── JobRefusedError           15   a job that the catalog's server does itself or does not support
+├── MigrationError            16   a migration refused, or some of its tables failed
 ├── ScalingError               1   the Kubernetes API refused to scale a unit, or did not respond
 └── _EndedError                1   a signal asked a run to stop; converted to JobFailedError
 
@@ -176,3 +177,9 @@ class JobRefusedError(LakewrightSparkError):
     """A maintenance job that the catalog's server does itself, or for which it signs too few requests."""
 
     exit_code = 15
+
+
+class MigrationError(LakewrightSparkError):
+    """A migration refused a step, or some of its tables could not be migrated. The other tables were."""
+
+    exit_code = 16

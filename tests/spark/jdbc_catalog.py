@@ -24,13 +24,18 @@ def create_bucket(sandbox: Sandbox) -> str:
     return name
 
 
-def jdbc_catalog_config(sandbox: Sandbox, uri: str, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
-    """Return a configuration as Texera uses it without a catalog service: a database, and references to store keys."""
+def jdbc_catalog_config(
+    sandbox: Sandbox, uri: str, monkeypatch: pytest.MonkeyPatch, location: str | None = None
+) -> CatalogConfig:
+    """Return a configuration as Texera uses it without a catalog service: a database, and references to store keys.
+
+    Tables are in a bucket of their own, unless a location is given.
+    """
     monkeypatch.setenv("STORE_USER", sandbox.admin.access_key_id)
     monkeypatch.setenv("STORE_PASSWORD", sandbox.admin.secret_access_key.get_secret_value())
     warehouse = CatalogWarehouse(
         name="texera_iceberg",
-        location=f"s3://{create_bucket(sandbox)}/warehouse",
+        location=location or f"s3://{create_bucket(sandbox)}/warehouse",
         s3={
             "s3.endpoint": sandbox.aws.endpoint,
             "s3.region": sandbox.aws.region,

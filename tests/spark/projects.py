@@ -62,6 +62,10 @@ class Project:
             self._post(f"/catalog/v1/{warehouse_id}/namespaces", {"namespace": [namespace], "properties": {}})
         return CatalogWarehouse(name=name, id=warehouse_id, delegation=delegation, namespaces=NAMESPACES)
 
+    def location(self, name: str) -> str:
+        """Return the location of the warehouse with this name."""
+        return f"s3://{self._bucket}/{f'{self.id}/{name}' if self._real else name}"
+
     def config(self, *warehouses: CatalogWarehouse, **fields: Any) -> CatalogConfig:
         """Return the configuration that a stack would write for these warehouses."""
         uri = self.sandbox.lakekeeper.catalog_uri

@@ -27,7 +27,8 @@ class CatalogConfig(ConfigModel):
     """Addresses and names that a job needs to use a tenant's warehouses. Credentials are references, never values.
 
     Kinds: `lakekeeper`; `rest`, any Iceberg REST service; `jdbc`, a catalog in a database, where the warehouse's name
-    is the value of `catalog_name` (Texera's is `texera_iceberg`).
+    is the value of `catalog_name` (Texera's is `texera_iceberg`); `hadoop`, a folder of tables with numbered metadata
+    files, from which tables can be migrated.
     """
 
     version: Literal[1] = 1

@@ -11,7 +11,7 @@ from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation, StorageKind
 from lakewright_spark.iceberg_values import COMMIT_RETRIES, CONNECT_SECONDS, SOCKET_SECONDS
 
-Kind = Literal["lakekeeper", "rest", "jdbc"]
+Kind = Literal["lakekeeper", "rest", "jdbc", "hadoop"]
 
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 PROJECT_HEADER = "x-project-id"
@@ -63,6 +63,10 @@ def check_address(kind: Kind, uri: str) -> str:
     """
     parts = urlsplit(uri)
     secret = parts.username or parts.password or parts.query or parts.fragment
+    if kind == "hadoop":
+        if not re.fullmatch(r"s3a?://[^/]+/.+|file:///.+", uri) or secret:
+            raise ValueError("expected the folder of a Hadoop catalog: s3://BUCKET/PREFIX or file:///PATH")
+        return uri.rstrip("/")
     if kind != "jdbc":
         if parts.scheme not in {"http", "https"} or not parts.hostname or secret:
             raise ValueError("expected an http(s) address without user, password or query")
@@ -88,12 +92,17 @@ def check_kind(config: _Settings) -> None:
         for warehouse in config.warehouses:
             if not _S3_LOCATION.fullmatch(warehouse.location or ""):
                 raise ValueError(f"kind jdbc: expected a location s3://BUCKET/PREFIX of warehouse {warehouse.name}")
+    elif config.kind == "hadoop":
+        if not isinstance(config.auth, NoAuth) or len(config.warehouses) != 1:
+            raise ValueError("kind hadoop: expected auth of kind none and one warehouse, the folder `uri`")
     elif isinstance(config.auth, PasswordAuth):
         raise ValueError(f"kind {config.kind}: expected auth by token or client credentials, found password")
 
 
 def java_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
     """Return the options of `spark.sql.catalog.NAME`, without secrets."""
+    if config.kind == "hadoop":
+        return {"type": "hadoop", "warehouse": config.uri, **_files(warehouse)}
     if config.kind == "jdbc":
         return {
             "type": "jdbc",
@@ -123,6 +132,9 @@ def java_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, st
 
 def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, Any]:
     """Return the properties for `load_catalog(name, ...)`, without secrets. All but `auth` and `ssl` are text."""
+    if config.kind == "hadoop":
+        # PyIceberg has no Hadoop catalog; `open_catalog` opens this package's.
+        return {"type": "hadoop", "uri": config.uri, "warehouse": config.uri, **warehouse.s3}
     if config.kind == "jdbc":
         driver = {"postgresql": "postgresql+psycopg"}
         scheme, _, address = config.uri.partition(":")

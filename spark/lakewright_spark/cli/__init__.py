@@ -18,6 +18,7 @@ from lakewright_spark.cli import (
     executions,
     job,
     maintain,
+    migrate,
     policy,
     printing,
     restore,
@@ -50,6 +51,7 @@ app.add_typer(executions.app, name="executions")
 app.add_typer(executions.registry_app, name="registry")
 app.command("job")(job.job)
 app.command("maintain")(maintain.maintain)
+app.command("migrate")(migrate.migrate)
 app.command("restore")(restore.restore)
 app.add_typer(runs.app, name="runs")
 app.add_typer(policy.app, name="policy")

@@ -16,7 +16,7 @@ from lakewright_spark.result_uris import ResultUri
 
 SCHEMA = "texera_db"
 _REQUIRED_TABLES = ("workflow_executions", "workflow_version", "operator_port_executions", "operator_executions")
-_WAREHOUSE_NAMES = ("lakekeeper_warehouse_name", "warehouse_name")
+WAREHOUSE_NAMES = ("lakekeeper_warehouse_name", "warehouse_name")
 """Columns of `user_warehouse` with the warehouse's name in Lakekeeper: since texera#7754, and before."""
 _STATUS = dict(enumerate(ExecutionStatus))
 """The numbers under which Texera's web service stores states: 0 is ready, 3 completed, 5 killed."""
@@ -77,10 +77,10 @@ class TexeraExecutions:
     def _read_warehouses(self, connection: Connection) -> dict[Any, str]:
         if (warehouse_table := self._tables.get("user_warehouse")) is None:
             return {}
-        column = next((warehouse_table.c[name] for name in _WAREHOUSE_NAMES if name in warehouse_table.c), None)
+        column = next((warehouse_table.c[name] for name in WAREHOUSE_NAMES if name in warehouse_table.c), None)
         if column is None:
             raise RegistryError(
-                f"{database.redact(self._engine.url)}: expected column {' or '.join(_WAREHOUSE_NAMES)} in table"
+                f"{database.redact(self._engine.url)}: expected column {' or '.join(WAREHOUSE_NAMES)} in table"
                 f" user_warehouse of Texera, found {', '.join(warehouse_table.c.keys())}"
             )
         rows = connection.execute(select(warehouse_table.c.whid, column)).tuples()

@@ -34,6 +34,7 @@ from lakewright_spark.errors import (
     WarehouseRefusedError,
 )
 from lakewright_spark.iceberg_values import CONNECT_SECONDS, SOCKET_SECONDS
+from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.read_errors import invalid_part
 
 
@@ -65,6 +66,13 @@ class UniqueLocationSqlCatalog(SqlCatalog):
     def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
         return f"{super()._get_default_warehouse_location(database_name, table_name)}-{uuid4().hex}"
 
+
+_CLASSES: Mapping[str, Callable[..., Catalog]] = {
+    "sql": UniqueLocationSqlCatalog,
+    "hadoop": HadoopCatalog,
+    "rest": TimedRestCatalog,
+}
+"""Clients by the type of a catalog."""
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _DOWN = (
@@ -105,9 +113,8 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         # The user's file and variables apply as well, as in PyIceberg's `load_catalog`.
         merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
         merged.pop("type", None)
-        kind = UniqueLocationSqlCatalog if properties["type"] == "sql" else TimedRestCatalog
         try:
-            return kind(name, **merged)
+            return _CLASSES[properties["type"]](name, **merged)
         except iceberg.RESTError as error:
             if _status(error) != 404:
                 raise

@@ -46,7 +46,7 @@ def load_metadata(catalog: Catalog, identifier: Identifier) -> Table:
 
 def is_readable_only(table: Table) -> bool:
     """Return whether PyIceberg can read the table's metadata but not change the table."""
-    return isinstance(table.catalog, NoopCatalog)
+    return type(table.catalog) is NoopCatalog
 
 
 def replace_unknown_types(metadata: dict[str, Any]) -> list[str]:

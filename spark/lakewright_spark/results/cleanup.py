@@ -13,6 +13,7 @@ from lakewright_spark.errors import (
     CatalogUnreachableError,
     JobFailedError,
     LakewrightSparkError,
+    MigrationError,
     NoSuchResultError,
     RegistryError,
     WarehouseRefusedError,
@@ -32,7 +33,14 @@ Its execution may be about to be registered.
 """
 
 
-_TABLE_ERRORS = (JobFailedError, WarehouseRefusedError, NoSuchResultError, AccessDeniedError, CatalogUnreachableError)
+_TABLE_ERRORS = (
+    JobFailedError,
+    WarehouseRefusedError,
+    NoSuchResultError,
+    AccessDeniedError,
+    CatalogUnreachableError,
+    MigrationError,
+)
 """Errors that keep the tables of a single execution; other executions are still cleaned up."""
 
 ResultsByExecution = dict[tuple[int, int], list[ResultUri]]

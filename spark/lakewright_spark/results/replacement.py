@@ -21,6 +21,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
+from lakewright_spark.migration.fence import keep_fence
 from lakewright_spark.results.columns import TIMESTAMP
 from lakewright_spark.results.tables import PROPERTIES
 
@@ -69,7 +70,7 @@ def replace_rows(table: Table, rows: pa.Table) -> None:
 
 
 def _replace(change: Transaction, table: Table, rows: pa.Table) -> None:
-    change.set_properties(dict(PROPERTIES))
+    change.set_properties(keep_fence(PROPERTIES, table.properties))
     if not _has_columns(table.schema(), rows.schema):
         with change.update_schema(allow_incompatible_changes=True) as update:
             for column in table.schema().fields:

@@ -15,8 +15,10 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.execution_registry.records import WrittenTable
+from lakewright_spark.migration.fence import refuse_to_drop
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.result_uris import Execution, ResultKind, ResultNamespaces, ResultUri
 
 PROPERTIES: Mapping[str, str] = {
@@ -126,6 +128,7 @@ class ResultTables:
         # Not Spark's DROP TABLE: it omits `purgeRequested`, which Lakekeeper takes for yes and other catalogs for no.
         # With PURGE it deletes the files itself, which Lakekeeper may have deleted already.
         try:
+            refuse_to_drop(f"table {'.'.join(identifier)}", load_metadata(catalog, identifier).properties)
             catalog.purge_table(identifier)
         except NoSuchTableError:
             return False

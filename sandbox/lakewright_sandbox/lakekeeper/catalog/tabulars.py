@@ -132,6 +132,7 @@ class NewTabular:
             raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
         existing = find_tabular_by_name(session, namespace, row.name)
         if existing is not None and (existing.metadata_location is None or self.overwrite):
+            check_unprotected(existing)
             forget_objects(session, existing.kind, [existing.id])
             session.delete(existing)
             session.flush()
@@ -194,6 +195,13 @@ def _is_name_used(session: Session, namespace: NamespaceRow, name: str, other_th
     return session.scalars(query.where(TabularRow.id != other_than.id)).first() is not None
 
 
+def check_unprotected(row: TabularRow) -> None:
+    """Raise 409 if a table or view is protected; a registration that overwrites it drops it first, without force."""
+    if row.protected:
+        message = f"Cannot delete protected tabular {row.kind.capitalize()} ID '{row.id}' without force flag"
+        raise ApiError(409, "ProtectedTabularDeletionWithoutForce", message, "Error dropping tabular in catalog")
+
+
 def drop_tabular(
     call: CatalogCall, path: Sequence[str], name: str, kind: str, *, purge: bool | None, force: bool
 ) -> Response:
@@ -202,9 +210,8 @@ def drop_tabular(
     with call.server.database.write() as session:
         warehouse = find_warehouse(session, call.warehouse_id, active=True)
         row = find_tabular(session, find_namespace(session, call.warehouse_id, path), name, kind)
-        if row.protected and not force:
-            message = f"Cannot delete protected tabular {kind.capitalize()} ID '{row.id}' without force flag"
-            raise ApiError(409, "ProtectedTabularDeletionWithoutForce", message, "Error dropping tabular in catalog")
+        if not force:
+            check_unprotected(row)
         if warehouse.delete_profile["type"] == "soft" and not force:
             due = now + warehouse.delete_profile["expiration-seconds"] * 1_000_000
             row.deleted_at, row.expires_at = now, due

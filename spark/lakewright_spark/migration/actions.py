@@ -1,0 +1,214 @@
+"""The actions of `lakewright-spark migrate` on the selected tables: plan, register, cut over, undo, finish."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+
+from pyiceberg.typedef import Identifier
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
+from lakewright_spark.migration.plan import Patterns, Plan, build_plan
+from lakewright_spark.migration.run import Migration, build_error, list_open_entries
+from lakewright_spark.migration.steps import TableMigration
+from lakewright_spark.migration.texera import ExecutionKey, TexeraRows, find_execution
+from lakewright_spark.migration.verify import Depth
+from lakewright_spark.result_uris import ResultNamespaces
+
+
+class Action(Enum):
+    """An action on tables, and the step that the tables have completed afterwards."""
+
+    PLAN = Step.PLANNED
+    REGISTER = Step.VERIFIED
+    CUT_OVER = Step.CUT_OVER
+    UNDO = Step.UNDONE
+    FINISH = Step.FINISHED
+
+
+@dataclass(frozen=True)
+class MigrationRoute:
+    """Source and target of a migration."""
+
+    source: CatalogConfig
+    source_warehouse: str
+    target: CatalogConfig
+    target_warehouse: str | None
+    """None: the warehouse of each user."""
+
+    def __str__(self) -> str:
+        """Return the text form, by which a ledger knows its migration."""
+        target = self.target_warehouse or "the warehouse of each user"
+        return f"from {self.source.uri} {self.source_warehouse} to {self.target.uri} {target}"
+
+
+@dataclass(frozen=True)
+class MigrationResult:
+    """The plan, and the selected tables after an action."""
+
+    plan: Plan
+    entries: Sequence[Entry]
+    error: MigrationError | None = None
+
+
+def migrate_tables(
+    route: MigrationRoute,
+    ledger_path: Path,
+    action: Action,
+    *,
+    patterns: tuple[str, ...] = (),
+    copy: bool = False,
+    depth: str = Depth.FULL.value,
+    texera: str | None = None,
+) -> MigrationResult:
+    """Run an action on the selected tables.
+
+    Args:
+        route: Source and target.
+        ledger_path: File of the ledger; it is created if it does not exist.
+        action: The action.
+        patterns: Patterns of table names; all tables by default.
+        copy: Whether to copy the files of tables that the ledger does not have yet.
+        depth: How much of the rows is compared, a value of `Depth`.
+        texera: Address of Texera's database, if the tables are results of its executions.
+
+    Raises:
+        MigrationError: The ledger cannot be used, or the whole migration is refused.
+    """
+    _check_route(route)
+    rows = TexeraRows(texera, route.target) if texera else None
+    try:
+        with open_ledger(ledger_path, str(route)) as ledger:
+            source = Endpoint.open(route.source, route.source_warehouse)
+            migration = Migration(source, route.target, ledger)
+            run = _MigrationRun(migration, route, Patterns(patterns), Method.COPY if copy else Method.REGISTER, rows)
+            return run.plan_only() if action is Action.PLAN else run.act(action, Depth(depth))
+    finally:
+        if rows:
+            rows.close()
+
+
+def _check_route(route: MigrationRoute) -> None:
+    if route.target.kind == "hadoop":
+        raise MigrationError("--to: expected a catalog of kind lakekeeper, rest or jdbc, found hadoop")
+    if (route.source.uri, route.source.project_id, route.source_warehouse) == (
+        route.target.uri,
+        route.target.project_id,
+        route.target_warehouse,
+    ):
+        raise MigrationError("--from and --to: expected two warehouses, found the same warehouse twice")
+
+
+@dataclass(frozen=True)
+class _MigrationRun:
+    """One run of the command."""
+
+    migration: Migration
+    route: MigrationRoute
+    patterns: Patterns
+    method: Method
+    texera: TexeraRows | None
+    namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
+
+    def plan_only(self) -> MigrationResult:
+        """Return the plan, and change nothing."""
+        plan = self._build_plan()
+        return MigrationResult(plan, plan.entries)
+
+    def act(self, action: Action, depth: Depth) -> MigrationResult:
+        """Run an action on the selected tables of the ledger, and for `REGISTER` on new tables."""
+        ledger, plan = self.migration.ledger, Plan(())
+        if action is Action.REGISTER:
+            plan = self._build_plan()
+            ledger.add(plan.entries)
+        selected = self._select(ledger.list_entries())
+        if not selected and not plan.blocked:
+            raise MigrationError(f"{self.migration.source}: expected tables to migrate, found none")
+        if action is Action.CUT_OVER and (early := [entry for entry in selected if not _is_verified(entry)]):
+            raise MigrationError(
+                f"expected tables that are verified, found {len(early)} others, such as {early[0]}: run without "
+                "--cut-over"
+            )
+        acts: dict[Action, Callable[[TableMigration], None]] = {
+            Action.REGISTER: lambda table: table.register(depth),
+            Action.CUT_OVER: TableMigration.cut_over,
+            Action.UNDO: TableMigration.undo,
+            Action.FINISH: TableMigration.finish,
+        }
+        if action is Action.CUT_OVER:
+            self._check_executions(selected)
+        open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
+
+        def act_if_open(table: TableMigration) -> None:
+            if table.entry.identifier in open_tables:
+                acts[action](table)
+
+        self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
+        entries = [ledger.find(entry) for entry in selected]
+        plan = replace(plan, entries=tuple(entries))
+        return MigrationResult(plan, entries, build_error(entries, plan.blocked))
+
+    def _build_plan(self) -> Plan:
+        existing_entries = self.migration.ledger.list_entries()
+        return build_plan(self.migration.source, self.patterns, self.method, self._choose_target, existing_entries)
+
+    def _choose_target(self, identifier: Identifier) -> Endpoint | str:
+        if self.texera is None:
+            return self.migration.open_target(self.route.target_warehouse or "")
+        warehouse = self.texera.choose_warehouse(identifier, self.namespaces)
+        return warehouse if isinstance(warehouse, str) else self.migration.open_target(warehouse.name)
+
+    def _select(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the tables that match the patterns, and the other tables of their executions."""
+        selected = [entry for entry in entries if self.patterns.select(entry.identifier)]
+        if self.texera is None:
+            return selected
+        keys = {self._find_key(entry) for entry in selected}
+        return [entry for entry in entries if self._find_key(entry) in keys]
+
+    def _group(self, entries: Sequence[Entry]) -> list[list[Entry]]:
+        """Return the tables of each execution together; other tables alone."""
+        if self.texera is None:
+            return [[entry] for entry in entries]
+        groups: defaultdict[ExecutionKey | None, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            groups[self._find_key(entry)].append(entry)
+        return list(groups.values())
+
+    def _find_key(self, entry: Entry) -> ExecutionKey | None:
+        return find_execution(entry.identifier, self.namespaces)
+
+    def _check_executions(self, entries: Sequence[Entry]) -> None:
+        """Raise MigrationError if the source has a table of an execution that the ledger does not have."""
+        if self.texera is None:
+            return
+        keys = {self._find_key(entry) for entry in entries}
+        in_ledger = {entry.identifier for entry in self.migration.ledger.list_entries()}
+        for identifier in self.migration.source.list_tables():
+            if identifier not in in_ledger and find_execution(identifier, self.namespaces) in keys:
+                raise MigrationError(
+                    f"table {'.'.join(identifier)} is not migrated, and the tables of an execution move together: run "
+                    "without --cut-over first"
+                )
+
+    def _find_completion(self, action: Action) -> Callable[[Sequence[Entry]], None] | None:
+        texera, ledger = self.texera, self.migration.ledger
+        if texera is None or action not in {Action.CUT_OVER, Action.UNDO}:
+            return None
+        change = texera.point if action is Action.CUT_OVER else texera.restore
+
+        def change_rows(group: Sequence[Entry]) -> None:
+            if (key := self._find_key(group[0])) is not None:
+                change(key, ledger)
+
+        return change_rows
+
+
+def _is_verified(entry: Entry) -> bool:
+    return entry.step in {Step.VERIFIED, Step.CUT_OVER, Step.FINISHED, Step.UNDONE}

@@ -1,0 +1,308 @@
+"""Endpoint: one catalog of a migration, with the calls that a migration needs and that PyIceberg lacks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Protocol, cast
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+from requests import Session as HttpSession
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
+from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
+
+ATTEMPTS = 8
+"""Attempts to commit properties while other writers commit."""
+MOVED = "__moved"
+"""Ending of the name of a table that a cut-over has taken from its writers."""
+
+
+def rename_moved(identifier: Identifier) -> Identifier:
+    """Return the name under which a catalog keeps a table whose writers use the other catalog."""
+    return (*identifier[:-1], f"{identifier[-1]}{MOVED}")
+
+
+class Mover(Protocol):
+    """The calls that differ between the kinds of catalogs."""
+
+    def stop_writers(self, identifier: Identifier) -> None:
+        """Keep a table from its writers and readers. A commit that is under way fails."""
+        ...
+
+    def resume_writers(self, identifier: Identifier) -> None:
+        """Reverse `stop_writers`."""
+        ...
+
+    def load_stopped(self, identifier: Identifier) -> Table | None:
+        """Return a table that `stop_writers` has taken from its writers; None if there is no such table."""
+        ...
+
+    def repoint_stopped(self, table: Table, identifier: Identifier, metadata_location: str) -> None:
+        """Let a stopped table have another metadata file."""
+        ...
+
+    def forget_stopped(self, identifier: Identifier) -> None:
+        """Remove a stopped table from the catalog, and keep its files."""
+        ...
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A warehouse in the source or target catalog. Methods raise this package's errors."""
+
+    config: CatalogConfig
+    warehouse: str
+    catalog: Catalog
+    _namespaces: set[Identifier] = field(default_factory=set[Identifier], repr=False, compare=False)
+    """Namespaces that are known to exist."""
+
+    @classmethod
+    def open(cls, config: CatalogConfig, warehouse: str) -> Endpoint:
+        """Open the catalog of a warehouse."""
+        return cls(config, warehouse, open_catalog(config, warehouse))
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"warehouse {self.warehouse} of {self.config.uri}"
+
+    @property
+    def mover(self) -> Mover:
+        """Return the calls of this kind of catalog."""
+        return HadoopMover(self.catalog) if isinstance(self.catalog, HadoopCatalog) else RenamingMover(self)
+
+    def list_tables(self) -> Iterator[Identifier]:
+        """Yield the names of all tables, without tables that a cut-over has taken from their writers."""
+        with explain_errors(self.config, self.warehouse):
+            for namespace in list_namespaces(self.catalog):
+                for identifier in self.catalog.list_tables(namespace):
+                    if not identifier[-1].endswith(MOVED):
+                        yield (*namespace, identifier[-1])
+
+    def list_views(self) -> list[Identifier]:
+        """Return the names of all views; an empty list for catalogs whose views PyIceberg cannot list."""
+        with explain_errors(self.config, self.warehouse):
+            if not isinstance(self.catalog, RestCatalog):
+                return []
+            return [
+                (*namespace, view[-1])
+                for namespace in list_namespaces(self.catalog)
+                for view in self.catalog.list_views(namespace)
+            ]
+
+    def find_table(self, identifier: Identifier) -> Table | None:
+        """Return a table; None if it does not exist."""
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
+            try:
+                return load_metadata(self.catalog, identifier)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    def create_namespace(self, namespace: Identifier) -> None:
+        """Create a namespace and its parents, unless they exist."""
+        if namespace in self._namespaces:
+            return
+        with explain_errors(self.config, self.warehouse, f"namespace {'.'.join(namespace)}"):
+            for length in range(1, len(namespace) + 1):
+                if not self.catalog.namespace_exists(namespace[:length]):
+                    try:
+                        self.catalog.create_namespace(namespace[:length])
+                    except NamespaceAlreadyExistsError:
+                        continue
+        self._namespaces.add(namespace)
+
+    def change_properties(
+        self, table: Table, build: Callable[[Mapping[str, str]], tuple[Mapping[str, str], Collection[str]]]
+    ) -> None:
+        """Commit properties of a table, again if another writer commits in between.
+
+        Args:
+            table: The table.
+            build: Returns the properties to set and to remove, given the table's current properties.
+        """
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(table.name())}"):
+            for attempt in range(ATTEMPTS):
+                values, removed = build(table.properties)
+                try:
+                    with table.transaction() as change:
+                        change.set_properties(dict(values))
+                        if present := [name for name in removed if name in table.properties]:
+                            change.remove_properties(*present)
+                except CommitFailedException:
+                    if attempt == ATTEMPTS - 1:
+                        raise
+                    time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311  # no secret
+                    table.refresh()
+                else:
+                    return
+
+    def register(self, identifier: Identifier, metadata_location: str) -> Table:
+        """Register a table by its metadata file, and return it. The table must not exist."""
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
+            try:
+                return self.catalog.register_table(identifier, metadata_location)
+            except TableAlreadyExistsError as error:
+                raise MigrationError(
+                    f"{self} refuses to register {'.'.join(identifier)}: expected a free name and location, "
+                    f"found: {str(error).splitlines()[0]}"
+                ) from error
+
+    def choose_location(self, identifier: Identifier, schema: Schema) -> str:
+        """Return a location for a new table that the catalog chooses. The table is not created."""
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
+            return self.catalog.create_table_transaction(identifier, schema).table_metadata.location
+
+    def repoint(self, table: Table, identifier: Identifier, metadata_location: str) -> None:
+        """Let a table have another metadata file."""
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
+            if isinstance(self.catalog, SqlCatalog):
+                self._swap_pointer(self.catalog, identifier, table.metadata_location, metadata_location)
+                return
+            was_protected = self.is_protected(table)
+            self.protect(table, is_protected=False)
+            try:
+                cast(RestCatalog, self.catalog).register_table(identifier, metadata_location, overwrite=True)
+            except TableAlreadyExistsError:
+                # A server whose registrations overwrite nothing.
+                self.catalog.drop_table(identifier)
+                self.catalog.register_table(identifier, metadata_location)
+            if was_protected:
+                self.protect(table, is_protected=True)
+
+    def drop(self, identifier: Identifier) -> None:
+        """Remove a table from the catalog and keep its files."""
+        with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
+            if self.config.kind == "lakekeeper":
+                self._drop_from_lakekeeper(cast(RestCatalog, self.catalog), identifier)
+            else:
+                self.catalog.drop_table(identifier)
+
+    def is_protected(self, table: Table) -> bool:
+        """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection."""
+        if self.config.kind != "lakekeeper":
+            return False
+        response = self._session.get(self._protection_url(table))
+        return response.ok and bool(response.json()["protected"])
+
+    def protect(self, table: Table, *, is_protected: bool) -> bool:
+        """Set whether the server refuses to drop a table, and return whether it accepted that.
+
+        Without the right to do so, and with other kinds of catalogs, nothing is changed: the fence's properties remain.
+        """
+        if self.config.kind != "lakekeeper":
+            return False
+        return self._session.post(self._protection_url(table), json={"protected": is_protected}).ok
+
+    @property
+    def _session(self) -> HttpSession:
+        return cast(Any, self.catalog)._session
+
+    def _protection_url(self, table: Table) -> str:
+        server = self.config.uri.removesuffix("/catalog")
+        warehouse_id = self.config.warehouse(self.warehouse).id
+        return f"{server}/management/v1/warehouse/{warehouse_id}/table/{table.metadata.table_uuid}/protection"
+
+    def _drop_from_lakekeeper(self, catalog: RestCatalog, identifier: Identifier) -> None:
+        # Without `force`, a warehouse with soft deletion keeps the location taken, and a protected table remains.
+        names = catalog._split_identifier_for_path(identifier)  # pyright: ignore[reportPrivateUsage]
+        url = catalog.url(Endpoints.drop_table, prefixed=True, **names)
+        response = self._session.delete(url, params={"purgeRequested": "false", "force": "true"})
+        if not response.ok and response.status_code != HTTPStatus.NOT_FOUND:
+            raise MigrationError(
+                f"{self} does not drop {'.'.join(identifier)}: it responded with {response.status_code}"
+            )
+
+    def _swap_pointer(self, catalog: SqlCatalog, identifier: Identifier, old: str, new: str) -> None:
+        *namespace, name = identifier
+        swap = (
+            update(IcebergTables)
+            .where(
+                IcebergTables.catalog_name == catalog.name,
+                IcebergTables.table_namespace == ".".join(namespace),
+                IcebergTables.table_name == name,
+                IcebergTables.metadata_location == old,
+            )
+            .values(metadata_location=new, previous_metadata_location=old)
+        )
+        with Session(catalog.engine) as session:
+            if cast(Any, session.execute(swap)).rowcount != 1:
+                raise MigrationError(f"{self}: table {'.'.join(identifier)} was changed by another writer; try again")
+            session.commit()
+
+
+@dataclass(frozen=True)
+class RenamingMover:
+    """Stops writers by another name of the table: a commit under the old name fails, in a database and in a server."""
+
+    endpoint: Endpoint
+
+    def stop_writers(self, identifier: Identifier) -> None:
+        """Rename the table."""
+        self._rename(identifier, rename_moved(identifier))
+
+    def resume_writers(self, identifier: Identifier) -> None:
+        """Give the table its name back."""
+        self._rename(rename_moved(identifier), identifier)
+
+    def load_stopped(self, identifier: Identifier) -> Table | None:
+        """Return the renamed table."""
+        return self.endpoint.find_table(rename_moved(identifier))
+
+    def repoint_stopped(self, table: Table, identifier: Identifier, metadata_location: str) -> None:
+        """Let the renamed table have another metadata file."""
+        self.endpoint.repoint(table, rename_moved(identifier), metadata_location)
+
+    def forget_stopped(self, identifier: Identifier) -> None:
+        """Drop the renamed table without its files."""
+        self.endpoint.drop(rename_moved(identifier))
+
+    def _rename(self, old: Identifier, new: Identifier) -> None:
+        endpoint = self.endpoint
+        with explain_errors(endpoint.config, endpoint.warehouse, f"table {'.'.join(old)}"):
+            endpoint.catalog.rename_table(old, new)
+
+
+@dataclass(frozen=True)
+class HadoopMover:
+    """Stops writers of a Hadoop catalog by a next version that is no table metadata."""
+
+    catalog: HadoopCatalog
+
+    def stop_writers(self, identifier: Identifier) -> None:
+        """Write the next version, which no client can read."""
+        self.catalog.block(identifier)
+
+    def resume_writers(self, identifier: Identifier) -> None:
+        """Delete the version that no client can read."""
+        self.catalog.unblock(identifier)
+
+    def load_stopped(self, identifier: Identifier) -> Table | None:
+        """Return the table at its last version."""
+        return self.catalog.load_blocked(identifier)
+
+    def repoint_stopped(self, table: Table, identifier: Identifier, metadata_location: str) -> None:  # noqa: ARG002
+        """Copy the metadata file to the next version of the table, which remains stopped."""
+        self.catalog.add_version(identifier, metadata_location)
+
+    def forget_stopped(self, identifier: Identifier) -> None:
+        """Leave the table stopped: a Hadoop catalog removes a table only with its files."""

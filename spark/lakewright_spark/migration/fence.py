@@ -1,0 +1,87 @@
+"""The fence of a migration: table properties that forbid to delete files while two catalogs have the same table.
+
+The properties are in the table's metadata file, so both catalogs have them as soon as the file is registered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.policies.model import Lock, TablePolicies, to_property_name
+
+FENCE = "lakewright.migration"
+"""Property with the run of the migration and the earlier values of the fence's other properties, as JSON."""
+GC = "gc.enabled"
+"""Iceberg's switch: clients expire no snapshots, remove no orphan files and refuse to purge if it is `false`."""
+DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
+"""Iceberg's switch. If it were on, commits in one catalog would delete the metadata file of the other catalog."""
+LOCK = to_property_name("lock")
+_CHANGED = (GC, DELETE_METADATA, LOCK)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fence that a table has."""
+
+    run: str
+    """ID of the migration, as in its ledger."""
+    previous: Mapping[str, str | None]
+    """Values of the changed properties before the migration; None for a property that was not set."""
+    was_protected: bool = False
+    """Whether the source refused to drop the table before the migration."""
+
+
+def build_fence(properties: Mapping[str, str], run: str, now: datetime, *, was_protected: bool) -> dict[str, str]:
+    """Return the properties that set the fence on a table with these properties."""
+    previous = {name: properties.get(name) for name in _CHANGED}
+    lock = Lock(message=f"migration {run}; `lakewright-spark migrate` with --finish removes this lock", since=now)
+    return {
+        GC: "false",
+        DELETE_METADATA: "false",
+        **TablePolicies(lock=lock).properties(),
+        FENCE: json.dumps({"run": run, "previous": previous, "was_protected": was_protected}),
+    }
+
+
+def read_fence(properties: Mapping[str, str]) -> Fence | None:
+    """Return the fence of a table with these properties; None if it has no fence.
+
+    Raises:
+        MigrationError: The property cannot be read.
+    """
+    text = properties.get(FENCE)
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        previous = {name: document["previous"].get(name) for name in _CHANGED}
+        return Fence(document["run"], previous, was_protected=bool(document.get("was_protected")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise MigrationError(f"property {FENCE}: expected the JSON of a migration's fence, found other text") from None
+
+
+def remove_fence(fence: Fence) -> tuple[dict[str, str], list[str]]:
+    """Return the properties to set and the properties to remove, so that a table is as before the migration."""
+    values = {name: value for name, value in fence.previous.items() if value is not None}
+    return values, [FENCE, *(name for name, value in fence.previous.items() if value is None)]
+
+
+def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the property values to set on a table without the properties that its fence holds."""
+    if FENCE not in properties:
+        return dict(values)
+    return {name: value for name, value in values.items() if name not in _CHANGED}
+
+
+def refuse_to_drop(table: str, properties: Mapping[str, str]) -> None:
+    """Raise MigrationError if a migration has fenced the table, since another catalog uses its files."""
+    fence = read_fence(properties)
+    if fence is not None:
+        raise MigrationError(
+            f"{table} is not dropped: migration {fence.run} has it in two catalogs, and a drop deletes the files of "
+            "both. Run `lakewright-spark migrate` with --finish or --undo first"
+        )

@@ -1,0 +1,95 @@
+"""Run the steps of a migration on its tables, several at a time. A table that fails does not hold up other tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
+from lakewright_spark.migration.copy import CopyStore, S3Store
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
+from lakewright_spark.migration.plan import PARALLEL
+from lakewright_spark.migration.steps import TableMigration
+
+
+@dataclass
+class Migration:
+    """The migration from one warehouse to the warehouses of a target catalog."""
+
+    source: Endpoint
+    target_config: CatalogConfig
+    ledger: Ledger
+    _targets: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
+    _store: CopyStore | None = None
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def open_target(self, warehouse: str) -> Endpoint:
+        """Return a warehouse of the target."""
+        with self._guard:
+            if warehouse not in self._targets:
+                self._targets[warehouse] = Endpoint.open(self.target_config, warehouse)
+            return self._targets[warehouse]
+
+    def run(
+        self,
+        groups: Iterable[Sequence[Entry]],
+        act: Callable[[TableMigration], None],
+        complete: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> None:
+        """Run a step on groups of tables, several groups at a time.
+
+        A failed table has its error in the ledger.
+
+        Args:
+            groups: Tables that belong together, such as the results of an execution.
+            act: The step of a table.
+            complete: Runs after the step of all tables of a group. It does not run if a table failed.
+
+        Raises:
+            MigrationError: A copy needs keys that the configuration does not have.
+        """
+        group_list = list(groups)
+        if self._store is None and any(entry.method is Method.COPY for group in group_list for entry in group):
+            self._store = S3Store.open(self.source.config, self.source.warehouse)
+
+        def act_on_group(group: Sequence[Entry]) -> None:
+            entry = None
+            try:
+                for entry in group:
+                    target = self.open_target(entry.warehouse)
+                    act(TableMigration(self.source, target, self.ledger, entry, self._store))
+                if complete:
+                    complete(group)
+            except LakewrightSparkError as error:
+                if entry is None:
+                    raise
+                self.ledger.record_error(entry, str(error))
+
+        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="migration") as pool:
+            list(pool.map(act_on_group, group_list))
+
+
+def list_open_entries(step: Step, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the tables that a step can change: all but tables that have completed the step or are beyond it."""
+    done = {
+        Step.VERIFIED: {Step.CUT_OVER, Step.FINISHED},
+        Step.CUT_OVER: {Step.CUT_OVER, Step.FINISHED},
+        Step.FINISHED: {Step.FINISHED},
+        Step.UNDONE: {Step.UNDONE, Step.FINISHED},
+    }[step]
+    return [entry for entry in entries if entry.step not in done]
+
+
+def build_error(entries: Sequence[Entry], blocked: Mapping[str, str]) -> MigrationError | None:
+    """Return the error for tables that failed or were left out; None without such tables."""
+    reasons = {str(entry): entry.error for entry in entries if entry.error} | dict(blocked)
+    if not reasons:
+        return None
+    name, reason = next(iter(reasons.items()))
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    total = len(entries) + len(blocked)
+    return MigrationError(f"{len(reasons)} of {total} tables are not migrated: {name}: {reason}{more}")

@@ -1,0 +1,227 @@
+"""The steps of one table: fence, register, verify, cut over, and then undo or finish. Each can be repeated."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyiceberg.table import Table
+
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
+from lakewright_spark.migration.copy import CopyStore, copy_table
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
+from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
+from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
+from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
+
+
+@dataclass
+class TableMigration:
+    """The migration of one table between two catalogs."""
+
+    source: Endpoint
+    target: Endpoint
+    ledger: Ledger
+    entry: Entry
+    store: CopyStore | None = None
+    """Copies files. Needed for tables of method `copy`."""
+
+    def register(self, depth: Depth) -> None:
+        """Fence the table in the source, register it in the target and compare both.
+
+        A table that other writers have changed since an earlier call gets its current metadata in the target.
+        """
+        source_table = self._require_source()
+        self._fence(source_table)
+        self.entry = replace(self.entry, step=Step.FENCED)  # written with the registration
+        self.target.create_namespace(self.entry.namespace)
+        location = self._prepare(source_table)
+        target_table = self._point_target(location)
+        self._record(Step.REGISTERED)
+        compared = verify(source_table, target_table, depth)
+        self._record(Step.VERIFIED, verified=compared)
+
+    def cut_over(self) -> None:
+        """Take the table from the source's writers, give the target the last state, and leave the target writable.
+
+        Writers of the source fail from then on, and can write to the target as soon as this returns.
+        """
+        identifier, mover = self.entry.identifier, self.source.mover
+        if (source_table := self.source.find_table(identifier)) is not None:
+            self._check_fence(source_table)
+            self._prepare(source_table)  # copies most files while the writers continue
+            self._check_unwritten()
+            mover.stop_writers(identifier)
+        stopped = mover.load_stopped(identifier)
+        if stopped is None:
+            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
+        self._check_fence(stopped)
+        try:
+            location = self._prepare(stopped)
+            if not self._is_continued(location):
+                self._point_target(location)
+            compared = verify(stopped, self._require_target(), Depth.METADATA) if self._has_location(location) else ""
+        except LakewrightSparkError:
+            if not self._has_writes():
+                with suppress(LakewrightSparkError):
+                    mover.resume_writers(identifier)
+            raise
+        self._record(Step.CUT_OVER, verified=compared or self.entry.verified)
+
+    def undo(self) -> None:
+        """Give the table back to the source, with all commits that the target got since the cut-over."""
+        identifier, source_mover, target_mover = self.entry.identifier, self.source.mover, self.target.mover
+        if (stopped := source_mover.load_stopped(identifier)) is not None:
+            if (target_table := self.target.find_table(identifier)) is not None:
+                self._check_fence(target_table)
+                if self._has_writes() and self.entry.method is Method.COPY:
+                    raise MigrationError(
+                        f"{self.entry}: the target has commits since the cut-over, and its files are copies: the "
+                        "source cannot continue from them. Migrate the table back as a new migration"
+                    )
+                target_mover.stop_writers(identifier)
+            stopped_target = target_mover.load_stopped(identifier)
+            is_shared = self.entry.method is Method.REGISTER
+            if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
+                source_mover.repoint_stopped(stopped, identifier, stopped_target.metadata_location)
+            source_mover.resume_writers(identifier)
+        elif (target_table := self.target.find_table(identifier)) is not None:
+            self._check_fence(target_table)
+            self._check_unwritten()
+            self.target.drop(identifier)
+        if (stopped_target := target_mover.load_stopped(identifier)) is not None:
+            self._check_fence(stopped_target)
+            target_mover.forget_stopped(identifier)
+        self._remove_fence(self.source, self._require_source())
+        self._record(Step.UNDONE, registered=())
+
+    def finish(self) -> None:
+        """Remove the source's table without its files, then the fence. The target alone has the table from then on.
+
+        The source keeps a copied table under its other name, with its files and without the fence.
+        """
+        if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
+            raise MigrationError(
+                f"{self.entry}: expected a table that is cut over, found {self.entry.step.value}; run --cut-over first"
+            )
+        identifier, mover = self.entry.identifier, self.source.mover
+        target_table = self._require_target()
+        if read_fence(target_table.properties) is not None:
+            self._check_fence(target_table)
+        if (stopped := mover.load_stopped(identifier)) is not None:
+            if self.entry.method is Method.REGISTER:
+                mover.forget_stopped(identifier)
+            elif not isinstance(self.source.catalog, HadoopCatalog):
+                self._remove_fence(self.source, stopped)
+        self._remove_fence(self.target, target_table)
+        self._record(Step.FINISHED)
+
+    def _fence(self, table: Table) -> None:
+        fence = read_fence(table.properties)
+        if fence is not None:
+            self._check_fence(table)
+            self.source.protect(table, is_protected=True)
+            return
+        if is_readable_only(table):
+            raise MigrationError(
+                f"{self.entry}: expected column types that PyIceberg can write, found a type such as variant"
+            )
+        was_protected = self.source.is_protected(table)
+        now = datetime.now(UTC)
+        self.source.change_properties(
+            table,
+            lambda properties: (build_fence(properties, self.ledger.run, now, was_protected=was_protected), ()),
+        )
+        self.source.protect(table, is_protected=True)
+
+    def _remove_fence(self, endpoint: Endpoint, table: Table) -> None:
+        fence = read_fence(table.properties)
+        if fence is None:
+            return
+        self._check_fence(table)
+        if not fence.was_protected:
+            endpoint.protect(table, is_protected=False)
+        endpoint.change_properties(table, lambda _: remove_fence(fence))
+
+    def _check_fence(self, table: Table) -> None:
+        fence = read_fence(table.properties)
+        if fence is None or fence.run != self.ledger.run:
+            owner = f"of migration {fence.run}, which has another ledger" if fence else "without the migration's fence"
+            raise MigrationError(
+                f"{self.entry}: expected a table of migration {self.ledger.run}, found a table {owner}"
+            )
+
+    def _prepare(self, table: Table) -> str:
+        """Return the metadata file to register for a state of the source, after its files are where it needs them."""
+        if self.entry.method is Method.REGISTER:
+            return table.metadata_location
+        if self.store is None:
+            raise MigrationError(f"{self.entry}: expected keys of a store that copies files")
+        if self.entry.target_location is None:
+            location = self.target.choose_location(self.entry.identifier, table.schema())
+            self._record(self.entry.step, target_location=location)
+        assert self.entry.target_location is not None
+        return copy_table(table, self.entry.target_location, self.store)
+
+    def _point_target(self, location: str) -> Table:
+        """Let the target have a metadata file, and return its table.
+
+        A table that other writers changed in the target is left alone.
+        """
+        identifier = self.entry.identifier
+        target_table = self.target.find_table(identifier)
+        if target_table is not None:
+            self._check_fence(target_table)
+            self._check_unwritten()
+        if location not in self.entry.registered:
+            # Written before the call, so that a killed run knows the file as its own.
+            self._record(self.entry.step, registered=(*self.entry.registered, location))
+        if target_table is None:
+            target_table = self.target.register(identifier, location)
+        elif target_table.metadata_location != location:
+            self.target.repoint(target_table, identifier, location)
+            target_table = self._require_target()
+        is_protected = self.target.protect(target_table, is_protected=True)
+        self.entry = replace(self.entry, is_protected=is_protected)  # written with the step's end
+        return target_table
+
+    def _check_unwritten(self) -> None:
+        if self._has_writes():
+            raise MigrationError(
+                f"{self.entry}: the target's table has commits of other writers before the cut-over. Nothing was "
+                "changed. Remove the protection of that table, drop it without its files, and run the migration again"
+            )
+
+    def _has_writes(self) -> bool:
+        target_table = self.target.find_table(self.entry.identifier)
+        return target_table is not None and target_table.metadata_location not in self.entry.registered
+
+    def _has_location(self, location: str) -> bool:
+        return self._require_target().metadata_location == location
+
+    def _is_continued(self, location: str) -> bool:
+        """Return whether the target has commits after this metadata file: it was cut over by a run that was killed."""
+        target_table = self.target.find_table(self.entry.identifier)
+        return target_table is not None and any(
+            entry.metadata_file == location for entry in target_table.metadata.metadata_log
+        )
+
+    def _require_source(self) -> Table:
+        table = self.source.find_table(self.entry.identifier)
+        if table is None:
+            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
+        return table
+
+    def _require_target(self) -> Table:
+        table = self.target.find_table(self.entry.identifier)
+        if table is None:
+            raise MigrationError(f"{self.entry}: expected the table in {self.target}, found none")
+        return table
+
+    def _record(self, step: Step, **changes: Any) -> None:
+        self.entry = replace(self.entry, step=step, error="", **changes)
+        self.ledger.record(self.entry)

@@ -1,0 +1,151 @@
+"""Compare a migrated table with its source: schemas, snapshots, references, rows, sums of columns, sampled rows."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import zip_longest
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.table import FileScanTask, Table
+
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
+
+SAMPLED_ROWS = 1000
+"""Rows of each compared file whose values are compared one by one."""
+SAMPLED_FILES = 3
+
+
+class Depth(Enum):
+    """How much of the rows a verification reads."""
+
+    FULL = "full"
+    """All rows of both tables."""
+    SAMPLE = "sample"
+    """The rows of a few files."""
+    METADATA = "metadata"
+    """No rows: metadata and the list of files."""
+
+
+@dataclass(frozen=True)
+class ColumnSum:
+    """Sums of one column, which do not depend on the order of the rows."""
+
+    values: int = 0
+    """Values that are not null."""
+    checksum: int = 0
+    """Sum of the CRC-32 of every value's text."""
+
+    def add(self, column: pa.Array) -> ColumnSum:
+        """Return the sums with further values."""
+        values, total = self.values + len(column) - column.null_count, self.checksum
+        for pair in pc.value_counts(_to_text(column)).to_pylist():
+            if pair["values"] is not None:
+                total += pair["counts"] * zlib.crc32(pair["values"].encode())
+        return ColumnSum(values, total)
+
+
+def verify(source: Table, target: Table, depth: Depth) -> str:
+    """Compare a table with its source, and return what was compared.
+
+    Args:
+        source: The table in the source catalog.
+        target: The table in the target catalog, whose files are read with the target's credentials.
+        depth: How many rows are read.
+
+    Raises:
+        MigrationError: They differ. The message names the differences.
+    """
+    if differences := find_metadata_differences(source, target):
+        raise MigrationError(f"the tables differ: {'; '.join(differences)}")
+    if is_readable_only(source) or source.current_snapshot() is None:
+        return "metadata" if source.current_snapshot() else "metadata, no rows"
+    files = list(zip_longest(_plan_files(source), _plan_files(target)))
+    for one, other in files:
+        if one is None or other is None or _describe(source, one) != _describe(target, other):
+            raise MigrationError(f"the files differ: {_format(source, one)} and {_format(target, other)}")
+    rows = sum(one.file.record_count for one, _ in files if one)
+    if depth is Depth.METADATA:
+        return f"metadata, {len(files)} files"
+    compared = files if depth is Depth.FULL else files[:SAMPLED_FILES]
+    columns = _compare_rows(source, target, [(one, other) for one, other in compared if one and other])
+    return f"{columns} columns in {len(compared)} of {len(files)} files with {rows} rows"
+
+
+def find_metadata_differences(source: Table, target: Table) -> list[str]:
+    """Return a text for each part of the metadata that differs."""
+    one, other = source.metadata, target.metadata
+    parts: dict[str, tuple[object, object]] = {
+        "UUID": (one.table_uuid, other.table_uuid),
+        "format version": (one.format_version, other.format_version),
+        "schema": (one.current_schema_id, other.current_schema_id),
+        "schemas": ({s.schema_id: s for s in one.schemas}, {s.schema_id: s for s in other.schemas}),
+        "partition specs": (one.partition_specs, other.partition_specs),
+        "sort orders": (one.sort_orders, other.sort_orders),
+        "properties": (one.properties, other.properties),
+        "current snapshot": (one.current_snapshot_id, other.current_snapshot_id),
+        "snapshots": (
+            {s.snapshot_id: s.sequence_number for s in one.snapshots},
+            {s.snapshot_id: s.sequence_number for s in other.snapshots},
+        ),
+        "branches and tags": (one.refs, other.refs),
+    }
+    return [f"{name}: expected {a}, found {b}" for name, (a, b) in parts.items() if a != b]
+
+
+def _plan_files(table: Table) -> list[FileScanTask]:
+    return sorted(table.scan().plan_files(), key=lambda task: _describe(table, task))
+
+
+def _describe(table: Table, task: FileScanTask) -> tuple[str, int, int]:
+    path = task.file.file_path.removeprefix(table.metadata.location)
+    return path, task.file.record_count, task.file.file_size_in_bytes
+
+
+def _format(table: Table, task: FileScanTask | None) -> str:
+    return "no file" if task is None else "{} with {} rows and {} bytes".format(*_describe(table, task))
+
+
+def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, FileScanTask]]) -> int:
+    sums: tuple[dict[str, ColumnSum], dict[str, ColumnSum]] = ({}, {})
+    counts = [0, 0]
+    for one, other in files:
+        samples: list[pa.Table] = []
+        for side, (table, task) in enumerate(((source, one), (target, other))):
+            sample: list[pa.RecordBatch] = []
+            sampled_rows = 0
+            for batch in _read(table, task):
+                counts[side] += batch.num_rows
+                if sampled_rows < SAMPLED_ROWS:
+                    sample.append(batch.slice(0, SAMPLED_ROWS - sampled_rows))
+                    sampled_rows += sample[-1].num_rows
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    sums[side][name] = sums[side].get(name, ColumnSum()).add(column)
+            samples.append(pa.Table.from_batches(sample) if sample else pa.table({}))
+        if not samples[0].equals(samples[1]):
+            raise MigrationError(f"rows of {_format(source, one)} differ from the rows in the target")
+    if counts[0] != counts[1]:
+        raise MigrationError(f"rows: expected {counts[0]}, found {counts[1]}")
+    different_columns = [name for name, column_sum in sums[0].items() if sums[1].get(name) != column_sum]
+    if different_columns or len(sums[0]) != len(sums[1]):
+        raise MigrationError(f"the sums of columns differ: {', '.join(different_columns)}")
+    return len(sums[0])
+
+
+def _read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    yield from scan.to_record_batches([task])
+
+
+def _to_text(column: pa.Array) -> pa.Array:
+    try:
+        return pc.cast(column, pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Nested values, and bytes that are no text.
+        return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.large_string())

@@ -1,0 +1,136 @@
+"""Tables that are copied within a store: to a warehouse with another prefix, with every snapshot, branch and tag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.copy import S3Store
+from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
+from projects import Project
+
+pytestmark = pytest.mark.stand_in("copies tables of a database to a warehouse of its own")
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    """Return catalogs with separate prefixes in one bucket, so that the files may not remain in place."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    warehouse = catalogs.source.warehouses[0]
+    assert warehouse.location
+    bucket = "/".join(warehouse.location.split("/")[:3])
+    moved = warehouse.model_copy(update={"location": f"{bucket}/shared"})
+    catalogs.source = catalogs.source.model_copy(update={"warehouses": [moved]})
+    return catalogs
+
+
+def test_copy_to_the_end(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    source_table = catalogs.add_table("sales.orders")
+    rows, objects = read_rows(catalogs.open_source(), "sales.orders"), catalogs.list_objects()
+    snapshots = {s.snapshot_id: s.sequence_number for s in source_table.snapshots()}
+    first = source_table.snapshots()[0].snapshot_id
+    read_files: list[str] = []
+    monkeypatch.setattr(S3Store, "read", _count_reads(read_files))
+
+    with pytest.raises(MigrationError, match="is not a valid sublocation"):
+        catalogs.migrate()
+    catalogs.migrate(Action.UNDO)
+    catalogs.migrate(copy=True)
+    assert not [path for path in read_files if path.endswith(".parquet")], "no data passed through this process"
+    catalogs.open_source().load_table("sales.orders").append(build_rows(2))
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.FINISH)
+
+    target = catalogs.open_target()
+    table = target.load_table("sales.orders")
+    assert count_rows(target, "sales.orders") == 8
+    assert snapshots.items() <= {s.snapshot_id: s.sequence_number for s in table.snapshots()}.items()
+    assert table.metadata.refs["first"].snapshot_id == first
+    assert table.scan(snapshot_id=first).to_arrow().num_rows == 3
+    assert [schema.schema_id for schema in table.metadata.schemas] == [0, 1]
+    assert all(task.file.file_path.startswith(table.location()) for task in table.scan().plan_files())
+    assert table.properties == {"owner": "ada"}
+    table.append(build_rows(1))
+    assert objects <= catalogs.list_objects(), "no file of the source was deleted"
+    moved = catalogs.open_source().load_table("sales.orders__moved")
+    assert FENCE not in moved.properties, "the source's files can be deleted by its owner"
+    assert moved.scan().to_arrow().num_rows == rows.num_rows + 2
+
+
+@pytest.mark.long
+def test_copy_keeps_partitions_and_deletes(catalogs: Catalogs) -> None:
+    catalog = catalogs.open_source()
+    catalog.create_namespace("sales")
+    content = pa.table(
+        {
+            "number": pa.array([1, 2, 3], pa.int64()),
+            "day": pa.array([0, 20_000, -1], pa.date32()),
+            "time": pa.array([0, 86_400_000_000, -86_400_000_001], pa.timestamp("us")),
+            "name": ["a", None, "c"],
+        }
+    )
+    table = catalog.create_table("sales.orders", content.schema)
+    with table.update_spec() as change:
+        change.add_identity("day").add_identity("name").add_identity("time")
+    table.append(content)
+    table.append(content)
+    table.delete("number = 2")
+    catalogs.migrate(copy=True)
+    copy = catalogs.open_target().load_table("sales.orders")
+    assert copy.scan().to_arrow().sort_by("number") == table.refresh().scan().to_arrow().sort_by("number")
+    assert [f.file.partition for f in sorted(copy.scan().plan_files(), key=lambda task: task.file.file_path)] == [
+        f.file.partition for f in sorted(table.scan().plan_files(), key=lambda task: task.file.file_path)
+    ]
+    assert copy.scan("name = 'a'").to_arrow().num_rows == 2
+    assert copy.scan(snapshot_id=copy.snapshots()[0].snapshot_id).to_arrow().num_rows == 3
+
+
+@pytest.mark.long
+def test_undo_of_a_copy_refuses_to_lose_commits(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True)
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.open_target().load_table("sales.orders").append(build_rows(2))
+    with pytest.raises(MigrationError, match="the source cannot continue from them"):
+        catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 8
+
+
+@pytest.mark.long
+def test_undo_of_an_unchanged_copy(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True)
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+    assert catalogs.open_target().list_tables("sales") == []
+
+
+@pytest.mark.long
+def test_copy_needs_keys(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    warehouse = catalogs.target.warehouses[0]
+    moving = Catalogs(
+        catalogs.target, catalogs.source, catalogs.ledger, catalogs.sandbox, warehouse.name, catalogs.source_warehouse
+    )
+    catalog = open_catalog(catalogs.target, warehouse.name)
+    catalog.create_namespace("ops")
+    catalog.create_table("ops.runs", build_rows(1).schema)
+    with pytest.raises(MigrationError, match="expected `s3_keys`"):
+        moving.migrate(copy=True)
+
+
+def _count_reads(paths: list[str]) -> Callable[[S3Store, str], bytes]:
+    read = S3Store.read
+
+    def count(self: S3Store, location: str) -> bytes:
+        paths.append(location)
+        return read(self, location)
+
+    return count

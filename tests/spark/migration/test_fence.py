@@ -1,0 +1,82 @@
+"""Maintenance, clean-up and results leave the files of fenced tables alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
+from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.fence import FENCE, build_fence, read_fence, remove_fence
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.result_uris import Execution, Port
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.tables import ResultTables
+from lakewright_spark.results.writer import ResultWriter
+from lakewright_spark.table_identifier import TableIdentifier
+from migration_catalogs import NEW, OLD, Catalogs, build_catalogs
+from projects import Project
+
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+URI = Execution(1, 1).result(Port("Op-1"))
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    return build_catalogs(project, tmp_path, monkeypatch)
+
+
+def test_fence_keeps_earlier_values() -> None:
+    properties = {"gc.enabled": "true", "lakewright.policy.lock": json.dumps({"since": NOW.isoformat()}), "a": "b"}
+    fenced = {**properties, **build_fence(properties, "r1", NOW, was_protected=True)}
+    assert fenced["gc.enabled"] == fenced["write.metadata.delete-after-commit.enabled"] == "false"
+    fence = read_fence(fenced)
+    assert fence
+    assert (fence.run, fence.was_protected) == ("r1", True)
+    values, removed = remove_fence(fence)
+    assert {name: value for name, value in {**fenced, **values}.items() if name not in removed} == properties
+
+
+@pytest.mark.parametrize("text", ["no json", "{}", "[]", '{"run": "r", "previous": 3}'])
+def test_unreadable_fence_is_an_error(text: str) -> None:
+    with pytest.raises(MigrationError, match="expected the JSON of a migration's fence"):
+        read_fence({FENCE: text})
+
+
+@pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
+def test_maintenance_skips_fenced_tables(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    for config, warehouse in ((catalogs.source, OLD), (catalogs.target, NEW)):
+        policies = PolicyTables(config, warehouse).show(TableIdentifier(warehouse, ("sales",), "orders")).policies
+        for job in MAINTENANCE_JOBS:
+            reason = reason_to_skip(job.name, policies, NOW)
+            if job.read_only:
+                assert reason is None
+            else:
+                assert reason
+                assert "`lakewright-spark migrate` with --finish removes this lock" in reason
+
+
+@pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
+def test_result_in_two_catalogs_is_not_dropped(catalogs: Catalogs) -> None:
+    """A new write of the result keeps the fence, although results delete their old metadata files."""
+    rows = pa.table({"number": [1, 2]})
+    ResultWriter(catalogs.source, OLD).write(URI, rows)
+    catalogs.migrate(depth="metadata")
+    for config, warehouse in ((catalogs.source, OLD), (catalogs.target, NEW)):
+        with pytest.raises(MigrationError, match=r"is not dropped: migration .* has it in two catalogs"):
+            ResultTables(config, warehouse).drop(URI)
+    catalogs.migrate(Action.CUT_OVER)
+    ResultWriter(catalogs.target, NEW).write(URI, rows)
+    properties = ResultReader(catalogs.target, NEW).table(URI).properties
+    assert properties["write.metadata.delete-after-commit.enabled"] == "false"
+    catalogs.migrate(Action.FINISH)
+    properties = ResultReader(catalogs.target, NEW).table(URI).properties
+    assert properties["write.metadata.delete-after-commit.enabled"] == "true"
+    assert ResultTables(catalogs.target, NEW).drop(URI)

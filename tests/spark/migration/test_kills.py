@@ -1,0 +1,130 @@
+"""A migration that is killed before or after any of its calls continues where it stopped, and loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
+from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.migration.ledger import Ledger
+from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows
+from projects import Project
+
+pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
+
+CALLS: list[tuple[type, str]] = [
+    (Ledger, "record"),
+    (Endpoint, "register"),
+    (Endpoint, "repoint"),
+    (Endpoint, "drop"),
+    (Endpoint, "change_properties"),
+    (Endpoint, "protect"),
+    (RenamingMover, "_rename"),
+]
+"""Calls that change a catalog or the ledger."""
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Killer:
+    """Ends the process after its n-th call that changes something. Calls after that would run in no process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.remaining: int | None = None
+        for owner, name in CALLS:
+            monkeypatch.setattr(owner, name, self._wrap(getattr(owner, name)))
+
+    def _wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def count(*args: Any, **values: Any) -> Any:
+            if self.remaining is not None and self.remaining <= 0:
+                raise Killed
+            result = call(*args, **values)
+            if self.remaining is not None:
+                self.remaining -= 1
+                if self.remaining == 0:
+                    raise Killed
+            return result
+
+        return count
+
+    def run(self, calls: int, act: Callable[[], object]) -> bool:
+        """Run an action that is killed after this number of calls. Return whether it was killed."""
+        self.remaining = calls
+        try:
+            act()
+        except Killed:
+            return True
+        finally:
+            self.remaining = None
+        return False
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    return build_catalogs(project, tmp_path, monkeypatch)
+
+
+def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short form of the next test: one table, every kill of a cut-over and of an undo after it."""
+    catalogs.add_table("sales.orders")
+    killer = Killer(monkeypatch)
+    catalogs.migrate(depth="metadata")
+    source_table = catalogs.open_source().load_table("sales.orders")
+    source_table.append(build_rows(2))
+    kills = 0
+    while killer.run(kills + 1, lambda: catalogs.migrate(Action.CUT_OVER)):
+        kills += 1
+        assert kills < 30
+    assert kills >= 2
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    kills = 0
+    while killer.run(kills + 1, lambda: catalogs.migrate(Action.UNDO)):
+        kills += 1
+        assert kills < 30
+    assert kills >= 2
+    assert count_rows(catalogs.open_source(), "sales.orders") == 9
+    assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+    assert catalogs.open_target().list_tables("sales") == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("last", [Action.FINISH, Action.UNDO])
+def test_kill_after_each_call(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, last: Action) -> None:
+    killer = Killer(monkeypatch)
+    actions = (Action.REGISTER, Action.CUT_OVER, last)
+    for killed_action in actions:
+        calls = 0
+        while calls < 60:
+            calls += 1
+            name = f"sales.{killed_action.name.lower()}-{calls}"
+            catalogs.add_table(name)
+            objects = catalogs.list_objects()
+            is_killed = False
+            for action in actions:
+                if action is killed_action:
+                    is_killed = killer.run(calls, partial(catalogs.migrate, action, name, depth="metadata"))
+                catalogs.migrate(action, name, depth="metadata")
+                if action is Action.REGISTER:
+                    catalogs.open_source().load_table(name).append(build_rows(2))
+                elif action is Action.CUT_OVER:
+                    catalogs.open_target().load_table(name).append(build_rows(1))
+            owner, other = catalogs.open_target(), catalogs.open_source()
+            if last is Action.UNDO:
+                owner, other = other, owner
+            assert count_rows(owner, name) == 9, name
+            assert FENCE not in owner.load_table(name).properties, name
+            assert not other.table_exists(name), name
+            assert not other.table_exists(f"{name}__moved"), name
+            assert objects <= catalogs.list_objects(), name
+            if not is_killed:
+                break
+        assert 3 < calls < 60, killed_action

@@ -1,0 +1,73 @@
+"""Maintenance of both catalogs runs while tables are in both, and deletes no file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from lakewright_spark.maintenance.job_runner import run_job
+from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.session.builder import spark_session
+from lakewright_spark.table_identifier import TableIdentifier
+from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows, count_rows
+from projects import Project
+from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.stand_in("registers tables of a database below a warehouse of its own"),
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+]
+LATER = datetime.now(UTC) + timedelta(days=60)
+"""Every snapshot and every orphan file is old enough by then."""
+JOBS: list[JobName] = [job.name for job in MAINTENANCE_JOBS if not job.read_only]
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    return build_catalogs(project, tmp_path, monkeypatch)
+
+
+def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    spark = spark_session(catalogs.source, "migration", properties=catalogs.target.spark_properties())
+    try:
+        catalogs.migrate()
+        objects = catalogs.list_objects()
+        for config, warehouse in ((catalogs.source, OLD), (catalogs.target, NEW)):
+            table = TableIdentifier(warehouse, ("sales",), "orders")
+            # A job whose plan is older than the fence meets the table with the policies of that time.
+            _check_skipped(spark, table, TablePolicies(), ("snapshot-expiration", "orphan-files", "staged-files"))
+            _check_skipped(spark, table, PolicyTables(config, warehouse).show(table).policies, JOBS)
+        catalogs.migrate(Action.CUT_OVER)
+        catalogs.open_target().load_table("sales.orders").append(build_rows(2))
+        assert objects <= catalogs.list_objects()
+        _check_skipped(spark, TableIdentifier(OLD, ("sales",), "orders__moved"), TablePolicies(), JOBS[1:3])
+        catalogs.migrate(Action.FINISH)
+        assert objects <= catalogs.list_objects()
+        metrics = run_job(
+            "snapshot-expiration",
+            spark,
+            TableIdentifier(NEW, ("sales",), "orders"),
+            TablePolicies(),
+            dry_run=False,
+            now=LATER,
+        )
+        assert metrics.state == "SUCCEEDED"
+    finally:
+        spark.stop()
+    assert count_rows(catalogs.open_target(), "sales.orders") == 8
+
+
+def _check_skipped(
+    spark: SparkSession, table: TableIdentifier, policies: TablePolicies, jobs: list[JobName] | tuple[JobName, ...]
+) -> None:
+    for job in jobs:
+        metrics = run_job(job, spark, table, policies, dry_run=False, now=LATER)
+        assert metrics.state == "SKIPPED", (job, table)
+        assert "gc.enabled=false" in metrics.reason or "with --finish" in metrics.reason

@@ -1,0 +1,171 @@
+"""Tables that are registered in place: from a database to Lakekeeper, back, and to the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.migration.ledger import Step
+from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
+from projects import Project, post
+from pyiceberg.exceptions import NoSuchTableError
+
+pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    return build_catalogs(project, tmp_path, monkeypatch)
+
+
+def test_migration_to_the_end(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.add_table("sales.returns", rows=5)
+    expected = {name: read_rows(catalogs.open_source(), name) for name in ("sales.orders", "sales.returns")}
+    objects = catalogs.list_objects()
+
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert [(str(entry), entry.rows) for entry in plan.entries] == [("sales.orders", 6), ("sales.returns", 10)]
+    assert not plan.blocked
+    assert plan.bytes > 1000
+
+    catalogs.migrate()
+    for name, rows in expected.items():
+        assert read_rows(catalogs.open_target(), name) == rows
+        assert catalogs.open_target().load_table(name).properties["gc.enabled"] == "false"
+        assert FENCE in catalogs.open_source().load_table(name).properties
+    catalogs.migrate(Action.CUT_OVER)
+    with pytest.raises(NoSuchTableError):
+        catalogs.open_source().load_table("sales.orders")
+    entries = catalogs.migrate(Action.FINISH).entries
+
+    assert [entry.step for entry in entries] == [Step.FINISHED] * 2
+    assert catalogs.open_source().list_tables("sales") == []
+    table = catalogs.open_target().load_table("sales.orders")
+    assert table.properties["owner"] == "ada"
+    assert not {FENCE, "gc.enabled", "lakewright.policy.lock"} & set(table.properties)
+    assert list(table.metadata.refs) == ["main", "first"] or set(table.metadata.refs) == {"main", "first"}
+    assert read_rows(catalogs.open_target(), "sales.orders") == expected["sales.orders"]
+    assert objects <= catalogs.list_objects(), "no file of either side was deleted"
+    catalogs.open_target().drop_table("sales.orders")  # no longer protected
+
+
+@pytest.mark.long
+def test_commits_before_the_cut_over_reach_the_target(catalogs: Catalogs) -> None:
+    source_table = catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    source_table.refresh()
+    source_table.append(build_rows(2))
+    catalogs.migrate(Action.CUT_OVER)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 8
+
+
+def test_writer_of_the_source_fails_after_the_cut_over(catalogs: Catalogs) -> None:
+    writer = catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    writer.refresh()
+    catalogs.migrate(Action.CUT_OVER)
+    with pytest.raises(NoSuchTableError):
+        writer.append(build_rows(1))
+
+
+def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    properties = catalogs.open_source().load_table("sales.orders").properties
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.open_target().load_table("sales.orders").append(build_rows(4))
+    objects = catalogs.list_objects()
+
+    entries = catalogs.migrate(Action.UNDO).entries
+
+    assert [entry.step for entry in entries] == [Step.UNDONE]
+    table = catalogs.open_source().load_table("sales.orders")
+    assert table.properties == properties
+    assert count_rows(catalogs.open_source(), "sales.orders") == 10
+    assert catalogs.open_target().list_tables("sales") == []
+    assert objects <= catalogs.list_objects()
+    table.append(build_rows(1))
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 11
+
+
+@pytest.mark.long
+def test_undo_before_the_cut_over(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    catalogs.migrate(Action.UNDO)
+    assert catalogs.open_target().list_tables("sales") == []
+    assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+
+
+def test_target_with_other_writers_is_left_alone(catalogs: Catalogs) -> None:
+    source_table = catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    source_table.refresh()
+    source_table.append(build_rows(1))
+    for action in (Action.CUT_OVER, Action.REGISTER, Action.UNDO):
+        with pytest.raises(MigrationError, match="commits of other writers before the cut-over"):
+            catalogs.migrate(action)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 7
+    assert count_rows(catalogs.open_source(), "sales.orders") == 7
+
+
+@pytest.mark.long
+def test_existing_table_in_the_target_is_left_out(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    target = catalogs.open_target()
+    target.create_namespace("sales")
+    target.create_table("sales.orders", build_rows(1).schema)
+    assert "sales.orders" in catalogs.migrate(Action.PLAN).plan.blocked
+    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: .* has a table of this name"):
+        catalogs.migrate()
+    assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+
+
+@pytest.mark.long
+def test_patterns_select_tables_for_each_action(catalogs: Catalogs) -> None:
+    for name in ("sales.orders", "sales.returns", "ops.runs"):
+        catalogs.add_table(name)
+    assert [str(entry) for entry in catalogs.migrate(Action.REGISTER, "sales.*").entries] == [
+        "sales.orders",
+        "sales.returns",
+    ]
+    catalogs.migrate(Action.CUT_OVER, "sales.orders")
+    steps = {str(entry): entry.step for entry in catalogs.migrate().entries}
+    assert steps == {"sales.orders": Step.CUT_OVER, "sales.returns": Step.VERIFIED, "ops.runs": Step.VERIFIED}
+    with pytest.raises(MigrationError, match="found verified; run --cut-over first"):
+        catalogs.migrate(Action.FINISH, "sales.returns")
+
+
+@pytest.mark.long
+def test_fenced_table_is_protected_from_drops(catalogs: Catalogs) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    with pytest.raises(Exception, match="protected"):
+        catalogs.open_target().purge_table("sales.orders")
+
+
+@pytest.mark.long
+def test_target_with_soft_deletion_gets_the_table_again(catalogs: Catalogs, project: Project) -> None:
+    """An undo leaves no soft-deleted table behind, whose location would be taken and whose expiration would be due."""
+    warehouse = catalogs.target.warehouses[0].id
+    profile: dict[str, object] = {"delete-profile": {"type": "soft", "expiration-seconds": 3600}}
+    post(project.server, f"/management/v1/warehouse/{warehouse}/delete-profile", profile)
+    catalogs.add_table("sales.orders")
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.UNDO)
+    deleted = project.server.get(f"/management/v1/warehouse/{warehouse}/deleted-tabulars").json()
+    assert deleted["tabulars"] == []
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.FINISH)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 6

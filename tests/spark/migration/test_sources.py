@@ -1,0 +1,129 @@
+"""Sources of other kinds: a Hadoop catalog, and a REST catalog whose tables move to a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jdbc_catalog import jdbc_catalog_config
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
+from projects import Project
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+pytestmark = pytest.mark.stand_in("registers tables of another catalog below a warehouse of its own")
+
+
+def build_hadoop_catalogs(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    """Return catalogs whose source is a Hadoop catalog with the table `sales.orders` of the database."""
+    warehouse = catalogs.source.warehouses[0]
+    keys = warehouse.s3_keys
+    assert keys
+    root = f"{warehouse.location}/hadoop"
+    location = f"{root}/sales/orders"
+    database = catalogs.open_source()
+    database.create_namespace("sales")
+    rows = build_rows(3)
+    table = database.create_table("sales.orders", rows.schema, location=location)
+    table.append(rows)
+    io = table.io
+    for version, file in enumerate([table.metadata.metadata_log[0].metadata_file, table.metadata_location], start=1):
+        with (
+            io.new_input(file).open() as old,
+            io.new_output(f"{location}/metadata/v{version}.metadata.json").create() as new,
+        ):
+            new.write(old.read())
+    with io.new_output(f"{location}/metadata/version-hint.text").create() as hint:
+        hint.write(b"1")
+    database.drop_table("sales.orders")
+    config = CatalogConfig(
+        kind="hadoop", tenant="texera", uri=root, warehouses=[warehouse.model_copy(update={"name": "old"})]
+    )
+    assert isinstance(io, PyArrowFileIO)
+    return Catalogs(config, catalogs.target, catalogs.ledger, catalogs.sandbox, source_warehouse="old")
+
+
+@pytest.fixture
+def hadoop_catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    return build_hadoop_catalogs(build_catalogs(project, tmp_path, monkeypatch), monkeypatch)
+
+
+def test_hadoop_catalog_to_the_end(hadoop_catalogs: Catalogs) -> None:
+    catalogs = hadoop_catalogs
+    rows, objects = read_rows(catalogs.open_source(), "sales.orders"), catalogs.list_objects()
+    plan = catalogs.migrate().plan
+    assert "deletes the table's folder in spite of the fence" in plan.losses[-1]
+    writer = catalogs.open_source().load_table("sales.orders")
+    assert writer.metadata_location.endswith("/v3.metadata.json"), "the fence is a version of the source"
+    writer.append(build_rows(2))
+    catalogs.migrate(Action.CUT_OVER)
+    with pytest.raises(NoSuchTableError):
+        catalogs.open_source().load_table("sales.orders")
+    with pytest.raises(NoSuchTableError):
+        writer.append(build_rows(1))
+    catalogs.migrate(Action.FINISH)
+    target = catalogs.open_target()
+    assert count_rows(target, "sales.orders") == 5
+    assert FENCE not in target.load_table("sales.orders").properties
+    target.load_table("sales.orders").append(build_rows(1))
+    assert read_rows(target, "sales.orders").num_rows == rows.num_rows + 3
+    assert objects <= catalogs.list_objects()
+
+
+@pytest.mark.long
+def test_hadoop_catalog_continues_after_undo(hadoop_catalogs: Catalogs) -> None:
+    catalogs = hadoop_catalogs
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.open_target().load_table("sales.orders").append(build_rows(2))
+    catalogs.migrate(Action.UNDO)
+    table = catalogs.open_source().load_table("sales.orders")
+    assert table.metadata_location.endswith("/v5.metadata.json")
+    assert FENCE not in table.properties
+    table.append(build_rows(1))
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+    assert catalogs.open_target().list_tables("sales") == []
+
+
+def test_hadoop_catalog_is_no_target(hadoop_catalogs: Catalogs) -> None:
+    catalogs = hadoop_catalogs
+    swapped = Catalogs(
+        catalogs.target,
+        catalogs.source,
+        catalogs.ledger,
+        catalogs.sandbox,
+        source_warehouse=NEW,
+        target_warehouse="old",
+    )
+    with pytest.raises(MigrationError, match="expected a catalog of kind lakekeeper, rest or jdbc, found hadoop"):
+        swapped.migrate()
+
+
+@pytest.mark.long
+def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is a REST service without Lakekeeper's calls; an undo gives it the commits of the database."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    name = f"{catalogs.target.project_id}/{NEW}"
+    warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "location": name, "id": None})
+    source = CatalogConfig(kind="rest", tenant="acme", uri=catalogs.target.uri, warehouses=[warehouse])
+    own_project = project.location(NEW)
+    target = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/new.db", monkeypatch, own_project)
+    moving = Catalogs(source, target, catalogs.ledger, catalogs.sandbox, "old", target.warehouses[0].name)
+    catalog = open_catalog(source, "old")
+    catalog.create_namespace("sales")
+    catalog.create_table("sales.orders", build_rows(1).schema).append(build_rows(3))
+    moving.migrate()
+    moving.migrate(Action.CUT_OVER)
+    moving.open_target().load_table("sales.orders").append(build_rows(2))
+    moving.migrate(Action.UNDO)
+    assert count_rows(moving.open_source(), "sales.orders") == 5
+    moving.migrate()
+    moving.migrate(Action.CUT_OVER)
+    moving.migrate(Action.FINISH)
+    assert moving.open_source().list_tables("sales") == []
+    assert count_rows(moving.open_target(), "sales.orders") == 5

@@ -1,0 +1,161 @@
+"""Texera's results move to one warehouse per user, and every address resolves before and afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from databases import postgres
+from jdbc_catalog import jdbc_catalog_config
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.execution_registry.texera import TexeraExecutions
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.ledger import Ledger, Step
+from lakewright_spark.result_uris import ResultUri
+from lakewright_spark.results.reader import ResultReader
+from migration_catalogs import OLD, Catalogs
+from projects import Project
+from texera_database import RUNNING, TexeraDatabase, write_results
+
+pytestmark = pytest.mark.stand_in("copies results of a database to warehouses of its own")
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    """Return Texera's global warehouse in a database, and Lakekeeper warehouses of users 3 and 4."""
+    own_project = Project(project.server, project.sandbox)
+    target = own_project.config(own_project.warehouse("user-3-main"), own_project.warehouse("user-4-1"))
+    location = own_project.location("shared")
+    source = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/old.db", monkeypatch, location)
+    return Catalogs(source, target, tmp_path / "migration.db", project.sandbox, target_warehouse=None)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def texera(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TexeraDatabase]:
+    if request.param == "sqlite":
+        yield TexeraDatabase(f"sqlite:///{tmp_path}/texera.db")
+        return
+    with postgres() as url:
+        yield TexeraDatabase(url)
+
+
+def write_executions(catalogs: Catalogs, texera: TexeraDatabase) -> dict[ResultUri, pa.Table]:
+    """Add executions 1 and 2 of users 3 and 4, and return the rows of their results."""
+    return {
+        uri: rows
+        for number, user in ((1, 3), (2, 4))
+        for uri, rows in write_results(catalogs.source, OLD, texera.add_execution(number, user)).items()
+    }
+
+
+def check_results(catalogs: Catalogs, texera: TexeraDatabase, expected: dict[ResultUri, pa.Table]) -> None:
+    """Read every result by the address in Texera's rows, and by its address without a warehouse."""
+    executions = TexeraExecutions(texera.url)
+    reader = ResultReader(catalogs.target, executions=executions)
+    addresses = [table.uri for record in executions.all() for table in record.tables if table.uri.kind.value != "state"]
+    assert {uri.with_warehouse(None) for uri in addresses} == set(expected)
+    for uri in addresses:
+        assert uri.warehouse == ("user-3-main" if uri.execution.execution == 1 else "user-4-1")
+        assert reader.read_all(uri) == expected[uri.with_warehouse(None)]
+        assert reader.read_all(uri.with_warehouse(None)) == expected[uri.with_warehouse(None)]
+    executions.close()
+
+
+def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    expected = write_executions(catalogs, texera)
+    write_results(catalogs.source, OLD, texera.add_execution(3, user=3, status=RUNNING))
+    write_results(catalogs.source, OLD, texera.add_execution(4, user=9))
+    catalogs.add_table("other.orders")
+
+    result = catalogs.migrate(copy=True, texera=texera.url)
+    assert {(entry.warehouse, entry.name.split("_")[1]) for entry in result.entries} == {
+        ("user-3-main", "1"),
+        ("user-4-1", "2"),
+    }
+    reasons = " ".join(result.plan.skipped.values())
+    assert len(result.plan.skipped) == 7
+    assert "its execution is running" in reasons
+    assert "user 9 has no warehouse user-9-NAME in --to" in reasons
+    assert "no result of an execution" in reasons
+    assert texera.read("whid", "user_warehouse", "whid") == []
+
+    catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+    check_results(catalogs, remove_executions(texera, 3, 4), expected)
+    rows = texera.read("uid, name, lakekeeper_warehouse_name, lakekeeper_warehouse_id", "user_warehouse", "uid")
+    ids = {warehouse.name: warehouse.id for warehouse in catalogs.target.warehouses}
+    assert rows == [(3, "main", "user-3-main", ids["user-3-main"]), (4, "1", "user-4-1", ids["user-4-1"])]
+    entries = catalogs.migrate(Action.FINISH, texera=texera.url).entries
+    assert {entry.step for entry in entries} == {Step.FINISHED}
+    check_results(catalogs, texera, expected)
+
+
+def remove_executions(texera: TexeraDatabase, *numbers: int) -> TexeraDatabase:
+    """Remove executions from Texera's tables."""
+    with texera.engine.begin() as connection:
+        for number in numbers:
+            for table, column in (
+                ("operator_executions", "workflow_execution_id"),
+                ("operator_port_executions", "workflow_execution_id"),
+                ("workflow_executions", "eid"),
+            ):
+                connection.exec_driver_sql(f"DELETE FROM {texera.schema}{table} WHERE {column} = {number}")
+    return texera
+
+
+@pytest.mark.long
+def test_undo_restores_the_rows(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    expected = write_executions(catalogs, texera)
+    columns = ("eid, whid, runtime_stats_uri", "workflow_executions", "eid")
+    addresses = ("workflow_execution_id, result_uri", "operator_port_executions", "workflow_execution_id")
+    before = texera.read(*columns), texera.read(*addresses)
+    catalogs.migrate(copy=True, texera=texera.url)
+    catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+    assert (texera.read(*columns), texera.read(*addresses)) != before
+    catalogs.migrate(Action.UNDO, texera=texera.url)
+    assert (texera.read(*columns), texera.read(*addresses)) == before
+    reader = ResultReader(catalogs.source, OLD)
+    for uri, rows in expected.items():
+        assert reader.read_all(uri) == rows
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.long
+def test_killed_between_tables_and_rows(
+    catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = write_executions(catalogs, texera)
+    catalogs.migrate(copy=True, texera=texera.url)
+    record = Ledger.record_execution
+
+    def end_process(self: Ledger, key: tuple[int, int], previous: dict[str, object]) -> None:
+        record(self, key, previous)
+        raise Killed
+
+    monkeypatch.setattr(Ledger, "record_execution", end_process)
+    with pytest.raises(Killed):
+        catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+    monkeypatch.setattr(Ledger, "record_execution", record)
+    assert texera.read("whid", "workflow_executions", "eid") == [(None,), (None,)]
+    catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+    check_results(catalogs, texera, expected)
+
+
+@pytest.mark.long
+def test_part_of_an_execution_is_not_cut_over(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    write_executions(catalogs, texera)
+    catalogs.migrate(Action.REGISTER, "operator-port-result.*", copy=True, texera=texera.url)
+    with pytest.raises(MigrationError, match="is not migrated, and the tables of an execution move together"):
+        catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+
+
+@pytest.mark.long
+def test_texera_without_warehouses_is_refused(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    with texera.engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP TABLE {texera.schema}user_warehouse")
+    with pytest.raises(MigrationError, match="expected a Texera with warehouses"):
+        catalogs.migrate(texera=texera.url)
