@@ -49,6 +49,9 @@ def _environment(value: str) -> str:
     return value
 
 
+DefaultsName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
 def _cross_check(path: Path, message: str) -> InitErrorDetails:
     kind = PydanticCustomError("cross_check", "{message}", {"message": message})
     return InitErrorDetails(type=kind, loc=path, input=None)
@@ -89,6 +92,10 @@ class TenantSpec(StrictModel):
         str, Field(min_length=1, max_length=256), WayBack("discovery.declaration.tenant_spec:draft_tenant_spec")
     ]
     """Person or team responsible for the tenant: a name or an address."""
+    extends: Annotated[
+        DefaultsName | list[DefaultsName], Field(exclude=True), NoWayBack("files of this repository")
+    ] = []
+    """NAME of defaults/NAME.yaml, or a list of names. The spec has the values of these files, and overrides them."""
     environment: Annotated[str, AfterValidator(_environment), NoWayBack("a file of this repository")]
     """NAME of environments/NAME.yaml, which holds the settings that tenants share."""
     adopt: Annotated[Adoption, NoWayBack("it applies only while the stack takes objects over")] = False

@@ -53,10 +53,10 @@ def _add_positions(error: SpecError) -> SpecError:
     """Return the error with positions in the stack's file."""
     from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415 - only after a mistake
 
-    from lakewright.validation.positions import find_positions  # noqa: PLC0415
+    from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
 
     file = PulumiProject.load(project_root(Path.cwd())).stack_file(pulumi.get_stack())
-    return SpecError(error.source, find_positions(error.problems, file, *SPEC_SECTIONS))
+    return SpecError(error.source, find_spec_positions(error.problems, file, *SPEC_SECTIONS))
 
 
 def create_tenant(

@@ -95,6 +95,8 @@ def write_files(root: Path, spec: dict[str, Any], environment: dict[str, Any]) -
     """Write a project's files, and return that of the stack."""
     (root / "environments").mkdir()
     (root / "environments" / f"{spec['environment']}.yaml").write_text(yaml.safe_dump(environment))
+    (root / "defaults").mkdir()
+    (root / "defaults" / "base.yaml").write_text("labels: {team: data}\n")
     file = root / "Pulumi.acme.yaml"
     file.write_text(yaml.safe_dump({"config": {"lakewright:tenant": spec}}))
     return file
