@@ -119,12 +119,12 @@ def declare_users_and_members(
     return resources
 
 
-def _leave_out_units(ends: Mapping[str, str], unit_users: list[User]) -> pulumi.Input[Mapping[str, str]] | None:
+def _leave_out_units(ends: Mapping[str, str], unit_users: list[User]) -> pulumi.Input[Mapping[str, str] | None] | None:
     """Return the ends of memberships without users of units and jobs, who remain members."""
     if not ends or not unit_users:
         return ends or None
     return pulumi.Output.all(*(user.user_id for user in unit_users)).apply(
-        lambda ids: {user: until for user, until in ends.items() if user not in ids}
+        lambda ids: {user: until for user, until in ends.items() if user not in ids} or None
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,7 @@ def tenant(make_tenant: Any, openfga: httpx.Client, monkeypatch: pytest.MonkeyPa
     for user in ("oidc~ann", "oidc~ben"):
         body = {"id": user, "name": user, "user-type": "human"}
         openfga.post("/management/v1/user", json=body).raise_for_status()
-    tenant = make_tenant(grants=[ENDING_GRANT, LASTING_GRANT], role_members=MEMBERS)
+    tenant = make_tenant(grants=deepcopy([ENDING_GRANT, LASTING_GRANT]), role_members=deepcopy(MEMBERS))
     write_environment(tenant, openfga)
     openfga.headers["x-project-id"] = tenant.name
     set_clock(tenant, DURING)
@@ -136,6 +137,26 @@ def test_later_end_renews_what_was_removed(tenant: Tenant, openfga: httpx.Client
 
     assert list_access(openfga) == EVERYONE
     assert compare(tenant, AFTER).stacks[0].drift == []
+
+
+def test_user_of_a_unit_remains_a_member(make_tenant: Any, openfga: httpx.Client) -> None:
+    """The unit is a member of its role without an end, whatever the spec says about its user."""
+    unit = {"name": "cu", "runtime": "spark", "warehouse": "executions", "identity": {"client_id": "acme-cu"}}
+    ending = {"executions-writer": {"users": [{"user": "oidc~acme-cu", "until": LAST_DAY}]}}
+    tenant = make_tenant(computing_units=[unit], role_members=ending)
+    jobs = {"kind": "client-credentials", "token_url": "https://idp.example/token", "client_id": "jobs-{tenant}"}
+    jobs_auth = jobs | {"client_secret": "file:/run/clients/{tenant}"}
+    write_environment(tenant, openfga, jobs_auth=jobs_auth, jobs_subject="{client_id}")
+    set_clock(tenant, DURING)
+    tenant.up()
+
+    members = next(
+        entry for entry in json.loads(tenant.output("grants", "--json"))["shares"] if entry["kind"] == "member"
+    )
+
+    assert (members["principal"], members["until"]) == ("user:oidc~acme-cu", None)
+    set_clock(tenant, AFTER)
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
 
 
 def test_job_leaves_a_stack_that_is_updated(tenant: Tenant, openfga: httpx.Client) -> None:

@@ -45,7 +45,7 @@ class RoleMembersArgs(ResourceInputs):
     names: Annotated[dict[UserId, str], CreateOnly()] = {}
     """Display names of members by user id. A member with a name whom the server does not know is registered; such
     users remain when the resource is destroyed, as other projects may have them as members."""
-    until: Annotated[dict[UserId, str], Update(via="members")] = {}
+    until: Annotated[dict[UserId, str] | None, Update(via="members")] = None
     """Times at which memberships end by user id, RFC 3339, UTC. From then on, a missing member is no drift. The program
     stops declaring the member then."""
     declared_as: Annotated[str, StateOnly()] = ""
@@ -65,7 +65,8 @@ class RoleMembersArgs(ResourceInputs):
 
     def list_ended(self, now: datetime) -> set[str]:
         """Return the users whose memberships have ended."""
-        return {user for user in self.users if has_ended(self.until.get(user), now)}
+        ends = self.until or {}
+        return {user for user in self.users if has_ended(ends.get(user), now)}
 
     @property
     def claim(self) -> Claim:
@@ -225,7 +226,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         users: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         roles: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         names: Mapping[str, pulumi.Input[str]] | None = None,
-        until: pulumi.Input[Mapping[str, str]] | None = None,
+        until: pulumi.Input[Mapping[str, str] | None] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -255,7 +256,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
             users=users,
             roles=roles,
             names=names or None,
-            until=until or None,
+            until=until,
             declared_as=resource_name,
             adopt=adopt or None,
         )
