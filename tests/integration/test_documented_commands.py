@@ -44,6 +44,8 @@ catalog.drop_table("extra.dropped")
 QUIET_COMMANDS = (
     "lakewright fleet list --json",
     "lakewright fleet usage --json",
+    "lakewright grants --all --json",
+    "lakewright expire --all --json",
     "lakewright spec validate --json",
     "lakewright spec explain warehouses.deletion --json",
     "lakewright stack ls --json",

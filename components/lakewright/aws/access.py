@@ -26,6 +26,9 @@ OBJECT_ACTIONS = (
 
 Policy = dict[str, Any]
 
+CURRENT_TIME = "aws:CurrentTime"
+"""Condition key of the time at which AWS decides about a request."""
+
 
 class RolePurpose(StrEnum):
     """Purpose of a role, which decides its rights."""
@@ -94,8 +97,14 @@ def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = F
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def principal_trust(principal_arn: str, external_id: str) -> Policy:
-    """Return the trust policy of a role for another principal than the catalog's, such as a consumer's."""
+def principal_trust(principal_arn: str, external_id: str, *, ends: str | None = None) -> Policy:
+    """Return the trust policy of a role for another principal than the catalog's, such as a consumer's.
+
+    Args:
+        principal_arn: The principal.
+        external_id: External ID that the principal must name.
+        ends: Time from which the role cannot be assumed, RFC 3339, UTC; None if it never ends.
+    """
     statement = {
         "Sid": "PrincipalAssumes",
         "Effect": "Allow",
@@ -103,7 +112,7 @@ def principal_trust(principal_arn: str, external_id: str) -> Policy:
         "Action": "sts:AssumeRole",
         "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
     }
-    return {"Version": "2012-10-17", "Statement": [statement]}
+    return {"Version": "2012-10-17", "Statement": _end_statements([statement], ends)}
 
 
 def access_policy(
@@ -113,8 +122,12 @@ def access_policy(
     *,
     region: str,
     purpose: RolePurpose = RolePurpose.CATALOG,
+    ends: str | None = None,
 ) -> Policy:
-    """Return the policy of access to `BUCKET/KEY_PREFIX/*` for a purpose."""
+    """Return the policy of access to `BUCKET/KEY_PREFIX/*` for a purpose.
+
+    With `ends` (RFC 3339, UTC), open sessions of the role lose their rights at that time, too.
+    """
     arn, rights = bucket_arn(bucket, region), _RIGHTS[purpose]
     statements: list[dict[str, Any]] = [
         {
@@ -145,7 +158,23 @@ def access_policy(
                 "Condition": key_conditions(arn, key_prefix, region),
             }
         )
-    return {"Version": "2012-10-17", "Statement": statements}
+    return {"Version": "2012-10-17", "Statement": _end_statements(statements, ends)}
+
+
+def _end_statements(statements: list[dict[str, Any]], ends: str | None) -> list[dict[str, Any]]:
+    """Return statements that allow nothing from a time on."""
+    if ends is None:
+        return statements
+    limit = {"DateLessThan": {CURRENT_TIME: ends}}
+    return [{**statement, "Condition": {**statement.get("Condition", {}), **limit}} for statement in statements]
+
+
+def find_end(policy: Policy) -> str | None:
+    """Return the time from which a policy of `access_policy` allows nothing; None if it never ends."""
+    for statement in policy.get("Statement", []):
+        if ends := statement.get("Condition", {}).get("DateLessThan", {}).get(CURRENT_TIME):
+            return str(ends)
+    return None
 
 
 def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:

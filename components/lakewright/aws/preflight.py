@@ -8,6 +8,7 @@ from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.storage.aws import AwsStorage
+from lakewright.validation.moment import has_ended
 
 
 def refuse_missing(spec: TenantSpec, platform: Platform) -> None:
@@ -54,13 +55,17 @@ def _find_missing(spec: TenantSpec, platform: Platform) -> Iterator[Problem]:
             boundary,
         )
     for index, warehouse in enumerate(spec.warehouses):
-        trusted = {f"shares.{name}": share for name, share in warehouse.shares.items()}
+        trusted = {
+            f"shares.{name}": share.principal_arn
+            for name, share in warehouse.shares.items()
+            if not has_ended(share.until, platform.now)
+        }
         if warehouse.maintenance_role:
-            trusted["maintenance_role"] = warehouse.maintenance_role
-        for key, principal in trusted.items():
-            if aws.lacks_principal(principal.principal_arn):
+            trusted["maintenance_role"] = warehouse.maintenance_role.principal_arn
+        for key, principal_arn in trusted.items():
+            if aws.lacks_principal(principal_arn):
                 yield Problem(
                     f"warehouses.{index}.{key}.principal_arn",
                     "expected a user or role that exists: IAM refuses a role that trusts a missing user or role",
-                    principal.principal_arn,
+                    principal_arn,
                 )

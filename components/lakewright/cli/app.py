@@ -85,6 +85,14 @@ COMMANDS = {
         "lakewright.cli.commands.check:check",
         "Check what specs assert about their data: recent rows, sizes of warehouses, and rights.",
     ),
+    "grants": (
+        "lakewright.cli.commands.grants:grants",
+        "List grants, members of roles and shares of stacks, and when they end.",
+    ),
+    "expire": (
+        "lakewright.cli.commands.grants:expire",
+        "Remove grants and members of roles that have reached their end.",
+    ),
     "report": (
         "lakewright.cli.commands.report:report",
         "Write a page about all tenants from the JSON of other commands.",

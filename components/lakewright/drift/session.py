@@ -13,6 +13,7 @@ from lakewright.drift.model import Actor, Difference, DifferenceKind
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.list_cache import ListCache, SharedAnswers
 from lakewright.project_files.stack_files import raw_environment
+from lakewright.validation.moment import Clock, read_clock
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -66,8 +67,9 @@ class StackResource:
 class ScanSession:
     """Data of one run over many stacks. Thread-safe."""
 
-    def __init__(self, project: PulumiProject, parallel: int = DEFAULT_PARALLEL) -> None:
-        """Start a run over stacks of a project."""
+    def __init__(self, project: PulumiProject, parallel: int = DEFAULT_PARALLEL, clock: Clock = read_clock) -> None:
+        """Start a run over stacks of a project. `clock` is the time with which ends are compared."""
+        self.clock = clock
         self.project = project
         self.parallel = parallel
         self.clients = ClientPool(ListCache(max_age=math.inf), limit=threading.BoundedSemaphore(parallel))

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.storage.backend import StorageBackend
+from lakewright.validation.moment import read_clock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pulumi_aws
     import pulumi_kubernetes
 
@@ -35,6 +38,7 @@ class Platform:
         tenant: str,
         project_id: str | None = None,
         default_region: str | None = None,
+        now: datetime | None = None,
     ) -> None:
         """Use an environment for a tenant.
 
@@ -43,7 +47,9 @@ class Platform:
             tenant: Name of the tenant.
             project_id: Id of the tenant's project. Default: the tenant's name.
             default_region: Overrides the environment's region.
+            now: Time with which ends of shares are compared. Default: the present time.
         """
+        self.now = now or read_clock()
         self.environment = environment
         self.tenant = tenant
         self._project_id = project_id or tenant

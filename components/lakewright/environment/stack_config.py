@@ -16,6 +16,7 @@ from lakewright.environment.tenant_spec_rules import RuleCheck
 from lakewright.environment.unit_identity import identity_problems
 from lakewright.kubernetes import connect
 from lakewright.kubernetes.runtimes import RUNTIMES
+from lakewright.project_files.shared_values import EXTENDS, FOLDER, merge_defaults
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.checks.aws import check_vending
 from lakewright.spec.checks.cross_checks import find_made_storages, is_on_aws, makes_roles, place_warehouses
@@ -33,12 +34,12 @@ def read_stack_config(
     region: str | None,
     read_platform: PlatformReader | None = None,
 ) -> tuple[TenantSpec, Environment]:
-    """Return the spec and its environment.
+    """Return the spec, with the values that it extends, and its environment.
 
     Args:
         raw: The spec, as the stack's configuration has it.
         source: Where it was read, for messages.
-        environments: Folder of the environment files.
+        environments: Folder of the environment files. Files that specs extend are in the folder `defaults` beside it.
         environ: Environment variables.
         region: `aws:region` of the stack.
         read_platform: Reads the outputs of the platform stack that the environment may name.
@@ -46,6 +47,8 @@ def read_stack_config(
     Raises:
         SpecError: With all problems of both.
     """
+    if isinstance(raw, dict) and EXTENDS in raw:
+        raw = dict(merge_defaults(cast(dict[str, Any], raw), environments.parent / FOLDER, source).document)
     spec, problems = _spec(raw, source)
     if not isinstance(raw, dict):
         raise SpecError(source, problems)

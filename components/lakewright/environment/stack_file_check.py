@@ -10,12 +10,12 @@ from typing import Any
 from lakewright.environment.environment import is_sandbox_stopped
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.project_files.plugins import reads_specs
+from lakewright.project_files.shared_values import locate_spec_problems
 from lakewright.project_files.stack_files import SPEC_SECTIONS, environment_file, raw_environment
 from lakewright.spec import SPEC_KEY, Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.parsing import read_stack_settings
 from lakewright.storage.existing import fill_missing_roles
 from lakewright.validation.documents import as_mapping
-from lakewright.validation.positions import locate_problems
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def check_stack_file(path: Path, root: Path | None, environ: Mapping[str, str]) 
         SpecError: With all problems of spec and environment.
     """
     settings = read_stack_settings(path)
-    with locate_problems(path, *SPEC_SECTIONS):
+    with locate_spec_problems(path, *SPEC_SECTIONS):
         return _check_settings(settings, path, root, environ)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -23,6 +23,8 @@ class ValueSource(StrEnum):
     """Where a value comes from."""
 
     SPEC = "spec"
+    SHARED = "shared values"
+    """A file of defaults/ that the spec extends."""
     ENVIRONMENT = "environment"
     SETTINGS = "stack settings"
     DEFAULT = "default"
@@ -46,22 +48,34 @@ class EffectiveValue:
 
 
 def effective_values(
-    document: Mapping[str, Any], spec: TenantSpec, environment: Environment, *, region: str | None
+    document: Mapping[str, Any],
+    spec: TenantSpec,
+    environment: Environment,
+    *,
+    region: str | None,
+    find_shared: Callable[[str], str] = lambda _path: "",
 ) -> list[EffectiveValue]:
     """Return all values of a spec, sorted as in the models, and then the derived names.
 
     Args:
-        document: The spec as it is written.
+        document: The spec as it is written, with the values that it extends.
         spec: The same, with defaults.
         environment: Its environment.
         region: `aws:region` of the stack's settings.
+        find_shared: Returns file and line of a value that the spec extends; empty for its own values.
     """
-    values = {value.path: value for value in _list_spec_values(document, spec.model_dump(mode="json"))}
+    spec_values = _list_spec_values(document, spec.model_dump(mode="json"))
+    values = {value.path: _name_shared_place(value, find_shared) for value in spec_values}
     for value in (*_from_environment(document, spec, environment, region), *_list_derived_values(spec, environment)):
         if value.path not in values or values[value.path].source is ValueSource.DEFAULT:
             values[value.path] = value
             values.pop(value.path.rpartition(".")[0], None)  # a section that the spec leaves out
     return list(values.values())
+
+
+def _name_shared_place(value: EffectiveValue, find_shared: Callable[[str], str]) -> EffectiveValue:
+    location = find_shared(value.path) if value.source is ValueSource.SPEC else ""
+    return replace(value, source=ValueSource.SHARED, place=location) if location else value
 
 
 def _list_spec_values(document: Any, value: Any, path: tuple[str, ...] = ()) -> Iterator[EffectiveValue]:

@@ -55,6 +55,10 @@ def _wrap_spec(model: type[BaseModel], key: str, title: str) -> dict[str, Any]:
     """Return the schema of a stack file that has a spec under a key of its configuration."""
     spec = model.model_json_schema()
     definitions = spec.pop("$defs")
+    if "extends" in spec["properties"]:
+        # The files that a spec extends may have what it requires.
+        required = spec.pop("required")
+        spec |= {"anyOf": [{"required": ["extends"]}, {"required": required}], "required": ["name"]}
     reference = {"$ref": f"#/$defs/{model.__name__}"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

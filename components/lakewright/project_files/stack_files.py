@@ -29,9 +29,21 @@ def read_text(file: Path) -> str:
 
 
 def raw_spec(file: Path) -> Mapping[str, Any]:
-    """Return the spec in a stack file, unchecked; empty if there is none."""
+    """Return the spec in a stack file with the values that it extends, unchecked; empty if there is none.
+
+    Values of files that cannot be read are left out, and `extends` then remains in the spec.
+    """
     body = _read_document(file)
-    return as_mapping(as_mapping(body.get("config")).get(spec_key(body)))
+    spec = as_mapping(as_mapping(body.get("config")).get(spec_key(body)))
+    if "extends" not in spec:
+        return spec
+    from lakewright.project_files.shared_values import find_folder, merge_defaults  # noqa: PLC0415 - few specs extend
+    from lakewright.validation.problems import SpecError  # noqa: PLC0415
+
+    try:
+        return merge_defaults(spec, find_folder(file), str(file)).document
+    except SpecError:
+        return spec
 
 
 def find_project_id(spec: Mapping[str, Any]) -> str | None:

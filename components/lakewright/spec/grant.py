@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
-from lakewright.field_map.marks import Sets
+from lakewright.field_map.marks import NoWayBack, Sets
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
 from lakewright.names.grant_names import Principal, TableInWarehouse
 from lakewright.names.table_name import parse_parts, quote
 from lakewright.names.types import NamespacePath
+from lakewright.validation.moment import EndText, format_moment, parse_end
 from lakewright.validation.strict_model import StrictModel
 
 Privilege = Literal[
@@ -97,6 +98,10 @@ def _read_target(target: Mapping[str, Any]) -> dict[str, Any]:
     return on
 
 
+def _format_end(until: str | None) -> str | None:
+    return until and format_moment(parse_end(until))
+
+
 class GrantSpec(StrictModel):
     """A privilege of a user or role."""
 
@@ -109,6 +114,10 @@ class GrantSpec(StrictModel):
     privilege: Annotated[Privilege, Sets("privilege")]
     """A relation of Lakekeeper's authorization model (OpenFGA)."""
     on: Annotated[GrantTarget, Sets("on", to_args=GrantTarget.build_target, from_live=_read_target)]
+    until: Annotated[
+        EndText | None, Sets("until", to_args=_format_end), NoWayBack("the server does not keep ends of grants")
+    ] = None
+    """Last day of the grant, in UTC, or a time with its zone. Then `up` and `lakewright expire` revoke it."""
 
     @model_validator(mode="after")
     def _check_privilege(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -9,6 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from lakewright.credentials.references import Reference
 from lakewright.field_map.marks import NoWayBack, Sets
 from lakewright.names.types import NotBlank, UserId
+from lakewright.validation.moment import EndText, parse_end
 from lakewright.validation.strict_model import StrictModel
 
 _UUID = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
@@ -57,28 +59,65 @@ def _form(value: object) -> str:
     return "tag:list" if isinstance(value, list) else "tag:name"
 
 
+def _choose_earlier(until: str, other: str | None) -> str:
+    return until if other is None else min(until, other, key=parse_end)
+
+
 GroupNames = Annotated[
     Annotated[NotBlank, Tag("tag:name")] | Annotated[list[NotBlank], Field(min_length=1), Tag("tag:list")],
     Discriminator(_form),
 ]
 
 
+class EndingMember(StrictModel):
+    """A user who is a member for a time."""
+
+    user: UserId
+    """ID of the user: `oidc~SUBJECT`."""
+    until: EndText
+    """Last day of the membership, in UTC, or a time with its zone."""
+
+
+def _member_form(value: object) -> str:
+    return "tag:ending" if isinstance(value, dict | EndingMember) else "tag:id"
+
+
+Member = Annotated[
+    Annotated[UserId, Tag("tag:id")] | Annotated[EndingMember, Tag("tag:ending")], Discriminator(_member_form)
+]
+
+
 class RoleMembersSpec(StrictModel):
     """Members of a role. Other members are drift and are removed."""
 
-    users: Annotated[list[UserId], Sets("users")] = []
-    """Users by id: `oidc~SUBJECT`."""
+    users: Annotated[list[Member], Sets("users")] = []
+    """Users by id: `oidc~SUBJECT`, or `{user: oidc~SUBJECT, until: DAY}` for a time."""
     group: Annotated[
         GroupNames | None, NoWayBack("the server has the members of a group as users; the directory has the group")
     ] = None
     """Groups of the environment's `directory`, by name, path (Keycloak) or id. Each `preview` and `up` reads their
     members."""
+    until: Annotated[EndText | None, NoWayBack("the server does not keep ends of memberships")] = None
+    """Last day of all these memberships, in UTC, or a time with its zone. Then `up` and `lakewright expire` remove
+    the members. Users of computing units and jobs remain members."""
 
     @model_validator(mode="after")
     def _someone(self) -> Self:
         if not self.users and not self.groups:
             raise ValueError("expected `users`, `group`, or both")
+        repeated = [user for user, count in Counter(user for user, _ in self.list_users()).items() if count > 1]
+        if repeated:
+            raise ValueError(f"expected each user once; {', '.join(repeated)} is listed again")
         return self
+
+    def list_users(self) -> list[tuple[str, str | None]]:
+        """Return the listed users, each with the end of the membership or None."""
+        return [
+            (member.user, _choose_earlier(member.until, self.until))
+            if isinstance(member, EndingMember)
+            else (member, self.until)
+            for member in self.users
+        ]
 
     @property
     def groups(self) -> list[str]:

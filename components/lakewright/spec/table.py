@@ -15,6 +15,7 @@ from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText
 from lakewright.lakekeeper.table.schema.properties import TableProperties, property_mistakes
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import Deletion, FormatVersion, TableName
+from lakewright.spec.adoption import Adoption
 from lakewright.validation.strict_model import StrictModel
 
 _TABLE_NAME = TypeAdapter[str](TableName)
@@ -94,8 +95,10 @@ class TableSpec(StrictModel):
         Deletion | None, Sets("deletion"), NoWayBack("a decision about later deletions; the server does not have it")
     ] = None
     """Effect on the table when it is no longer declared. Default: the warehouse's `deletion`."""
-    adopt: Annotated[bool, Sets("adopt"), NoWayBack("it applies only while the stack takes the table over")] = False
-    """Adopt an existing table of this name."""
+    adopt: Annotated[
+        Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the table over")
+    ] = False
+    """Adopt an existing table of this name; `{until: DAY}` permits it for a time."""
     dropped_columns: Annotated[
         list[str], Sets("dropped_columns"), NoWayBack("a permission for a later change; the server does not have it")
     ] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from lakewright_spark.policies.model import PolicyPattern
@@ -13,6 +15,7 @@ from lakewright.field_map.marks import NoWayBack, Sets, WayBack
 from lakewright.names.table_name import parse_table_name
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
+from lakewright.spec.adoption import Adoption, is_adopting
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.data_check import CheckEntry
@@ -44,6 +47,9 @@ def _environment(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
         raise ValueError("expected the NAME of a file environments/NAME.yaml")
     return value
+
+
+DefaultsName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
 def _cross_check(path: Path, message: str) -> InitErrorDetails:
@@ -86,11 +92,16 @@ class TenantSpec(StrictModel):
         str, Field(min_length=1, max_length=256), WayBack("discovery.declaration.tenant_spec:draft_tenant_spec")
     ]
     """Person or team responsible for the tenant: a name or an address."""
+    extends: Annotated[
+        DefaultsName | list[DefaultsName], Field(exclude=True), NoWayBack("files of this repository")
+    ] = []
+    """NAME of defaults/NAME.yaml, or a list of names. The spec has the values of these files, and overrides them."""
     environment: Annotated[str, AfterValidator(_environment), NoWayBack("a file of this repository")]
     """NAME of environments/NAME.yaml, which holds the settings that tenants share."""
-    adopt: Annotated[bool, NoWayBack("it applies only while the stack takes objects over")] = False
+    adopt: Annotated[Adoption, NoWayBack("it applies only while the stack takes objects over")] = False
     """Adopt existing objects of the same names that this stack did not make, such as objects that
-    `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them."""
+    `deletion: retain` left. Without it, `up` refuses such objects. Remove it after the `up` that adopted them, or
+    write `{until: DAY}`: then it applies until the end of that day."""
     project: ProjectSpec | None = None
     """The tenant's project in Lakekeeper, for projects that exist under another id or name."""
     labels: Annotated[dict[Label, Label], WayBack("discovery.declaration.storages:derive_labels")] = {}
@@ -174,7 +185,16 @@ class TenantSpec(StrictModel):
 
     def adopts(self, part: WarehouseSpec | TableSpec | ViewSpec) -> bool:
         """Return whether an existing warehouse (with its role and namespaces), table or view is adopted."""
-        return self.adopt or part.adopt
+        return bool(self.adopt or part.adopt)
+
+    def end_adoptions(self, now: datetime) -> TenantSpec:
+        """Return the spec with permissions to adopt that are true or false, as they are in force."""
+
+        def end(parts: Sequence[WarehouseSpec | TableSpec | ViewSpec]) -> list[WarehouseSpec | TableSpec | ViewSpec]:
+            return [part.model_copy(update={"adopt": is_adopting(part.adopt, now)}) for part in parts]
+
+        parts = {"warehouses": end(self.warehouses), "tables": end(self.tables), "views": end(self.views)}
+        return self.model_copy(update={"adopt": is_adopting(self.adopt, now), **parts})
 
     def find_warehouse(self, name: str) -> WarehouseSpec:
         """Return the declared warehouse of a name."""

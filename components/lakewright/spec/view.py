@@ -12,6 +12,7 @@ from lakewright.lakekeeper.table.schema.columns import Columns
 from lakewright.lakekeeper.view.sql import SqlByDialect
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import NamespacePath, TableName
+from lakewright.spec.adoption import Adoption
 from lakewright.validation.strict_model import StrictModel
 
 _VIEW_NAME = TypeAdapter[str](TableName)
@@ -64,8 +65,10 @@ class ViewSpec(StrictModel):
     """View properties. Properties that engines set are kept."""
     protected: Annotated[bool | None, Sets("protected", is_usual=lambda protected: not protected)] = None
     """Lakekeeper's protection: the view cannot be dropped without force."""
-    adopt: Annotated[bool, Sets("adopt"), NoWayBack("it applies only while the stack takes the view over")] = False
-    """Adopt an existing view of this name."""
+    adopt: Annotated[
+        Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the view over")
+    ] = False
+    """Adopt an existing view of this name; `{until: DAY}` permits it for a time."""
 
     @property
     def path(self) -> QualifiedName:

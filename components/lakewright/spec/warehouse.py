@@ -10,7 +10,9 @@ from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Se
 from lakewright.names.grant_names import Principal
 from lakewright.names.table_name import PRESETS, match_preset
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
+from lakewright.spec.adoption import Adoption
 from lakewright.storage.lifecycle import PrefixLifecycle
+from lakewright.validation.moment import EndText
 from lakewright.validation.strict_model import StrictModel
 
 
@@ -47,6 +49,14 @@ class TrustedPrincipal(StrictModel):
 
     principal_arn: PrincipalArn
     """IAM role, user or account. It must name the external ID of the role, which `lakewright external-ids` prints."""
+
+
+class ShareSpec(TrustedPrincipal):
+    """A consumer outside the catalog, with a role that reads the warehouse's files."""
+
+    until: EndText | None = None
+    """Last day of the share, in UTC, or a time with its zone. From then on AWS refuses the role and its open sessions;
+    the next `up` deletes the role."""
 
 
 QueueName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -185,8 +195,10 @@ class WarehouseSpec(StrictModel):
         Deletion, Sets("deletion"), NoWayBack("a decision about later deletions; the server does not have it")
     ] = "protect"
     """Effect of a deletion while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
-    adopt: Annotated[bool, Sets("adopt"), NoWayBack("it applies only while the stack takes the warehouse over")] = False
-    """Adopt an existing warehouse of this name, its namespaces and its role."""
+    adopt: Annotated[
+        Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the warehouse over")
+    ] = False
+    """Adopt an existing warehouse of this name, its namespaces and its role; `{until: DAY}` permits it for a time."""
     protected: Annotated[bool, Sets("protected")] = False
     """Lakekeeper's protection: the warehouse cannot be deleted without force."""
     format_versions: Annotated[
@@ -231,7 +243,7 @@ class WarehouseSpec(StrictModel):
     maintenance_role: Annotated[TrustedPrincipal | None, NoWayBack(_ROLE_OUTSIDE_THE_CATALOG)] = None
     """Principal that gets a role for maintenance outside the catalog: it lists all files and versions of the warehouse,
     reads and deletes files, and cannot delete versions."""
-    shares: Annotated[dict[ShareName, TrustedPrincipal], NoWayBack(_ROLE_OUTSIDE_THE_CATALOG)] = {}
+    shares: Annotated[dict[ShareName, ShareSpec], NoWayBack(_ROLE_OUTSIDE_THE_CATALOG)] = {}
     """Consumers outside the catalog, each with a role that reads the warehouse's files."""
     lifecycle: Annotated[
         PrefixLifecycle | None, NoWayBack("a rule of the bucket's lifecycle, which covers all its warehouses")

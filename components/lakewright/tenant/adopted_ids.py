@@ -23,7 +23,7 @@ class AdoptedIds:
     def __init__(self, spec: TenantSpec, platform: Platform) -> None:
         """Look up nothing yet."""
         self._spec, self._platform = spec, platform
-        self._adopts = spec.adopt or any(warehouse.adopt for warehouse in spec.warehouses)
+        self._adopts = bool(spec.adopt) or any(warehouse.adopt for warehouse in spec.warehouses)
 
     def resolve_warehouse_id(self, spec: WarehouseSpec, resource_id: pulumi.Output[str]) -> pulumi.Output[str]:
         """Return the id of a warehouse: of the resource, else in a preview of the existing warehouse."""

@@ -14,6 +14,7 @@ from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
 from lakewright.tenant.warehouse import TenantWarehouse
+from lakewright.validation.moment import has_ended
 
 
 def make_roles(
@@ -40,7 +41,7 @@ def make_roles(
             project_id=project_id,
             name=tenant.qualify_role(name),
             description=description,
-            adopt=tenant.adopt,
+            adopt=bool(tenant.adopt),
             opts=pulumi.ResourceOptions.merge(opts, role_opts),
         )
     return roles
@@ -57,9 +58,11 @@ def make_grants(
     tables: Sequence[Table],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Make grants. A grant is made after its warehouse and revoked before that is deleted."""
+    """Make the grants that have not ended. A grant is made after its warehouse and revoked before that is deleted."""
     resources: list[pulumi.Resource] = []
     for grant in grants:
+        if has_ended(grant.until, platform.now):
+            continue
         warehouse = warehouses.get(grant.on.warehouse or "")
         earlier_grant = _find_earlier_grant(tenant, grant)
         args = build_args(grant)
@@ -68,7 +71,8 @@ def make_grants(
             args["role"] = role_ids[grant.role]
         grant_opts = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
-            retain_on_delete=_is_retained(tenant, grant),
+            # A grant that outlives the stack would never end.
+            retain_on_delete=grant.until is None and _is_retained(tenant, grant),
             aliases=[pulumi.Alias(name=earlier_grant.resource_name(tenant.name))] if earlier_grant else None,
         )
         resources.append(

@@ -64,7 +64,9 @@ def select_tenant_identities(tenant: TenantSpec, platform: Platform) -> TenantId
             pulumi.log.warn("`role_members` is ignored: the server enforces no grants, so roles have no effect.")
         return TenantIdentities({}, {}, has_roles=False)
     people = read_groups(tenant, platform.environment, _resolve_secret)
-    members = build_memberships(tenant, identities, people, platform.environment.lakekeeper.identity_provider)
+    members = build_memberships(
+        tenant, identities, people, platform.environment.lakekeeper.identity_provider, platform.now
+    )
     return TenantIdentities(identities, members, has_roles=True)
 
 
@@ -109,11 +111,21 @@ def declare_users_and_members(
                 role_id=role_ids[role],
                 users=[*membership.users, *(user.user_id for user in dict.fromkeys(unit_users))],
                 names=dict(membership.names),
-                adopt=tenant.adopt,
+                until=_leave_out_units(membership.ends, unit_users),
+                adopt=bool(tenant.adopt),
                 opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=unit_users)),
             )
         )
     return resources
+
+
+def _leave_out_units(ends: Mapping[str, str], unit_users: list[User]) -> pulumi.Input[Mapping[str, str] | None] | None:
+    """Return the ends of memberships without users of units and jobs, who remain members."""
+    if not ends or not unit_users:
+        return ends or None
+    return pulumi.Output.all(*(user.user_id for user in unit_users)).apply(
+        lambda ids: {user: until for user, until in ends.items() if user not in ids} or None
+    )
 
 
 def _declare_users(
@@ -138,7 +150,7 @@ def _declare_users(
                 user_id=user_id or uids[unit].apply(principal.user_id).apply(str),
                 name=f"{tenant.name}/{unit}" if account else f"{tenant.name}/{getattr(principal, 'client_id', unit)}",
                 user_type="application",
-                adopt=tenant.adopt and not account,
+                adopt=bool(tenant.adopt) and not account,
                 may_exist=account,
                 opts=opts,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
@@ -17,15 +17,24 @@ from lakewright.project_files.project_root import project_root
 from lakewright.project_files.stack_files import SPEC_SECTIONS
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant.tenant import Tenant
+from lakewright.validation.moment import read_clock
+
+if TYPE_CHECKING:
+    from lakewright.validation.moment import Clock
 
 
-def declare_tenant() -> None:
-    """Declare the tenant of the stack's configuration. Problems are reported before any call."""
+def declare_tenant(clock: Clock = read_clock) -> None:
+    """Declare the tenant of the stack's configuration. Problems are reported before any call.
+
+    Args:
+        clock: Time with which ends of shares are compared.
+    """
     try:
         # Not the project's own namespace: the commands find the spec under this key in projects of any name.
         space, _, key = SPEC_KEY.partition(":")
         source = f"stack {pulumi.get_stack()}, {SPEC_KEY}"
-        tenant = create_tenant(pulumi.Config(space).get_object(key), project_root(Path.cwd()) / "environments", source)
+        environments = project_root(Path.cwd()) / "environments"
+        tenant = create_tenant(pulumi.Config(space).get_object(key), environments, source, clock=clock)
     except SpecError as error:
         raise pulumi.RunError(str(_add_positions(error))) from None
     except ModuleNotFoundError as error:
@@ -44,13 +53,20 @@ def _add_positions(error: SpecError) -> SpecError:
     """Return the error with positions in the stack's file."""
     from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415 - only after a mistake
 
-    from lakewright.validation.positions import find_positions  # noqa: PLC0415
+    from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
 
     file = PulumiProject.load(project_root(Path.cwd())).stack_file(pulumi.get_stack())
-    return SpecError(error.source, find_positions(error.problems, file, *SPEC_SECTIONS))
+    return SpecError(error.source, find_spec_positions(error.problems, file, *SPEC_SECTIONS))
 
 
-def create_tenant(raw: Any, environments: Path, source: str, opts: pulumi.ResourceOptions | None = None) -> Tenant:
+def create_tenant(
+    raw: Any,
+    environments: Path,
+    source: str,
+    opts: pulumi.ResourceOptions | None = None,
+    *,
+    clock: Clock = read_clock,
+) -> Tenant:
     """Declare the tenant of a spec.
 
     Args:
@@ -58,6 +74,7 @@ def create_tenant(raw: Any, environments: Path, source: str, opts: pulumi.Resour
         environments: Folder of the environment files.
         source: Where the spec was read, for messages.
         opts: Options of the component.
+        clock: Time with which ends of shares are compared.
 
     Raises:
         SpecError: With all problems of the spec and its environment.
@@ -73,5 +90,6 @@ def create_tenant(raw: Any, environments: Path, source: str, opts: pulumi.Resour
     )
     environment = trust_stores(environment, [storage.store_certificates for storage in spec.storage.values()])
     provide_client(environment, spec.name)
-    platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region)
-    return Tenant(spec, platform, opts)
+    now = clock()
+    platform = Platform(environment, tenant=spec.name, project_id=spec.project_id, default_region=region, now=now)
+    return Tenant(spec.end_adoptions(now), platform, opts)

@@ -114,7 +114,7 @@ def _make_store_bucket(provisioning: _Provisioning) -> TenantStorage:
         lifecycle=bucket_settings.lifecycle(storage.noncurrent_version_days),
         policy=bucket_settings.tls_only(storage.bucket) if storage.tls_only else None,
         kept=_list_kept_warehouses(spec, name, storage.bucket, record),
-        adopt=spec.adopt,
+        adopt=bool(spec.adopt),
         opts=pulumi.ResourceOptions.merge(
             provisioning.opts, pulumi.ResourceOptions(depends_on=[record, *provisioning.after])
         ),

@@ -145,7 +145,7 @@ def _make_project(spec: TenantSpec, platform: Platform, record: TenantRecord, op
         project_id=spec.project_id,
         kept_warehouses=record.list_kept_warehouses(),
         record=record.bucket_tag,
-        adopt=spec.adopt,
+        adopt=bool(spec.adopt),
         opts=pulumi.ResourceOptions.merge(opts, project_opts),
     )
 

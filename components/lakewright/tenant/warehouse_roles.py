@@ -18,6 +18,7 @@ from lakewright.names.object_names import ROLE_PATH, role_name, share_purpose
 from lakewright.names.types import PrincipalArn
 from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.tenant.storage import TenantStorage
+from lakewright.validation.moment import format_moment, has_ended, parse_end
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,16 @@ def make_warehouse_roles(settings: RoleSettings, external_id: pulumi.Output[str]
             settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn
         )
     for share, consumer in spec.shares.items():
-        purpose = share_purpose(share)
-        roles_by_purpose[purpose] = _make_foreign_role(settings, RolePurpose.SHARE, purpose, consumer.principal_arn)
+        if not has_ended(consumer.until, settings.platform.now):
+            purpose, ends = share_purpose(share), consumer.until and format_moment(parse_end(consumer.until))
+            roles_by_purpose[purpose] = _make_foreign_role(
+                settings, RolePurpose.SHARE, purpose, consumer.principal_arn, ends=ends
+            )
     return WarehouseRoles(catalog, vending, roles_by_purpose)
 
 
 def _make_foreign_role(
-    settings: RoleSettings, purpose: RolePurpose, suffix: str, principal_arn: PrincipalArn
+    settings: RoleSettings, purpose: RolePurpose, suffix: str, principal_arn: PrincipalArn, *, ends: str | None = None
 ) -> pulumi.Output[str]:
     """Make a role for another principal than the catalog's, with an external ID of its own."""
     renamed = settings.warehouse.renamed_from
@@ -98,8 +102,8 @@ def _make_foreign_role(
     external_id = ExternalId(
         f"{tenant}-{settings.warehouse.name}.{suffix}", opts=_with_alias(settings.within, earlier)
     ).value
-    trust = external_id.apply(lambda value: principal_trust(principal_arn, value))
-    return _make_role(settings, purpose, trust, suffix=suffix)
+    trust = external_id.apply(lambda value: principal_trust(principal_arn, value, ends=ends))
+    return _make_role(settings, purpose, trust, suffix=suffix, ends=ends)
 
 
 def _make_role(
@@ -109,6 +113,7 @@ def _make_role(
     *,
     suffix: str | None = None,
     session_seconds: int | None = None,
+    ends: str | None = None,
 ) -> pulumi.Output[str]:
     tenant, spec, record = settings.tenant, settings.warehouse, settings.record
     platform, storage = settings.platform, settings.storage
@@ -122,7 +127,7 @@ def _make_role(
 
     def build_rights(values: list[Any]) -> Policy:
         bucket, key_prefix, key = values
-        return access_policy(bucket, key_prefix, key, region=region, purpose=purpose)
+        return access_policy(bucket, key_prefix, key, region=region, purpose=purpose, ends=ends)
 
     return AccessRole(
         role_name(tenant.name, spec.name, suffix),
@@ -135,7 +140,7 @@ def _make_role(
         session_seconds=session_seconds,
         permissions_boundary=platform.environment.aws.permissions_boundary,
         tags=record.mark_tags(platform.tags(tenant)),
-        retain=spec.deletion == "retain",
+        retain=spec.deletion == "retain" and ends is None,
         after=settings.after,
         existing=adopted,
         renamed_from=role_name(tenant.name, spec.renamed_from, suffix) if spec.renamed_from else None,

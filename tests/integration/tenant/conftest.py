@@ -13,12 +13,17 @@ from uuid import uuid4
 import boto3
 import httpx
 import pytest
+import yaml
 from lakewright.aws.access import access_policy, trust_policy
 from lakewright.names.object_names import ROLE_PATH
+from lakewright_sandbox.in_process import serve
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.command_server import LAKEWRIGHT
+from tests.named_tokens import TokensAsNames
 from tests.real_servers import RealServers
 from tests.tenant_project import (
     PASSPHRASE,
@@ -140,3 +145,41 @@ def aws(sandbox: Sandbox, real: RealServers | None) -> Callable[..., Any]:
         return aws_client(sandbox, service, key)
 
     return client
+
+
+@pytest.fixture
+def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
+    """The operator's client of a server that will enforce grants and is not bootstrapped, on the sandbox's storage."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+        aws_endpoint=sandbox.aws.endpoint,
+        credentials_file=sandbox.credentials_file,
+        aws_system_identity=True,
+        authorizer="openfga",
+        maintenance_queues=True,
+    )
+    with serve(TokensAsNames(create_app(settings))) as endpoint:
+        headers = {"authorization": "Bearer operator"}
+        with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
+            yield client
+
+
+@pytest.fixture
+def openfga(empty_server: httpx.Client) -> httpx.Client:
+    """The operator's client of a server that enforces grants."""
+    accepted = {"accept-terms-of-use": True, "is-operator": True}
+    empty_server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+    return empty_server
+
+
+def write_environment(tenant: Any, server: httpx.Client, **lakekeeper: Any) -> None:
+    """Write the environment of a tenant on this server."""
+    endpoint = str(server.base_url).rstrip("/")
+    auth = {"kind": "token", "token": "env:STACK_TOKEN"}
+    environment: dict[str, Any] = {
+        "sandbox": str(tenant.sandbox.dir),
+        "lakekeeper": {"endpoint": endpoint, "catalog_uri": f"{endpoint}/catalog", "auth": auth} | lakekeeper,
+        "kubernetes": {"render_to": str(tenant.folder / "rendered")},
+    }
+    (tenant.folder / "environments" / "sandbox.yaml").write_text(yaml.safe_dump(environment))
+    tenant.environ["STACK_TOKEN"] = "operator"

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 from lakewright.ownership.record_role import RECORD_ROLE
-from lakewright_sandbox.in_process import serve
-from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.settings import Settings
-from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.run.permissions import choose_run_warehouse
 
-from tests.named_tokens import TokensAsNames
+from tests.integration.tenant.conftest import write_environment
 
 GRANTS = [
     {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}},
@@ -34,44 +27,6 @@ MAINTENANCE = {
     "parallel": 2,
     "server": {"executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": False}},
 }
-
-
-@pytest.fixture
-def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
-    """The operator's client of a server that will enforce grants and is not bootstrapped, on the sandbox's storage."""
-    settings = Settings(
-        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
-        aws_endpoint=sandbox.aws.endpoint,
-        credentials_file=sandbox.credentials_file,
-        aws_system_identity=True,
-        authorizer="openfga",
-        maintenance_queues=True,
-    )
-    with serve(TokensAsNames(create_app(settings))) as endpoint:
-        headers = {"authorization": "Bearer operator"}
-        with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
-            yield client
-
-
-@pytest.fixture
-def openfga(empty_server: httpx.Client) -> httpx.Client:
-    """The operator's client of a server that enforces grants."""
-    accepted = {"accept-terms-of-use": True, "is-operator": True}
-    empty_server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
-    return empty_server
-
-
-def write_environment(tenant: Any, server: httpx.Client, **lakekeeper: Any) -> None:
-    """Write the environment of a tenant on this server."""
-    endpoint = str(server.base_url).rstrip("/")
-    auth = {"kind": "token", "token": "env:STACK_TOKEN"}
-    environment: dict[str, Any] = {
-        "sandbox": str(tenant.sandbox.dir),
-        "lakekeeper": {"endpoint": endpoint, "catalog_uri": f"{endpoint}/catalog", "auth": auth} | lakekeeper,
-        "kubernetes": {"render_to": str(tenant.folder / "rendered")},
-    }
-    (tenant.folder / "environments" / "sandbox.yaml").write_text(yaml.safe_dump(environment))
-    tenant.environ["STACK_TOKEN"] = "operator"
 
 
 def test_grants_are_deployed_and_destroyed_with_the_tenant(make_tenant: Any, openfga: httpx.Client) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lakewright.aws.access import RolePurpose, access_policy, principal_trust, trust_policy
+from lakewright.aws.access import RolePurpose, access_policy, find_end, principal_trust, trust_policy
 from lakewright.aws.bucket_policy import log_bucket_policy, tenant_bucket_policy
 from lakewright.aws.catalog_identity import assume_policy, irsa_trust, pod_identity_trust, static_trust
 from lakewright.names.object_names import role_name
@@ -33,6 +33,8 @@ def test_linter_finds_nothing_in_the_rights(key: str | None, purpose: RolePurpos
     [
         trust_policy(CATALOG, "11111111-2222", session_tags=True),
         principal_trust(CATALOG, "11111111-2222"),
+        principal_trust(CATALOG, "11111111-2222", ends="2027-02-01T00:00:00Z"),
+        access_policy("acme-lakehouse", "acme", KEY, region=REGION, ends="2027-02-01T00:00:00Z"),
         static_trust(CATALOG),
         irsa_trust(PROVIDER, namespace="lakekeeper", service_account="server"),
         pod_identity_trust(account=ACCOUNT, namespace="lakekeeper", service_account="server", cluster_arn=CLUSTER),
@@ -40,7 +42,18 @@ def test_linter_finds_nothing_in_the_rights(key: str | None, purpose: RolePurpos
         tenant_bucket_policy("acme-lakehouse", REGION, ACCOUNT),
         log_bucket_policy("acme-logs", REGION, ACCOUNT, ["acme-lakehouse"], prefix="acme-lakehouse/"),
     ],
-    ids=["trust", "principal", "static", "irsa", "pod-identity", "assume", "bucket", "log-bucket"],
+    ids=[
+        "trust",
+        "principal",
+        "ending-principal",
+        "ending-access",
+        "static",
+        "irsa",
+        "pod-identity",
+        "assume",
+        "bucket",
+        "log-bucket",
+    ],
 )
 def test_linter_finds_nothing_in_trust_and_buckets(policy: dict[str, Any], lint_policy: Linter) -> None:
     assert lint_policy(policy) == []
@@ -181,3 +194,17 @@ def test_catalog_assumes_and_tags_roles_of_the_path_only() -> None:
 def test_no_two_warehouses_share_a_role() -> None:
     assert role_name("a-b", "c") != role_name("a", "b-c")
     assert len(role_name("t" * 40, "w" * 12)) <= 64
+
+
+def test_end_denies_every_statement_from_a_time_on() -> None:
+    ends = "2027-02-01T00:00:00Z"
+    policies = [
+        principal_trust(CATALOG, "11111111-2222", ends=ends),
+        access_policy("acme-lakehouse", "acme", KEY, region=REGION, purpose=RolePurpose.SHARE, ends=ends),
+    ]
+
+    for policy in policies:
+        conditions = [statement["Condition"]["DateLessThan"] for statement in policy["Statement"]]
+        assert conditions == [{"aws:CurrentTime": ends}] * len(policy["Statement"])
+        assert find_end(policy) == ends
+    assert find_end(access_policy("acme-lakehouse", "acme", region=REGION)) is None

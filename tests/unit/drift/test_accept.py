@@ -31,6 +31,8 @@ config:
     role_members:
       analysts:
         users: [oidc~ann, oidc~ben] # people
+      auditors:
+        users: [{user: oidc~eve, until: 2040-06-30}, oidc~ann]
     grants:
       # readers
       - {to: "role:analysts", privilege: select, on: {warehouse: executions}}
@@ -97,6 +99,11 @@ CASES: list[tuple[Difference, str, str]] = [
         difference("RoleMembers", "acme-analysts", "users", ["oidc~ben", "oidc~eve"], ["oidc~ann", "oidc~ben"]),
         "[oidc~ann, oidc~ben] # people",
         "[oidc~ben, oidc~eve] # people",
+    ),
+    (
+        difference("RoleMembers", "acme-auditors", "users", ["oidc~ann"], ["oidc~ann", "oidc~eve"]),
+        "[{user: oidc~eve, until: 2040-06-30}, oidc~ann]",
+        "[oidc~ann]",
     ),
     (
         difference("Grant", "acme-user-oidc~zoe-modify-namespace-second.a", "", None),

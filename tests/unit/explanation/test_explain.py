@@ -31,7 +31,7 @@ def test_the_example_is_valid_and_has_every_section() -> None:
 
     parse_spec(example, "example.yaml")
 
-    rare = {"adopt", "dropped_warehouses", "project", "standard_roles", "checks", "drift"}
+    rare = {"adopt", "dropped_warehouses", "project", "standard_roles", "checks", "drift", "extends"}
     assert example.keys() >= SCHEMA["properties"].keys() - rare
 
 

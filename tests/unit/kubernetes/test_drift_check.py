@@ -200,3 +200,19 @@ def test_every_kind_of_tenants_objects_is_readable() -> None:
         *readable,
         "secrets",
     }
+
+
+def test_expiry_is_a_second_job_with_the_same_pod() -> None:
+    check, expiry = drift_check_manifests(PLACE, settings(stacks=["team-*"], expiry={"schedule": "*/15 * * * *"}))[-2:]
+
+    assert (expiry["metadata"]["name"], expiry["spec"]["schedule"]) == ("lakekeeper-drift-expiry", "*/15 * * * *")
+    pods = [job["spec"]["jobTemplate"]["spec"]["template"]["spec"] for job in (check, expiry)]
+    assert pods[1]["containers"][0].pop("args") == ["expire", "--stack", "team-*"]
+    del pods[0]["containers"][0]["args"]
+    assert pods[0] == pods[1]
+
+
+def test_nothing_is_removed_by_default() -> None:
+    jobs = [manifest for manifest in drift_check_manifests(PLACE, settings()) if manifest["kind"] == "CronJob"]
+
+    assert [job["metadata"]["name"] for job in jobs] == ["lakekeeper-drift"]

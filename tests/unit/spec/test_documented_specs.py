@@ -95,6 +95,8 @@ def write_files(root: Path, spec: dict[str, Any], environment: dict[str, Any]) -
     """Write a project's files, and return that of the stack."""
     (root / "environments").mkdir()
     (root / "environments" / f"{spec['environment']}.yaml").write_text(yaml.safe_dump(environment))
+    (root / "defaults").mkdir()
+    (root / "defaults" / "base.yaml").write_text("labels: {team: data}\n")
     file = root / "Pulumi.acme.yaml"
     file.write_text(yaml.safe_dump({"config": {"lakewright:tenant": spec}}))
     return file
@@ -104,7 +106,7 @@ def test_pages_have_specs_and_environments() -> None:
     assert len(SPECS) > 12
     assert len(ENVIRONMENTS) > 7
     # A platform's spec, alerts of Prometheus, and a program in YAML.
-    other_documents = {"drift-in-kubernetes.md 1", "drift-in-kubernetes.md 2", "component-package.md 1"}
+    other_documents = {"drift-in-kubernetes.md 1", "drift-in-kubernetes.md 2", "ends.md 2", "component-package.md 1"}
     assert DOCUMENTS.keys() - SPECS.keys() - ENVIRONMENTS.keys() == other_documents
 
 

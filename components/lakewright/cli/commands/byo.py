@@ -137,13 +137,13 @@ def _spec(project: PulumiProject, stack: str) -> tuple[TenantSpec, Environment]:
     """Return spec and environment of a stack whose storages may not name their roles yet. Raises SpecError."""
     from lakewright.environment.loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
+    from lakewright.project_files.shared_values import locate_spec_problems  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, SPEC_SECTIONS, raw_spec  # noqa: PLC0415
     from lakewright.storage.existing import fill_missing_roles  # noqa: PLC0415
-    from lakewright.validation.positions import locate_problems  # noqa: PLC0415
 
     document, _ = fill_missing_roles(raw_spec(project.stack_file(stack)))
     settings = project.stack_config(stack)
-    with locate_problems(project.stack_file(stack), *SPEC_SECTIONS):
+    with locate_spec_problems(project.stack_file(stack), *SPEC_SECTIONS):
         return read_stack_config(
             document or None,
             source=f"stack {stack}, {SPEC_KEY}",

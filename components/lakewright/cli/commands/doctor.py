@@ -52,9 +52,9 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     from lakewright.environment.platform import object_tags  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
+    from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_SECTIONS  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
-    from lakewright.validation.positions import find_positions  # noqa: PLC0415
 
     project = load_project(directory)
     file = project.stack_file(stack)
@@ -62,7 +62,7 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     environment = load_environment(project, spec.environment)
     # Stores get the secrets that the spec refers to, so the environment must allow them first.
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
-        raise SpecError(str(file), find_positions(problems, file, *SPEC_SECTIONS))
+        raise SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
     buckets = [probe for storage in spec.storage.values() if (probe := storage.probe())]
     storage_findings = [
         Finding(f"deletion in {storage.bucket}", "optional", "`may_delete: false`: nothing is purged or compacted")

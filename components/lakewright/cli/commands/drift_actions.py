@@ -49,13 +49,15 @@ def accept_drift(project: PulumiProject, report: DriftReport, *, yes: bool) -> O
     """Write what was found into the stack files, after a confirmation."""
     from lakewright.drift.acceptance.accept import accept  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.drift.healing.stack_healing import format_difference  # noqa: PLC0415
+    from lakewright.project_files.shared_values import FOLDER  # noqa: PLC0415
 
+    defaults = project.root / FOLDER
     planned: list[tuple[str, StackConfig, Acceptance]] = []
     for stack in report.stacks:
         if stack.differences:
             settings = project.stack_config(stack.stack)
             source = os.path.relpath(project.stack_file(stack.stack))
-            planned.append((stack.stack, settings, accept(stack.differences, settings.text, source)))
+            planned.append((stack.stack, settings, accept(stack.differences, settings.text, source, defaults)))
     for stack, _, acceptance in planned:
         for difference, reason in acceptance.refused:
             _say(f"{stack}: not accepted: {format_difference(difference)}: {reason}")

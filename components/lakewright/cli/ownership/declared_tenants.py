@@ -53,9 +53,9 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     other_files = _read_others(project, file, names) if names else _OtherFiles()
     if not (other_files.specs or other_files.mistaken or other_files.unreadable):
         return
+    from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, read_stack_file  # noqa: PLC0415 - slow to load
     from lakewright.spec.stack_conflicts import find_stack_conflicts  # noqa: PLC0415
-    from lakewright.validation.positions import find_positions  # noqa: PLC0415
 
     try:
         spec = read_stack_file(file)
@@ -65,7 +65,7 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     conflicts = [*find_stack_conflicts(spec, other_files.specs, servers), *_possible_owners(spec, other_files, servers)]
     if conflicts:
         problems = [Problem(path, expected) for path, expected in conflicts]
-        raise SpecError(str(file), find_positions(problems, file, *SPEC_SECTIONS))
+        raise SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
 
 
 def _read_others(project: PulumiProject, file: Path, names: list[str]) -> _OtherFiles:

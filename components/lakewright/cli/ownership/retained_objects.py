@@ -55,6 +55,8 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
         RetainedObjectsError: Objects with this stack's mark exist, and the spec does not adopt them.
     """
     from lakewright.spec import read_stack_file  # noqa: PLC0415 - slow to load
+    from lakewright.spec.adoption import is_adopting  # noqa: PLC0415
+    from lakewright.validation.moment import read_clock  # noqa: PLC0415
 
     if not _may_have_retained(access, stack):
         return
@@ -70,7 +72,7 @@ def refuse_retained_objects(access: ServerAccess, stack: str, consents: Collecti
     if retained is None:
         return
     missing = [consent for consent in _find_needed_consents(retained, name) if consent not in consents]
-    if missing or not spec.adopt:
+    if missing or not is_adopting(spec.adopt, read_clock()):
         raise RetainedObjectsError(_format_refusal(retained, stack, name, spec, file.name))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lakewright_engine.project.yaml_edit import YamlEditError, delete_entry, edit_entry
 
@@ -12,6 +13,7 @@ from lakewright.drift.acceptance.edits import REMOVED, SpecEdit, WrittenSpec
 from lakewright.drift.acceptance.registry import find_edits
 from lakewright.drift.model import Difference
 from lakewright.field_map.marks import NotExpressibleError
+from lakewright.project_files.shared_values import FOLDER, MergedSpec, find_place, merge_defaults
 from lakewright.project_files.stack_files import spec_key
 from lakewright.spec import SpecError, parse_spec
 from lakewright.validation.documents import as_mapping
@@ -36,20 +38,21 @@ class Acceptance:
         return "".join(difflib.unified_diff(old, new, self.source, f"{self.source} (accepted)", n=2))
 
 
-def accept(differences: Iterable[Difference], text: str, source: str) -> Acceptance:
+def accept(differences: Iterable[Difference], text: str, source: str, defaults: Path = Path(FOLDER)) -> Acceptance:
     """Return a stack file that declares the found values. Ignored differences are left out.
 
     Args:
         differences: The differences of one stack.
         text: The stack file.
         source: Its name, for messages.
+        defaults: Folder of the files that the spec may extend. They are not changed.
     """
     result = Acceptance(source, text, text)
     for difference in differences:
         if difference.ignored is not None:
             continue
         try:
-            result.text = _accept_difference(result.text, difference, source)
+            result.text = _accept_difference(result.text, difference, source, defaults)
         except (NotExpressibleError, YamlEditError) as error:
             result.refused.append((difference, str(error)))
         except SpecError as error:
@@ -60,14 +63,28 @@ def accept(differences: Iterable[Difference], text: str, source: str) -> Accepta
     return result
 
 
-def _accept_difference(text: str, difference: Difference, source: str) -> str:
-    body = as_mapping(load_yaml(text))
-    key = spec_key(body)
-    spec = WrittenSpec(as_mapping(as_mapping(body.get("config")).get(key)))
-    for edit in find_edits(difference, spec):
+def _accept_difference(text: str, difference: Difference, source: str, defaults: Path) -> str:
+    key = spec_key(as_mapping(load_yaml(text)))
+    merged = _read_spec(text, key, defaults)
+    for edit in find_edits(difference, WrittenSpec(merged.document)):
+        _refuse_inherited(merged, edit)
         text = _apply_edit(text, key, edit)
-    parse_spec(as_mapping(as_mapping(load_yaml(text)).get("config")).get(key), source)
+    parse_spec(_read_spec(text, key, defaults).document, source)
     return text
+
+
+def _read_spec(text: str, key: str, defaults: Path) -> MergedSpec:
+    spec = as_mapping(as_mapping(as_mapping(load_yaml(text)).get("config")).get(key))
+    return merge_defaults(spec, defaults, str(defaults))
+
+
+def _refuse_inherited(merged: MergedSpec, edit: SpecEdit) -> None:
+    """Raise NotExpressibleError for an edit of a value that other specs may extend, too."""
+    path = ".".join(map(str, edit.path))
+    if location := find_place(merged, path):
+        raise NotExpressibleError(
+            f"{location} sets `{path}` for all specs that extend it: change it there, or set it in this spec first"
+        )
 
 
 def _apply_edit(text: str, key: str, edit: SpecEdit) -> str:

@@ -8,7 +8,7 @@ from lakewright.drift.acceptance.edits import REMOVED, SpecEdit, WrittenSpec
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.field_map.marks import NotExpressibleError
 from lakewright.spec.grant import GrantSpec
-from lakewright.validation.documents import as_list, list_items
+from lakewright.validation.documents import as_list, as_mapping, list_items
 
 
 def accept_grant(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
@@ -34,7 +34,8 @@ def accept_role_members(difference: Difference, spec: WrittenSpec) -> list[SpecE
     role = difference.resource.removeprefix(f"{spec.tenant}-")
     declared_users, found_users = as_list(difference.declared), as_list(difference.found)
     path = ("role_members", role, "users")
-    written = spec.get_list(*path)
+    # An entry of a user who is a member for a time is a mapping.
+    written = [as_mapping(entry).get("user") or entry for entry in spec.get_list(*path)]
     removed = [user for user in declared_users if user not in found_users]
     if unlisted := [user for user in removed if user not in written]:
         raise NotExpressibleError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,7 @@ def ignore_differences(report: DriftReport, run: DriftRun) -> None:
             _to_relative_path(environment_file(project.root, stack.environment), project.root),
         )
         drifts[stack.name].problems += problems
-    report.notes += apply_rules(report, rules, datetime.now(UTC).date()).list_notes()
+    report.notes += apply_rules(report, rules, run.session.clock().date()).list_notes()
 
 
 def group_differences(report: DriftReport, _run: DriftRun) -> None:

@@ -21,6 +21,7 @@ from lakewright.drift.scanners.registry import find_scanner, load_scanner
 from lakewright.drift.session import DEFAULT_PARALLEL, ScanSession, StackResource
 from lakewright.fleet.states import StackState, StateReader, state_reader
 from lakewright.terminal.text_lines import plural
+from lakewright.validation.moment import Clock, read_clock
 
 if TYPE_CHECKING:
     from lakewright_engine.model.resources import ResourceState
@@ -93,6 +94,7 @@ def find_drift(
     progress: Progress = _ignore_progress,
     reader: StateReader | None = None,
     options: DriftOptions | None = None,
+    clock: Clock = read_clock,
 ) -> DriftReport:
     """Return the differences between the states of stacks and the servers. Nothing is changed.
 
@@ -103,9 +105,10 @@ def find_drift(
         progress: Called with a line about each part of the work.
         reader: Reads the states; the reader of the project's backend if omitted.
         options: Choices of the user; the defaults if omitted.
+        clock: Time with which ends of shares and rules are compared.
     """
     began = time.monotonic()
-    session = ScanSession(project, parallel)
+    session = ScanSession(project, parallel, clock)
     fleet = _Fleet()
     states = reader or state_reader(project)
     progress(f"reading the states of {plural(len(selected), 'stack')}")

@@ -101,6 +101,8 @@ def find_differences(observed: ObservedObject) -> list[Difference]:
 def _find_differences(observed: ObservedObject) -> Iterator[Difference]:
     resource = observed.resource
     if observed.outs is None:
+        if _is_ended(observed):
+            return
         yield resource.difference("", DifferenceKind.GONE, declared_value=resource.state.id, found_value=None)
         return
     if resource.state.external or _is_as_declared(observed.provider, observed.inputs, observed.outs):
@@ -121,6 +123,15 @@ def _find_differences(observed: ObservedObject) -> Iterator[Difference]:
     if not observed.provider.diff(resource.state.id, observed.outs, current_inputs).changes:
         return
     yield from _find_hidden_differences(resource, observed.outs)
+
+
+def _is_ended(observed: ObservedObject) -> bool:
+    """Return whether the end of a missing object has come."""
+    provider = observed.provider
+    if not isinstance(provider, LakekeeperProvider):
+        return False
+    lakekeeper_provider = cast("LakekeeperProvider[Any]", provider)
+    return lakekeeper_provider.is_ended(lakekeeper_provider.args.from_state(observed.inputs))
 
 
 def _is_as_declared(provider: ResourceProvider, inputs: dict[str, Any], outs: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from lakewright_engine.model.errors import EngineError
 from pulumi.dynamic import ResourceProvider
@@ -17,6 +17,7 @@ from lakewright.drift.model import DifferenceKind, Finding, ScanProblem
 from lakewright.drift.objects.dynamic_comparison import ObservedObject, find_differences, read
 from lakewright.drift.provider_classes import provider_class
 from lakewright.drift.session import ScanSession, StackResource
+from lakewright.drift.stack_providers import create_provider
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import (
     LakekeeperError,
@@ -25,10 +26,10 @@ from lakewright.lakekeeper.api.connection.errors import (
     UnconfirmedError,
     UnreachableError,
 )
-from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import failures
 from lakewright.lakekeeper.provider.run_context import RunContext
 from lakewright.validation.documents import as_mapping
+from lakewright.validation.moment import Clock
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ class _Scan:
         for resource in resources:
             by_stack[resource.stack].append(resource)
         for stack, stack_resources in by_stack.items():
-            self._contexts[stack] = _create_context(stack_resources, self._shared)
+            self._contexts[stack] = _create_context(stack_resources, self._shared, self._session.clock)
         # Read a resource of each stack in turn, so that threads do not all wait for the same list.
         turns = [
             candidate for candidate in chain.from_iterable(zip_longest(*by_stack.values())) if candidate is not None
@@ -98,21 +99,7 @@ class _Scan:
         return [*findings]
 
     def _create_provider(self, provider_type: type[ResourceProvider], resource: StackResource) -> ResourceProvider:
-        provider = provider_type()
-        if isinstance(provider, LakekeeperProvider):
-            lakekeeper_provider = cast("LakekeeperProvider[Any]", provider)
-            lakekeeper_provider.own_run = self._contexts[resource.stack]
-            lakekeeper_provider.config = self._config(resource.stack)
-            return lakekeeper_provider
-        return provider
-
-    def _config(self, stack: str) -> Callable[[str], str | None]:
-        project = self._session.project.name
-
-        def lookup(key: str) -> str | None:
-            return self._session.config(stack).get(key if ":" in key else f"{project}:{key}")
-
-        return lookup
+        return create_provider(provider_type, self._session, resource.stack, self._contexts[resource.stack])
 
     def _catch_errors(self, resource: StackResource, call: Callable[[], T]) -> T | list[Finding]:
         """Call, and return the findings of an error."""
@@ -134,9 +121,9 @@ class _Scan:
             return [ScanProblem(resource.stack, f"{resource.name}: {type(error).__name__}: {error}")]
 
 
-def _create_context(resources: list[StackResource], shared: ClientPool) -> RunContext:
+def _create_context(resources: list[StackResource], shared: ClientPool, clock: Clock) -> RunContext:
     """Return the context of a stack, which knows the warehouses that its program activates."""
-    run = RunContext(clients=ClientPool(shared=shared))
+    run = RunContext(clients=ClientPool(shared=shared), clock=clock)
     run.to_activate.note_program()
     for resource in resources:
         if resource.state.type == _WAREHOUSE:

@@ -12,7 +12,7 @@ from lakewright.kubernetes.objects import KubernetesObject
 
 
 class DriftCronJob(pulumi.ComponentResource):
-    """A CronJob that checks the fleet for drift, with its rights, policy and configuration."""
+    """CronJobs that check the fleet for drift and remove what has ended, with rights, policy and configuration."""
 
     def __init__(
         self,
@@ -31,11 +31,15 @@ class DriftCronJob(pulumi.ComponentResource):
             opts: Options, with the provider of the cluster.
         """
         super().__init__("lakewright:index:DriftCronJob", location.cluster_name, {}, opts)
-        *before, cron_job = drift_check_manifests(location, settings)
+        manifests = drift_check_manifests(location, settings)
+        cron_jobs = [manifest for manifest in manifests if manifest["kind"] == "CronJob"]
         objects: list[pulumi.Resource] = []
-        for manifest in before:
+        for manifest in manifests[: -len(cron_jobs)]:
             name = f"{location.cluster_name}-{manifest['kind'].lower()}-{manifest['metadata']['name']}"
             options = pulumi.ResourceOptions(parent=self, depends_on=[*after])
             objects.append(KubernetesObject(name, manifest, options))
-        KubernetesObject(location.cluster_name, cron_job, pulumi.ResourceOptions(parent=self, depends_on=objects))
+        for cron_job in cron_jobs:
+            suffix = cron_job["metadata"]["name"].removeprefix(location.name)
+            options = pulumi.ResourceOptions(parent=self, depends_on=objects)
+            KubernetesObject(f"{location.cluster_name}{suffix}", cron_job, options)
         self.register_outputs({})

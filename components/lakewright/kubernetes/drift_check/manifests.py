@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lakewright.kubernetes import manifests, network
-from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, parse_deadline
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, ExpirySettings, parse_deadline
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
@@ -43,6 +43,11 @@ class DriftCheckLocation:
     cluster: ClusterSettings = DEFAULT_CLUSTER
 
     @property
+    def expiry_name(self) -> str:
+        """Name of the CronJob that removes what has ended."""
+        return f"{self.name}-expiry"
+
+    @property
     def memory(self) -> str:
         """Name of the ConfigMap with the tenants that had drift."""
         return f"{self.name}-memory"
@@ -59,8 +64,8 @@ class DriftCheckLocation:
 
 
 def drift_check_manifests(location: DriftCheckLocation, settings: DriftCheckSettings) -> list[Manifest]:
-    """Return all objects, the CronJob last."""
-    return [
+    """Return all objects, the CronJobs last."""
+    objects = [
         service_account(location, settings),
         cluster_role(location, settings),
         cluster_role_binding(location),
@@ -70,6 +75,7 @@ def drift_check_manifests(location: DriftCheckLocation, settings: DriftCheckSett
         network_policy(location, settings),
         cron_job(location, settings),
     ]
+    return [*objects, expiry_cron_job(location, settings, settings.expiry)] if settings.expiry else objects
 
 
 def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
@@ -171,12 +177,27 @@ def arguments(location: DriftCheckLocation, settings: DriftCheckSettings) -> lis
         command_line += ["--pushgateway", settings.pushgateway, "--grouping", f"check={location.cluster_name}"]
     if settings.textfile_claim:
         command_line += ["--textfile", f"{_METRICS_DIR}/{_METRICS_FILE}"]
-    command_line += ["--", "drift"]
-    return command_line + ([word for pattern in settings.stacks for word in ("--stack", pattern)] or ["--all"])
+    return [*command_line, "--", "drift", *_select_stacks(settings)]
 
 
 def cron_job(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
     """Return the CronJob: one check at a time, in one unprivileged pod."""
+    return _build_cron_job(location, settings, location.name, settings.schedule, arguments(location, settings))
+
+
+def expiry_cron_job(location: DriftCheckLocation, settings: DriftCheckSettings, expiry: ExpirySettings) -> Manifest:
+    """Return the CronJob that removes what has ended, with the identity and the files of the check."""
+    command_line = ["expire", *_select_stacks(settings)]
+    return _build_cron_job(location, settings, location.expiry_name, expiry.schedule, command_line)
+
+
+def _select_stacks(settings: DriftCheckSettings) -> list[str]:
+    return [word for pattern in settings.stacks for word in ("--stack", pattern)] or ["--all"]
+
+
+def _build_cron_job(
+    location: DriftCheckLocation, settings: DriftCheckSettings, name: str, schedule: str, command_line: list[str]
+) -> Manifest:
     user = RUNTIMES["spark"].user
     labels = {**settings.pod_labels, **_labels(location)}
     pod = {
@@ -186,11 +207,11 @@ def cron_job(location: DriftCheckLocation, settings: DriftCheckSettings) -> Mani
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 30,
         "securityContext": manifests.pod_security(user),
-        "containers": [_container(location, settings)],
+        "containers": [_container(settings, command_line)],
         "volumes": _volumes(location, settings),
     }
     spec = {
-        "schedule": settings.schedule,
+        "schedule": schedule,
         "timeZone": "Etc/UTC",
         "concurrencyPolicy": "Forbid",
         # After an outage, a missed check starts within an hour; later it is skipped.
@@ -207,10 +228,10 @@ def cron_job(location: DriftCheckLocation, settings: DriftCheckSettings) -> Mani
             },
         },
     }
-    return _object(location, "batch/v1", "CronJob", location.name) | {"spec": spec}
+    return _object(location, "batch/v1", "CronJob", name) | {"spec": spec}
 
 
-def _container(location: DriftCheckLocation, settings: DriftCheckSettings) -> dict[str, Any]:
+def _container(settings: DriftCheckSettings, command_line: list[str]) -> dict[str, Any]:
     sizes = settings.resources
     plain = {
         "HOME": "/tmp",  # noqa: S108 - in the pod
@@ -228,7 +249,7 @@ def _container(location: DriftCheckLocation, settings: DriftCheckSettings) -> di
         "image": settings.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["lakewright"],
-        "args": arguments(location, settings),
+        "args": command_line,
         "env": [*({"name": name, "value": value} for name, value in sorted(plain.items())), *secret],
         "resources": {
             "requests": {"cpu": sizes.cpu, "memory": sizes.memory, "ephemeral-storage": "100Mi"},

@@ -66,6 +66,13 @@ class DriftCheckResources(StrictModel):
     memory_limit: Quantity = "1Gi"
 
 
+class ExpirySettings(StrictModel):
+    """The job that removes what has reached its `until`."""
+
+    schedule: Cron = "7 * * * *"
+    """Cron schedule of five fields, in UTC."""
+
+
 class DriftCheckSettings(StrictModel):
     """The check: its image, the locations of states and secrets, and the targets of results."""
 
@@ -81,6 +88,9 @@ class DriftCheckSettings(StrictModel):
     """Secret with the passphrase of the stacks. The pod has it as a file."""
     stacks: list[NotBlank] = []
     """Patterns of stacks to check. Default: all."""
+    expiry: ExpirySettings | None = None
+    """A second CronJob runs `lakewright expire` with the check's identity. The identity of `lakekeeper.auth` then must
+    be allowed to revoke grants. Default: `up` alone removes what has ended."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"

@@ -28,13 +28,14 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError
-from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import Taking
 from lakewright.names.types import RoleId, UserId
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.validation.moment import has_ended
 
 
 class GrantArgs(ResourceInputs):
@@ -49,6 +50,8 @@ class GrantArgs(ResourceInputs):
     role: Annotated[RoleId | None, Replace()] = None
     """Id of the role that receives it."""
     declared_as: Annotated[str, StateOnly()] = ""
+    until: Annotated[str | None, Update(via="grants")] = None
+    """Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant then."""
 
     @model_validator(mode="after")
     def _one_principal(self) -> Self:
@@ -131,7 +134,25 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
     def change(
         self, client: Client, resource: RecordedResource[GrantArgs], new: GrantArgs
     ) -> ObservedResource[GrantArgs]:
+        # A later end renews a grant that ended and was revoked.
+        grants.add(client, grant_target.require(client, new.on), new.held)
         return ObservedResource(new)
+
+    @override
+    def is_ended(self, args: GrantArgs) -> bool:
+        return has_ended(args.until, self.run.clock())
+
+    @override
+    def remove_ended(self, id_: str, outs: dict[str, Any]) -> list[str]:
+        state = self.args.from_state(outs)
+        if not self.is_ended(state):
+            return []
+        client = self.connect_as_recorded(state.server)
+        client.lists.forget()
+        if self.find(client, RecordedResource(id_, state, outs)) is None:
+            return []
+        self.delete(id_, outs)
+        return [f"{state.held.kind} {state.held.principal}"]
 
     @override
     def remove(self, client: Client, resource: RecordedResource[GrantArgs]) -> None:
@@ -165,6 +186,7 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         privilege: pulumi.Input[str],
         user: pulumi.Input[str] | None = None,
         role: pulumi.Input[str] | None = None,
+        until: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource.
@@ -176,8 +198,12 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
             privilege: The privilege, in the terms of the server's authorizer.
             user: Id of the user who receives it.
             role: Id of the role that receives it.
+            until: Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant
+                then.
             opts: Options of the resource.
         """
         run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
-        props = drop_none(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
+        props = drop_none(
+            server=server, on=on, privilege=privilege, user=user, role=role, until=until, declared_as=resource_name
+        )
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

@@ -1,6 +1,7 @@
 """RoleMembers: all members of a role."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 import pulumi
@@ -23,6 +24,7 @@ from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.validation.moment import has_ended
 
 
 def _each_once(ids: list[str]) -> list[str]:
@@ -43,6 +45,9 @@ class RoleMembersArgs(ResourceInputs):
     names: Annotated[dict[UserId, str], CreateOnly()] = {}
     """Display names of members by user id. A member with a name whom the server does not know is registered; such
     users remain when the resource is destroyed, as other projects may have them as members."""
+    until: Annotated[dict[UserId, str] | None, Update(via="members")] = None
+    """Times at which memberships end by user id, RFC 3339, UTC. From then on, a missing member is no drift. The program
+    stops declaring the member then."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a role that has other members. They are removed."""
@@ -57,6 +62,11 @@ class RoleMembersArgs(ResourceInputs):
     def members(self) -> frozenset[Member]:
         """Return the users and roles together."""
         return frozenset([*(("user", user) for user in self.users), *(("role", role) for role in self.roles)])
+
+    def list_ended(self, now: datetime) -> set[str]:
+        """Return the users whose memberships have ended."""
+        ends = self.until or {}
+        return {user for user in self.users if has_ended(ends.get(user), now)}
 
     @property
     def claim(self) -> Claim:
@@ -124,6 +134,28 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         self, client: Client, resource: RecordedResource[RoleMembersArgs], new: RoleMembersArgs
     ) -> ObservedResource[RoleMembersArgs]:
         return self._converge(client, self._members(client, new), new)
+
+    @override
+    def redeclare(self, recorded_args: RoleMembersArgs, live_args: RoleMembersArgs) -> RoleMembersArgs:
+        """Leave out members that are missing since their end has come."""
+        removed = recorded_args.list_ended(self.run.clock()) - {*live_args.users}
+        if not removed:
+            return recorded_args
+        return recorded_args.model_copy(update={"users": [u for u in recorded_args.users if u not in removed]})
+
+    @override
+    def remove_ended(self, id_: str, outs: dict[str, Any]) -> list[str]:
+        state = self.args.from_state(outs)
+        ended = state.list_ended(self.run.clock())
+        if not ended:
+            return []
+        client = self._connect_verified(state, outs)
+        live_members = members.list_members(client, state.project_id, state.role_id) or frozenset[Member]()
+        removed = sorted(member for member in live_members if member[0] == "user" and member[1] in ended)
+        if removed:
+            self._refuse_foreign(lambda: [self.find_marked(client, state)], MarkedObject.find_change_problem, outs)
+            members.change(client, state.project_id, state.role_id, [], removed)
+        return [f"user {user}" for _, user in removed]
 
     @override
     def remove(self, client: Client, resource: RecordedResource[RoleMembersArgs]) -> None:
@@ -194,6 +226,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         users: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         roles: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         names: Mapping[str, pulumi.Input[str]] | None = None,
+        until: pulumi.Input[Mapping[str, str] | None] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -209,6 +242,8 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
             names: Display names of members by user id. A member with a name whom the server does not know is
                 registered; such users remain when the resource is destroyed, as other projects may have them as
                 members.
+            until: Times at which memberships end by user id, RFC 3339, UTC. From then on, a missing member is no drift.
+                The program stops declaring the member then.
             adopt: Take over a role that has other members. They are removed.
             opts: Options of the resource.
         """
@@ -221,6 +256,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
             users=users,
             roles=roles,
             names=names or None,
+            until=until,
             declared_as=resource_name,
             adopt=adopt or None,
         )

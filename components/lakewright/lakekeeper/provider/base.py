@@ -151,6 +151,23 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return recorded_args
 
+    def is_ended(self, args: D) -> bool:  # noqa: ARG002 - for subclasses
+        """Return whether an object of the state may be missing without drift, since its end has come."""
+        return False
+
+    def remove_ended(self, id_: str, outs: dict[str, Any]) -> list[str]:  # noqa: ARG002 - for subclasses
+        """Remove from the server what has ended of an object in the state. Return the removed principals.
+
+        Args:
+            id_: Id of the object.
+            outs: Its outputs in the state, which is not changed.
+
+        Raises:
+            NotOwnedError: The object belongs to another stack.
+            LakekeeperError: The server refused a call or did not respond.
+        """
+        return []
+
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """Return the changes, and whether they need a new object. Raise if a change is not allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)

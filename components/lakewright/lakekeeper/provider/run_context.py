@@ -11,6 +11,7 @@ from lakewright.lakekeeper.api.connection.list_cache import ListCache
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
 from lakewright.lakekeeper.provider.ownership_conflicts import Claims, Declarations
+from lakewright.validation.moment import Clock, read_clock
 
 NaturalKey = tuple[str, ...]
 """Kind, server and natural key of an object."""
@@ -122,6 +123,8 @@ class RunContext:
     preflights: Reported = field(default_factory=Reported)
     explained_warehouses: set[str] = field(default_factory=set[str])
     """Ids of adopted warehouses whose tables explained all objects under their key prefixes, as the run began."""
+    clock: Clock = read_clock
+    """Time with which ends of shares are compared."""
     record_id: str | None = None
     """Id of the tenant's record. The record's check, which is the first check of a run, sets it."""
     store_certificates: dict[str, str] = field(default_factory=dict[str, str])

@@ -238,7 +238,8 @@ def _standard_roles(document: Mapping[str, Any]) -> list[str]:
 
 def _find_repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     earlier_grants: list[tuple[int, Mapping[str, Any]]] = []
-    for index, grant in list_items(document, "grants"):
+    for index, item in list_items(document, "grants"):
+        grant = {key: value for key, value in item.items() if key != "until"}
         earlier = next((at for at, other in earlier_grants if other == grant), None)
         if earlier is not None:
             yield ("grants", index), f"expected each grant once; grants.{earlier} is the same"

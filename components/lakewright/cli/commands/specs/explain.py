@@ -44,8 +44,8 @@ def explain(
 ) -> None:
     """Explain a field of the spec; with --stack print all values of a stack, and where each comes from.
 
-    Values come from the spec, its environment, the stack's settings and defaults; names of roles, prefixes and
-    namespaces are derived.
+    Values come from the spec, files that it extends, its environment, the stack's settings and defaults; names of
+    roles, prefixes and namespaces are derived.
 
     Example: lakewright spec explain warehouses.deletion
     """
@@ -93,13 +93,13 @@ def _values(stack: str, directory: Path) -> list[EffectiveValue]:
     from lakewright.environment.loading import platform_reader  # noqa: PLC0415
     from lakewright.environment.stack_config import read_stack_config  # noqa: PLC0415
     from lakewright.explanation.effective import effective_values  # noqa: PLC0415
+    from lakewright.project_files.shared_values import find_place, locate_spec_problems, read_merged_spec  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_KEY, SPEC_SECTIONS, raw_spec  # noqa: PLC0415
-    from lakewright.validation.positions import locate_problems  # noqa: PLC0415
 
     project = load_project(directory)
     document = raw_spec(project.stack_file(stack))
     region = project.stack_config(stack).get("aws:region")
-    with locate_problems(project.stack_file(stack), *SPEC_SECTIONS):
+    with locate_spec_problems(project.stack_file(stack), *SPEC_SECTIONS):
         spec, environment = read_stack_config(
             document or None,
             source=f"stack {stack}, {SPEC_KEY}",
@@ -108,7 +108,10 @@ def _values(stack: str, directory: Path) -> list[EffectiveValue]:
             region=region,
             read_platform=platform_reader(project),
         )
-    return effective_values(document, spec, environment, region=region)
+    merged = read_merged_spec(project.stack_file(stack), *SPEC_SECTIONS)
+    return effective_values(
+        document, spec, environment, region=region, find_shared=lambda path: find_place(merged, path)
+    )
 
 
 def _describe(field: FieldDocumentation) -> list[str]:

@@ -48,10 +48,10 @@ def validate(
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
     from lakewright.deletions.protected_purges import find_contradictions  # noqa: PLC0415
     from lakewright.environment.stack_file_check import check_stack_file  # noqa: PLC0415
+    from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
     from lakewright.project_files.stack_files import SPEC_SECTIONS  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec  # noqa: PLC0415
     from lakewright.spec.stack_conflicts import find_stack_conflicts, group_possible_conflicts  # noqa: PLC0415
-    from lakewright.validation.positions import find_positions  # noqa: PLC0415
 
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
@@ -73,7 +73,7 @@ def validate(
     for file, spec in specs.items():
         other_specs = neighbors[str(distinct_files[file.resolve()])]
         if problems := [Problem(path, expected) for path, expected in find_stack_conflicts(spec, other_specs, servers)]:
-            mistakes[file] = SpecError(str(file), find_positions(problems, file, *SPEC_SECTIONS))
+            mistakes[file] = SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
     if as_json:
         warnings = {file: find_contradictions(spec) for file, spec in specs.items()}
         report = _report_to_json([*specs, *mistakes], mistakes, notes, warnings)
