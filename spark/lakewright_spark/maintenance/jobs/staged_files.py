@@ -17,11 +17,12 @@ from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
     find_unreferenced_files,
+    mark_handled,
     read_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
-from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
+from lakewright_spark.maintenance.table.ops_tables import keep_rows
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal
 from lakewright_spark.times import format_time
@@ -90,17 +91,13 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         paths = [row.orphan_file_location for row in still.collect()]
         reopened.delete_files(paths)
         refused = _find_remaining_files(reopened, paths, limit)
-        if not refused and opened.buffer is not None:
-            # If this is lost, the next run finds that the files no longer exist.
-            opened.buffer.forget_candidates(table.warehouse, reopened.uuid, now - ttl)
-            return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
-        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist.
-        session = cast(SqlSession, spark)
-        session.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
-        session.sql(
-            f"DELETE FROM {ensure_ops_table(CANDIDATES, spark, table.warehouse)} "  # noqa: S608
-            f"WHERE table_uuid = {literal(reopened.uuid)} AND first_seen <= {instant_sql(now - ttl)}"
-            + (f" AND file_path NOT IN (SELECT file_path FROM {view})" if refused else "")  # noqa: S608
+        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist. If these rows
+        # are lost, the next run finds that the files no longer exist.
+        handled = mark_handled(str(table), reopened.uuid, now - ttl - timedelta(milliseconds=1))
+        keep_rows(
+            CANDIDATES,
+            opened,
+            [handled, *({**handled, "file_path": path, "first_seen": now - ttl} for path in refused)],
         )
         return StagedFilesMetrics(deleted=len(paths) - len(refused), waiting=waiting, refused=len(refused))
     finally:
@@ -123,7 +120,9 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     )
 
 
-JOB = MaintenanceJob(name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True)
+JOB = MaintenanceJob(
+    name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True, ops_tables=(CANDIDATES,)
+)
 
 
 def _find_remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:

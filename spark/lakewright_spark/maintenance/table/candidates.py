@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -19,9 +20,10 @@ from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
 CANDIDATES = OpsTable(
     ORPHAN_CANDIDATES,
     "table_name string, table_uuid string, file_path string, first_seen timestamp",
-    # Parallel runs change different partitions, and deletes change metadata only.
-    "table_uuid",
+    # A run writes one file for all its tables. Rows are only added, so runs do not conflict; old days are dropped.
+    "days(first_seen)",
 )
+"""A row without `file_path` says that all candidates of the table up to `first_seen` are handled."""
 MAX_LISTED = 2000
 """Files under a table's location that are checked without Spark."""
 REPLICA_DAYS = 3
@@ -69,6 +71,15 @@ def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> boo
 
 
 def read_candidates(opened: IcebergTable) -> DataFrame:
-    """Return `file_path` and `first_seen` of this table's candidates, by its UUID."""
-    candidates = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
-    return candidates.where(f.col("table_uuid") == opened.uuid).select("file_path", "first_seen")
+    """Return `file_path` and `first_seen` of this table's candidates, by its UUID, without handled candidates."""
+    rows = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
+    rows = rows.where(f.col("table_uuid") == opened.uuid)
+    handled = rows.where(f.col("file_path").isNull()).agg(f.max("first_seen").alias("handled_until"))
+    candidates = rows.where(f.col("file_path").isNotNull()).crossJoin(f.broadcast(handled))
+    is_open = f.col("handled_until").isNull() | (f.col("first_seen") > f.col("handled_until"))
+    return candidates.where(is_open).select("file_path", "first_seen")
+
+
+def mark_handled(table_name: str, table_uuid: str, until: datetime) -> Mapping[str, Any]:
+    """Return the row that ends the candidates of a table which were found up to an instant (UTC)."""
+    return {"table_name": table_name, "table_uuid": table_uuid, "file_path": None, "first_seen": until}
