@@ -125,6 +125,11 @@ class OrphanFilesPolicy(_Policy):
     """Files of the table's location that no snapshot refers to; their age has to exceed the longest write."""
 
     older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 7
+    listing: str | None = None
+    """Table or view in Spark SQL that lists the files of the location, such as `ops_data.inventory.daily`.
+
+    It has the columns `file_path` (address, such as `s3://bucket/path/file`) and `last_modified` (timestamp). Default:
+    Spark's executors list the store. `staged-files` always lists the store again before it deletes a file."""
 
 
 class StagedFilesPolicy(_Policy):

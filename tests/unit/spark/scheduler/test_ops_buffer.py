@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.maintenance.table.partition_sizes import PARTITIONS
 from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
