@@ -16,7 +16,7 @@ from lakewright_spark.maintenance.job_runner import PlannedTable
 from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.switches import reason_to_wait
 from lakewright_spark.policies.model import JobName, PoliciesInForce, TablePolicies
-from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
 from lakewright_spark.pyiceberg_client.read_errors import is_damage, reason_unreadable
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
@@ -70,7 +70,7 @@ class MaintenancePlanner:
         warehouse_plan = plan(
             self.config,
             warehouse,
-            catalog,
+            open_metadata_catalog(self.config, warehouse, catalog),
             filters=self.filters,
             histories=histories,
             now=now,

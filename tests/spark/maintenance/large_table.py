@@ -34,7 +34,7 @@ ORPHANS = 1000
 SOURCE = Path(__file__).parent / "java" / "GeneratedFiles.java"
 
 
-def main(config: CatalogConfig, commits: int, files: int, listed: int) -> None:
+def main(config: CatalogConfig, commits: int, files: int, listed_paths: int) -> None:
     warehouse = config.warehouses[0].name
     table = TableIdentifier(warehouse, ("large",), "t")
     spark = spark_session(
@@ -54,7 +54,7 @@ def main(config: CatalogConfig, commits: int, files: int, listed: int) -> None:
         f"SELECT format_string('%s/data/part=%s/%05d-%05d-0a1b2c3d4e5f.parquet', '{location}', "
         f"floor(floor(id / {files}) * {PARTITIONS} / {commits}), id % {files}, floor(id / {files})) AS file_path, "
         f"TIMESTAMP '2020-01-01' AS last_modified FROM (SELECT id % {commits * files + ORPHANS} AS id FROM "
-        f"range({listed}))"
+        f"range({listed_paths}))"
     ).createOrReplaceTempView("listing")
     policy = TablePolicies.model_validate({"history": {"versions": 2}, "orphan_files": {"listing": "listing"}})
     now = datetime.now(UTC) + timedelta(days=30)

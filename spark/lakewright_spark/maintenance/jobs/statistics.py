@@ -150,8 +150,9 @@ def _read_recorded_commits(opened: IcebergTable, metadata: Metadata) -> Recorded
     if not metadata.snapshots:
         return RecordedCommits({}, {})
     warehouse = opened.table.warehouse
-    commits = ensure_ops_table(COMMITS, opened.spark, warehouse)
-    if opened.buffer is None:
-        oldest = min(snapshot.committed_at for snapshot in metadata.snapshots)
-        return read_recorded_commits(opened, commits, oldest=oldest)
-    return opened.buffer.read_once(warehouse, COMMITS.name, lambda: read_recorded_commits(opened, commits))
+    oldest = min(snapshot.committed_at for snapshot in metadata.snapshots) if opened.buffer is None else None
+
+    def read() -> RecordedCommits:
+        return read_recorded_commits(opened, ensure_ops_table(COMMITS, opened.spark, warehouse), oldest=oldest)
+
+    return read() if opened.buffer is None else opened.buffer.read_once(warehouse, COMMITS.name, read)

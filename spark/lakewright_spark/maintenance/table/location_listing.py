@@ -38,14 +38,14 @@ def list_location(opened: IcebergTable, listing: str | None = None) -> DataFrame
     path, location = f.col("file_path"), opened.location
     # Iceberg compares the beginning of an address only, so a listing could have files of `sales2` for table `sales`.
     files = files.where(path.startswith(f"{location}/"))
-    return files.where(~f.substring(path, len(location) + 1, _ALL).rlike(_hidden_pattern(opened)))
+    return files.where(~f.substring(path, len(location) + 1, _ALL).rlike(_build_hidden_pattern(opened)))
 
 
 _ALL = 2**31 - 1
 """Length of a substring up to the end of the text."""
 
 
-def _hidden_pattern(opened: IcebergTable) -> str:
+def _build_hidden_pattern(opened: IcebergTable) -> str:
     """Return a regular expression for addresses within the location that Iceberg's own listing leaves out.
 
     Names with a leading period or underscore are hidden, unless they are the folder of a partition.
@@ -96,7 +96,7 @@ def _load_class(opened: IcebergTable) -> Any:
         loader = session._jsparkSession.sharedState().jarClassLoader()
         jar = jars.own()
         url = session._jvm.java.io.File(str(jar)).toURI().toURL()
-        if url.toString() not in {known.toString() for known in loader.getURLs()}:
+        if url.toString() not in {entry.toString() for entry in loader.getURLs()}:
             loader.addURL(url)
             session.sparkContext._jsc.addJar(str(jar))
         return loader.loadClass(_LISTING)

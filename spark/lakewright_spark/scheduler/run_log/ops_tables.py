@@ -112,13 +112,13 @@ def append(catalog: Catalog, table: OpsTable, rows: Sequence[Mapping[str, Any]])
 
 def _update_partitions(loaded: Table, table: OpsTable) -> None:
     """Change the partitions of a table that an earlier release created. Its files remain as they are."""
-    wanted = build_partitions(table, loaded.schema())
-    if _list_transforms(loaded.spec()) == _list_transforms(wanted):
+    expected_spec = build_partitions(table, loaded.schema())
+    if _list_transforms(loaded.spec()) == _list_transforms(expected_spec):
         return
     with loaded.update_spec() as change:
         for field in loaded.spec().fields:
             change.remove_field(field.name)
-        for field in wanted.fields:
+        for field in expected_spec.fields:
             column = loaded.schema().find_column_name(field.source_id)
             change.add_field(cast(str, column), cast(Any, field).transform, field.name)
 
