@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from lakewright.report.levels import Level
 from lakewright.terminal.text_lines import plural
-from lakewright.validation.documents import as_list, as_mapping, as_text
+from lakewright.validation.documents import as_mapping, as_text
 
 MOST_RUNS = 12
 """Runs of a tenant that the page lists, the latest first."""
@@ -50,11 +50,6 @@ def _describe_orphan_files(metrics: Metrics) -> str:
     return f"{plural(new, 'orphan file')} staged for deletion" if new else ""
 
 
-def _describe_refs(metrics: Metrics) -> str:
-    names = {change: as_list(metrics.get(change)) for change in ("created", "changed", "removed")}
-    return ", ".join(f"{plural(len(values), 'ref')} {change}" for change, values in names.items() if values)
-
-
 _GAINS: dict[str, tuple[Callable[[Metrics], str], Callable[[Metrics], int]]] = {
     "compaction": (_describe_rewrite, lambda metrics: _count(metrics, "rewritten") - _count(metrics, "added")),
     "rewrite-manifests": (_describe_rewrite, lambda metrics: _count(metrics, "rewritten") - _count(metrics, "added")),
@@ -65,7 +60,6 @@ _GAINS: dict[str, tuple[Callable[[Metrics], str], Callable[[Metrics], int]]] = {
     ),
     "staged-files": (_describe_staged_files, lambda metrics: _count(metrics, "deleted")),
     "orphan-files": (_describe_orphan_files, lambda _: 0),
-    "refs": (_describe_refs, lambda _: 0),
 }
 """By job: the phrase of the gain, and the number of files that a run removed. `ops.job_runs` has the metrics."""
 

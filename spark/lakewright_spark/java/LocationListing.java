@@ -98,8 +98,14 @@ public final class LocationListing {
         return listKeys(s3, range).iterator();
       }
       return StreamSupport.stream(((SupportsPrefixOperations) io).listPrefix(prefix).spliterator(), false)
-          .map(file -> toRow(file.location(), file.createdAtMillis()))
+          .map(file -> toRow(toAddress(file.location()), file.createdAtMillis()))
           .iterator();
+    }
+
+    /** Return the whole address. Iceberg's FileIO for ADLS returns the path within the container. */
+    private String toAddress(String listed) {
+      Address address = Address.parse(prefix);
+      return listed.contains("://") ? listed : address.scheme() + "://" + address.bucket() + "/" + listed;
     }
 
     private Stream<Row> listKeys(S3FileIO io, Range range) {
