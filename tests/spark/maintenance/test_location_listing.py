@@ -23,7 +23,7 @@ def list_files(table: Maintained, opened: IcebergTable) -> list[str]:
 
 
 def test_executors_list_ranges_of_keys(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file is in one range, whatever the alphabet. Hidden files and those of similar locations are left out."""
+    """Each file is in one range, whatever the alphabet. Hidden files are left out."""
     table = create_table("wide", "(n int, `_day` int) USING iceberg PARTITIONED BY (`_day`)")
     table.do("INSERT INTO THIS SELECT id, id % 6 FROM range(6)")
     names = ["_day=1/é.parquet", "_day=2/\U0001f600.parquet", "_day=2/\uffee.parquet", "zz/last", "aa/first"]

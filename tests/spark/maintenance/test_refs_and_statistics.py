@@ -22,7 +22,7 @@ def read_refs(table: Maintained) -> dict[str, Any]:
 
 
 def test_declared_branches_and_tags(create_table: CreateTable) -> None:
-    """They are created with their retention, changed, and removed; those of a user and their commits remain."""
+    """They are created with their retention, changed, and removed. Branches of a user and commits remain."""
     table = create_table("referenced", "(n int) USING iceberg")
     table.now -= 30 * DAY
     day = 86_400_000

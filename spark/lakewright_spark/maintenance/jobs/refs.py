@@ -1,4 +1,4 @@
-"""Job `refs`: create declared branches and tags, set their retention, and remove those that are not declared."""
+"""Job `refs`: create declared branches and tags, set their retention, and remove what is no longer declared."""
 
 from __future__ import annotations
 

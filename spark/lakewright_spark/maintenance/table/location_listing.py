@@ -20,7 +20,7 @@ MAX_TASKS = 400
 _SAMPLES_PER_TASK = 20
 _LISTING = "lakewright.spark.LocationListing"
 _COLUMNS = {"file_path": "string", "last_modified": "timestamp"}
-"""Columns of a listing, and their types in Spark SQL: those of `file_list_view` of `remove_orphan_files`."""
+"""Columns of a listing, and their types in Spark SQL, as `remove_orphan_files` expects them in `file_list_view`."""
 _loading = threading.Lock()
 
 
