@@ -17,17 +17,23 @@ Fault = Callable[[str, Callable[[], httpx.Response]], httpx.Response]
 FRAMING = {b"connection", b"content-length", b"transfer-encoding", b"expect"}
 """Request headers that do not apply once the body is read; no signature covers them."""
 
+DELEGATION = b"x-iceberg-access-delegation"
+
 ENCODED = {b"content-length", b"content-encoding", b"transfer-encoding", b"connection"}
 """Response headers that do not apply once the body is read."""
 
 
 class FaultInjectingProxy:
-    """Forwards every request except while a fault is injected. `lines` are the requests since the last injection."""
+    """Forwards every request except while a fault is injected.
+
+    `lines` are the requests since the last injection, and `delegations` their headers that ask for credentials.
+    """
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream.rstrip("/")
         self.http = httpx.Client(timeout=60, limits=httpx.Limits(max_connections=None), trust_env=False)
         self.lines: list[str] = []
+        self.delegations: list[str] = []
         self._fault: Fault | None = None
         self._lock = threading.Lock()
 
@@ -54,6 +60,7 @@ class FaultInjectingProxy:
         line = f"{scope['method']} {path.decode()}"
         with self._lock:
             self.lines.append(line)
+            self.delegations.append(dict(scope["headers"]).get(DELEGATION, b"").decode())
             fault = self._fault
         return fault(line, forward) if fault else forward()
 
@@ -61,6 +68,7 @@ class FaultInjectingProxy:
     def inject(self, fault: Fault) -> Iterator[None]:
         """Apply a fault to every request until the block ends."""
         self.lines.clear()
+        self.delegations.clear()
         self._fault = fault
         try:
             yield

@@ -145,6 +145,8 @@ class CronJobSpec:
     job: JobName | None
     """The only job, if it has a schedule of its own."""
     schedule: str
+    size: Size
+    """Size of its pods."""
     jobs: tuple[JobName, ...] = ()
     """Jobs to run; empty for all that the server does not do."""
     skipped: tuple[JobName, ...] = ()
@@ -177,6 +179,8 @@ class MaintenanceSpec(StrictModel):
     size: SizeChoice = Size(cpu="2", memory="4Gi")
     """Size of a run's pod, which is Spark's driver: `small`, `medium`, `large`, `xlarge`, or amounts. Spark's heap is
     what Python (512 MiB) and the overhead of the JVM (a tenth, at least 384 MiB) leave, at least 640 MiB."""
+    sizes: dict[JobName, SizeChoice] = {}
+    """Sizes of the pods of jobs with a CronJob of their own in `schedules`. Default: `size`."""
     executors: Annotated[ExecutorsSpec, AfterValidator(_check_executors)] | None = None
     """Executors in pods of their own. Default: the run's pod does all work."""
     spark_properties: SparkProperties = {}
@@ -210,10 +214,13 @@ class MaintenanceSpec(StrictModel):
 
     def cron_jobs(self) -> tuple[CronJobSpec, ...]:
         """Return the CronJobs: one for each of `schedules`, and one for the jobs without a schedule of their own."""
-        scheduled = tuple(CronJobSpec(job, schedule, jobs=(job,)) for job, schedule in self.schedules.items())
+        scheduled = tuple(
+            CronJobSpec(job, schedule, self.sizes.get(job, self.size), jobs=(job,))
+            for job, schedule in self.schedules.items()
+        )
         unscheduled: list[JobName] = [job for job in self.jobs or JOBS if job not in self.schedules]
         if not unscheduled:
             return scheduled
         job_names: tuple[JobName, ...] = tuple(unscheduled) if self.jobs else ()
         skipped: tuple[JobName, ...] = () if self.jobs else tuple(self.schedules)
-        return (CronJobSpec(None, self.schedule, jobs=job_names, skipped=skipped), *scheduled)
+        return (CronJobSpec(None, self.schedule, self.size, jobs=job_names, skipped=skipped), *scheduled)

@@ -75,10 +75,11 @@ def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | N
     if any(unit.idle_after for unit in units):
         total += count_amounts(ACTIVATOR_SIZE)
     if maintenance:
-        run = count_amounts(maintenance.size)
-        if executors := maintenance.executors:
-            run += count_amounts(executors.pod_size) * executors.limit
-        total += run * (len(maintenance.cron_jobs()) * maintenance.runners)
+        for cron in maintenance.cron_jobs():
+            run = count_amounts(cron.size)
+            if executors := maintenance.executors:
+                run += count_amounts(executors.pod_size) * executors.limit
+            total += run * maintenance.runners
     return total
 
 

@@ -14,6 +14,8 @@ from lakewright_spark.iceberg_values import COMMIT_RETRIES, CONNECT_SECONDS, SOC
 Kind = Literal["lakekeeper", "rest", "jdbc", "hadoop"]
 
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
+NO_CREDENTIALS = "client-managed"
+"""Value of the header by which Lakekeeper returns no credentials of the storage."""
 PROJECT_HEADER = "x-project-id"
 DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
 

@@ -14,8 +14,7 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.switches import reason_to_skip
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
-from lakewright_spark.maintenance.table.row_buffer import RowBuffer
+from lakewright_spark.maintenance.table.iceberg import SharedTable, first_line
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -44,7 +43,7 @@ def run_job(
     dry_run: bool,
     now: datetime,
     planned: PlannedTable | None = None,
-    buffer: RowBuffer | None = None,
+    shared: SharedTable | None = None,
 ) -> JobMetrics:
     """Run a job on a table.
 
@@ -56,7 +55,7 @@ def run_job(
         dry_run: Whether to report what the job would do, and change nothing.
         now: Instant (UTC) that ages are counted from.
         planned: Skips the job if the table was locked or replaced since it was planned.
-        buffer: Gets the rows that the job writes to `ops`. Without one, the job commits them itself.
+        shared: Opens the table for several jobs. Default: the job opens it, and commits its rows in `ops` itself.
 
     Raises:
         JobFailedError: Spark or Iceberg failed. No change is half done.
@@ -65,7 +64,7 @@ def run_job(
     """
     if reason := reason_to_skip(name, policy, now):
         return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
-    opened = IcebergTable.open(spark, table, buffer)
+    opened = (shared or SharedTable(spark, table)).open()
     if planned is not None:
         if opened.uuid != planned.uuid:
             reason = f"the table was replaced: expected UUID {planned.uuid}, found {opened.uuid}"

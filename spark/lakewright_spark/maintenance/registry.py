@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from lakewright_spark.maintenance.jobs import (
     compaction,
+    engine_statistics,
     orphan_files,
+    refs,
     retention,
     rewrite_manifests,
     snapshot_expiration,
@@ -18,6 +20,7 @@ from lakewright_spark.maintenance.jobs.job import MaintenanceJob
 from lakewright_spark.policies.model import JobName
 
 MAINTENANCE_JOBS: tuple[MaintenanceJob, ...] = (
+    refs.JOB,
     retention.JOB,
     snapshot_expiration.JOB,
     orphan_files.JOB,
@@ -25,6 +28,7 @@ MAINTENANCE_JOBS: tuple[MaintenanceJob, ...] = (
     compaction.JOB,
     rewrite_manifests.JOB,
     statistics.JOB,
+    engine_statistics.JOB,
 )
 
 JOBS_BY_NAME: dict[JobName, MaintenanceJob] = {job.name: job for job in MAINTENANCE_JOBS}

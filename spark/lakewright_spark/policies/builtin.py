@@ -43,7 +43,7 @@ OWN_POLICIES: Mapping[str, TablePolicies] = {
     TABLE_STATISTICS: _build_policies(400, "collected_at"),
     PARTITION_STATISTICS: _build_policies(30, "collected_at"),
     COMMIT_STATISTICS: _build_policies(COMMITS_KEPT, "committed_at"),
-    # Not partitioned by time: the scheduler forgets old candidates itself.
+    # The scheduler drops old days itself: candidates may have to wait longer than a number of days.
     ORPHAN_CANDIDATES: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
 }
 """By the table's name. The table's own properties win; patterns of the tenant do not reach these tables."""

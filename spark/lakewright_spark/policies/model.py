@@ -28,6 +28,7 @@ PREFIX = "lakewright.policy."
 
 Unit = Literal["hour", "day", "month", "year"]
 JobName = Literal[
+    "refs",
     "retention",
     "snapshot-expiration",
     "orphan-files",
@@ -35,6 +36,7 @@ JobName = Literal[
     "compaction",
     "rewrite-manifests",
     "statistics",
+    "engine-statistics",
 ]
 JOBS: tuple[JobName, ...] = get_args(JobName)
 """In run order."""
@@ -125,6 +127,11 @@ class OrphanFilesPolicy(_Policy):
     """Files of the table's location that no snapshot refers to; their age has to exceed the longest write."""
 
     older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 7
+    listing: str | None = None
+    """Table or view in Spark SQL that lists the files of the location, such as `ops_data.inventory.daily`.
+
+    It has the columns `file_path` (address, such as `s3://bucket/path/file`) and `last_modified` (timestamp). Default:
+    Spark's executors list the store. `staged-files` always lists the store again before it deletes a file."""
 
 
 class StagedFilesPolicy(_Policy):
@@ -176,6 +183,53 @@ class CompactionPolicy(_Policy):
         return self
 
 
+class RefPolicy(_Policy):
+    """A branch or a tag of the table, which is created at the current snapshot."""
+
+    type: Literal["branch", "tag"]
+    max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Expire the branch or tag when its snapshot is this old. A tag is created again then. Default: never."""
+    min_snapshots: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Number of snapshots of the branch that are always kept. Default: as on `main`."""
+    max_snapshot_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Age of the branch's other snapshots at which they expire. Default: as on `main`."""
+
+    @property
+    def max_age(self) -> timedelta | None:
+        """Age at which the branch or tag expires."""
+        return timedelta(days=self.max_age_days) if self.max_age_days else None
+
+    @property
+    def max_snapshot_age(self) -> timedelta | None:
+        """Age at which snapshots of the branch expire."""
+        return timedelta(days=self.max_snapshot_age_days) if self.max_snapshot_age_days else None
+
+    @model_validator(mode="after")
+    def _check_tag(self) -> RefPolicy:
+        if self.type == "tag" and (self.min_snapshots or self.max_snapshot_age_days):
+            raise ValueError("tag: expected no `min_snapshots` and `max_snapshot_age_days`, which only branches have")
+        return self
+
+
+def _check_ref_name(name: str) -> str:
+    if name == "main":
+        raise ValueError("main: expected another name; policy `history` has the retention of `main`")
+    return name
+
+
+RefName = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\s]+$"), AfterValidator(_check_ref_name)]
+
+
+class EngineStatisticsPolicy(_Policy):
+    """Statistics that query engines read. They are files of the table, by Iceberg's own procedures."""
+
+    partitions: bool = True
+    """Compute rows, files and bytes by partition, from the files that changed (`compute_partition_stats`)."""
+    columns: Literal["none", "all"] | tuple[str, ...] = "none"
+    """Columns whose distinct values are estimated (`compute_table_stats`), which reads the whole table: `all`, or
+    names of columns."""
+
+
 _DURATION = re.compile(r"(\d{1,4})([mhd])")
 _UNITS: Mapping[str, timedelta] = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
@@ -206,7 +260,8 @@ class JobSettings(_Policy):
 
     every: Duration | None = None
     """Time between two successful runs, such as `7d`. A job is due after two thirds of it, or all but eight hours,
-    whichever is later. Default: `7d` for `orphan-files`, otherwise every night on which the table needs the job."""
+    whichever is later. Default: `7d` for `orphan-files` and `engine-statistics`, otherwise every night on which the
+    table needs the job."""
     timeout: Duration | None = None
     """Time limit of one run, such as `2h`. Default: that of the runner (`--task-timeout`, 15 minutes)."""
 
@@ -256,6 +311,11 @@ class TablePolicies(_Policy):
     maintenance: MaintenanceSwitches | None = None
     job_settings: dict[JobName, JobSettings] | None = None
     """Cadence and time limit by job."""
+    refs: dict[RefName, RefPolicy] | None = None
+    """Branches and tags by name. Job `refs` creates them, sets their retention, and removes what it created before and
+    is no longer declared. Other branches and tags are left alone."""
+    engine_statistics: EngineStatisticsPolicy | None = None
+    """Statistics for query engines, computed after changes, at most once a week. Default: none."""
 
     def every(self, job: JobName) -> timedelta | None:
         """Return the cadence that a policy sets for a job; None for the job's own."""

@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import PasswordAuth
+from lakewright_spark.catalog.kinds import DELEGATION_HEADER, NO_CREDENTIALS
 from lakewright_spark.errors import (
     AccessDeniedError,
     CatalogUnreachableError,
@@ -87,6 +88,21 @@ _DOWN = (
 
 def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = os.environ) -> Catalog:
     """Open the catalog of a warehouse. Raises this package's errors."""
+    return _open(config, name, environ, {})
+
+
+def open_metadata_catalog(config: CatalogConfig, name: str, catalog: Catalog) -> Catalog:
+    """Return a catalog whose tables have no credentials of the storage, for work on their metadata.
+
+    Lakekeeper asks the storage service for credentials at each load that returns some. For other kinds of servers, the
+    given catalog is returned.
+    """
+    if config.kind != "lakekeeper":
+        return catalog
+    return _open(config, name, os.environ, {f"header.{DELEGATION_HEADER}": NO_CREDENTIALS})
+
+
+def _open(config: CatalogConfig, name: str, environ: Mapping[str, str], more: Mapping[str, str]) -> Catalog:
     try:
         warehouse = config.warehouse(name)
     except KeyError as error:
@@ -113,6 +129,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         # The user's file and variables apply as well, as in PyIceberg's `load_catalog`.
         merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
         merged.pop("type", None)
+        merged |= more
         try:
             return _CLASSES[properties["type"]](name, **merged)
         except iceberg.RESTError as error:

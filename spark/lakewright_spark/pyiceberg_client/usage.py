@@ -21,6 +21,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
 from lakewright_spark.pyiceberg_client.file_sizes import FileSizes, Reach, TableSize, read_files
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES, reason_unreadable
+from lakewright_spark.pyiceberg_client.recorded_sizes import STATISTICS, RecordedSizes, read_recorded_sizes
 from lakewright_spark.pyiceberg_client.table_details import TableDetails, read_details
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.table_identifier import TableIdentifier
@@ -48,32 +49,6 @@ def measure(table: Table) -> TableSize:
         for file, size in read_files(table, path):
             files.add(file, size, reach)
     return files.total(len(metadata.snapshots))
-
-
-STATISTICS = ("ops", "table_statistics")
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """A table's size at an earlier time (UTC)."""
-
-    at: datetime
-    bytes: int
-
-
-def earlier(catalog: Catalog, since: datetime) -> Mapping[str, Earlier]:
-    """Return the oldest recorded size since an instant, by the table's UUID. Tables without statistics are left out."""
-    sizes_by_table: dict[str, Earlier] = {}
-    with suppress(NoSuchTableError, NoSuchNamespaceError):
-        columns = ("table_uuid", "collected_at", "data_bytes", "delete_bytes")
-        scan = catalog.load_table(STATISTICS).scan(f"collected_at >= '{since.isoformat()}'", selected_fields=columns)
-        # In Arrow: as dictionaries, a month of 10,000 tables takes hundreds of megabytes.
-        ordered = scan.to_arrow().sort_by([("collected_at", "ascending")])
-        first = ordered.group_by(["table_uuid"], use_threads=False).aggregate([(name, "first") for name in columns[1:]])
-        for row in first.to_pylist():
-            size = (row["data_bytes_first"] or 0) + (row["delete_bytes_first"] or 0)
-            sizes_by_table[row["table_uuid"]] = Earlier(row["collected_at_first"].astimezone(UTC), size)
-    return sizes_by_table
 
 
 RUNS = ("ops", "job_runs")
@@ -218,10 +193,10 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
         def leave_out(namespace: tuple[str, ...], error: Exception) -> None:
             unread[TableIdentifier(name, namespace, ALL_TABLES)] = reason_unreadable(catalog, error)
 
-        before: Mapping[str, Earlier] = {}
+        statistics = RecordedSizes({}, {})
         maintained: Mapping[str, Mapping[str, datetime]] = {}
         try:
-            before = earlier(catalog, since)
+            statistics = read_recorded_sizes(catalog, since)
             maintained = read_last_successes(catalog, datetime.now(UTC) - RUNS_WINDOW)
         except Exception as error:  # noqa: BLE001  # growth is not known then, and sizes are
             unread[TableIdentifier(name, STATISTICS[:-1], STATISTICS[-1])] = reason_unreadable(catalog, error)
@@ -235,7 +210,7 @@ def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datet
                 leave_out(space, error)
 
         def measure(table: TableIdentifier) -> TableUsage | str | None:
-            return _measure_table(catalog, table, before, maintained)
+            return _measure_table(catalog, table, statistics, maintained)
 
         with ThreadPoolExecutor(CONCURRENT_TABLES, thread_name_prefix="usage") as pool:
             results = list(pool.map(measure, names))
@@ -258,18 +233,18 @@ def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, 
 def _measure_table(
     catalog: Catalog,
     name: TableIdentifier,
-    before: Mapping[str, Earlier],
+    statistics: RecordedSizes,
     maintained: Mapping[str, Mapping[str, datetime]],
 ) -> TableUsage | str | None:
     """Return the usage of a table, the reason why it is unknown, or None if the table no longer exists."""
     try:
         table = load_metadata(catalog, name.within)
-        size = measure(table)
+        size = statistics.find_size(table) or measure(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
         return reason_unreadable(catalog, error)
     uuid = str(table.metadata.table_uuid)
-    then = before.get(uuid)
+    then = statistics.earliest.get(uuid)
     growth = Growth(size.bytes_current - then.bytes, then.at) if then else None
     return TableUsage(name, size, read_details(table), growth, maintained.get(uuid, {}))

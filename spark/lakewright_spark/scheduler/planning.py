@@ -16,7 +16,7 @@ from lakewright_spark.maintenance.job_runner import PlannedTable
 from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.switches import reason_to_wait
 from lakewright_spark.policies.model import JobName, PoliciesInForce, TablePolicies
-from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
 from lakewright_spark.pyiceberg_client.read_errors import is_damage, reason_unreadable
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
@@ -31,7 +31,8 @@ from lakewright_spark.scheduler.plan import (
     plan,
 )
 from lakewright_spark.scheduler.run_log.histories import load_histories
-from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, delete_handled_candidates
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.run_log.orphan_candidates import drop_handled_days, forget_candidates
 from lakewright_spark.scheduler.run_log.records import FIRST, PLAN, PREDICTED, RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.supervisor import Control, Limits
@@ -69,7 +70,7 @@ class MaintenancePlanner:
         warehouse_plan = plan(
             self.config,
             warehouse,
-            catalog,
+            open_metadata_catalog(self.config, warehouse, catalog),
             filters=self.filters,
             histories=histories,
             now=now,
@@ -83,8 +84,10 @@ class MaintenancePlanner:
                 warehouse, catalog, outcome, "old candidates remain, since ops.orphan_candidates is damaged"
             ):
                 expired = find_expired_candidates(warehouse_plan, histories, now, is_complete=complete)
+                oldest = {uuid: at for uuid, history in histories.items() if (at := history.oldest_candidate)}
                 with suppress(CommitFailedException):  # another runner does the same
-                    delete_handled_candidates(catalog, expired)
+                    forget_candidates(catalog, expired)
+                    drop_handled_days(catalog, {**oldest, **expired}.values(), now)
         allowed = hold_jobs_that_delete(self.config, warehouse_plan)
         without_listings = hold_jobs_without_listings(self.config, catalog, allowed)
         return self._mark_kills(catalog, without_listings, dead, closed, now) if dead else without_listings

@@ -8,13 +8,14 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
 from lakewright_spark.scheduler.claims import (
     CLAIM,
     RUNNER,
@@ -157,6 +158,11 @@ class RunnerClaims:
                     return dead
         return {}
 
+    @cached_property
+    def _metadata_catalog(self) -> Catalog:
+        """The catalog for renewals, which write no file and need no credentials of the storage."""
+        return open_metadata_catalog(self.config, self.warehouse, self.catalog)
+
     def renew(self, now: datetime) -> None:
         """Extend the claims. Other errors than LeaseLostError leave them as they were.
 
@@ -165,7 +171,7 @@ class RunnerClaims:
         """
         with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(ATTEMPTS):
-                table = self.catalog.load_table(("ops", NAME))
+                table = self._metadata_catalog.load_table(("ops", NAME))
                 self._check_alive(table)
                 if set_properties(table, self._to_properties(now)):
                     self.expires_at = now + self.life

@@ -11,13 +11,14 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
 from lakewright_spark.scheduler.claims import CLAIM, REQUEST, ClaimRow, read_claims, read_runners, to_property
 from lakewright_spark.scheduler.lease_table import (
     ATTEMPTS,
@@ -96,6 +97,11 @@ class TableClaim:
             current = row
         return current
 
+    @cached_property
+    def _metadata_catalog(self) -> Catalog:
+        """The catalog for renewals, which write no file and need no credentials of the storage."""
+        return open_metadata_catalog(self.config, self.warehouse, self.catalog)
+
     def renew(self, now: datetime) -> None:
         """Extend the claim. Other errors than LeaseLostError leave it as it was.
 
@@ -104,7 +110,7 @@ class TableClaim:
         """
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(ATTEMPTS):
-                table = self.catalog.load_table(("ops", NAME))
+                table = self._metadata_catalog.load_table(("ops", NAME))
                 if not self._is_ours(table):
                     raise LeaseLostError(f"table {self.table}: another runner took over the claim of {self.runner}")
                 claim = self._new_row(now)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.maintenance.job_runner import PlannedTable, run_job
 from lakewright_spark.maintenance.jobs.job import JobMetrics
+from lakewright_spark.maintenance.table.iceberg import SharedTable
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler.prediction import compute_gb_hours
@@ -93,6 +94,10 @@ class TableWorker:
     dry_run: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
+    def __post_init__(self) -> None:
+        """Prepare the table for its jobs."""
+        self._shared = SharedTable(self.spark, self.work.table, self.work.buffer)
+
     def start(self) -> None:
         """Start the thread."""
         # A daemon thread: a call that never returns must not keep the process alive.
@@ -123,7 +128,7 @@ class TableWorker:
                     dry_run=self.dry_run,
                     now=run.started_at,
                     planned=self.work.planned(run) if self.work.planned else None,
-                    buffer=self.work.buffer,
+                    shared=self._shared,
                 )
         except NoSuchResultError as error:
             return dataclasses.replace(
@@ -138,6 +143,7 @@ class TableWorker:
         return dataclasses.replace(run, **{**fields, "metrics": {**run.metrics, **fields["metrics"]}})
 
     def _fail(self, run: RunRecord, reason: str, error: LakewrightSparkError | None = None) -> RunRecord:
+        self._shared.forget()
         failed = dataclasses.replace(run, state=RunState.FAILED, reason=reason, error=error)
         if not is_alive(self.spark):
             self.stop.set()

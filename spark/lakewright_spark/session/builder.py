@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -185,13 +187,33 @@ def spark_session(
         ) from error
 
 
+_END_SECONDS = 30
+"""Time for the process of a JVM that no longer responds to end."""
+
+
+def _responds(gateway: Any) -> bool:
+    """Return whether the JVM responds to a call."""
+    try:
+        gateway.jvm.java.lang.System.nanoTime()
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
 def forget_dead_session() -> None:
-    """Forget this process's JVM if it has ended, so that the next session starts another."""
+    """Forget this process's JVM if it has ended or is ending, so that the next session starts another.
+
+    A JVM that ran out of memory closes its port before its process ends.
+    """
     context: Any = SparkContext
     gateway = context._gateway
     process = getattr(gateway, "proc", None)
-    if process is None or process.poll() is None:
+    if process is None or (process.poll() is None and _responds(gateway)):
         return
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
     with suppress(Exception):  # connections to the dead JVM
         gateway.shutdown()
     context._gateway = context._jvm = context._active_spark_context = None

@@ -125,6 +125,8 @@ def faulty(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession)
         for key, value in config.spark_properties().items():
             if key.startswith("spark.sql.catalog.faulty"):
                 spark.conf.set(key, value)
+        # Tests count loads, on machines of any speed.
+        spark.conf.set("spark.sql.catalog.faulty.cache.expiration-interval-ms", "-1")
         spark.sql("CREATE NAMESPACE faulty.maintained")
         yield FaultyWarehouse(store, catalog, config)
 

@@ -12,7 +12,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.maintenance import job_runner
 from lakewright_spark.maintenance.jobs import statistics
-from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SharedTable
 from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
@@ -405,7 +405,13 @@ def test_commits_of_all_tables_are_read_once(
         buffer = OpsBuffer(tenant, {"results": open_catalog(tenant, "results")})
         for table in tables:
             done: Any = job_runner.run_job(
-                "statistics", table.spark, table.table, table.policy, dry_run=False, now=table.now, buffer=buffer
+                "statistics",
+                table.spark,
+                table.table,
+                table.policy,
+                dry_run=False,
+                now=table.now,
+                shared=SharedTable(table.spark, table.table, buffer),
             )
             assert done.commits == expected
         assert buffer.flush("results") == []

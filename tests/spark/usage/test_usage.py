@@ -121,6 +121,10 @@ def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catal
         "collected_at": pa.array(at, pa.timestamp("us", "UTC")),
         "data_bytes": pa.array([size - 1 for size in ages.values()], pa.int64()),
         "delete_bytes": pa.array([1, 1, 1], pa.int64()),
+        **{
+            name: pa.nulls(3, pa.int64())
+            for name in ("snapshot_id", "snapshots", "data_files", "delete_files", "all_bytes")
+        },
     }
     rows = pa.table(statistics)
     catalog.create_table_if_not_exists(STATISTICS, schema=rows.schema).append(rows)

@@ -91,6 +91,21 @@ def test_run_gets_limits_and_spark_properties() -> None:
     )
 
 
+def test_job_with_its_own_size_gets_its_heap() -> None:
+    tenant, maintenance = _tenant(schedules={"compaction": "0 4 * * *"}, sizes={"compaction": {"memory": "16Gi"}})
+    pods = {
+        cron.job: _pod(maintenance_manifests.cron_job_spec(tenant, maintenance, cron, CATALOG, "example/jobs"))
+        for cron in maintenance.cron_jobs()
+    }
+    containers = {job: pod["containers"][0] for job, pod in pods.items()}
+    assert {job: container["resources"]["limits"]["memory"] for job, container in containers.items()} == {
+        None: "4Gi",
+        "compaction": "16Gi",
+    }
+    assert "spark.driver.memory=14429m" in containers["compaction"]["args"]
+    assert "spark.driver.memory=3200m" in containers[None]["args"]
+
+
 def test_driver_with_executors_gets_the_heap_of_its_pod() -> None:
     (container,) = _pod(_spec(size={"cpu": 2, "memory": "8Gi"}, executors={"count": 2}))["containers"]
     assert "spark.driver.memory=6981m" in container["args"]

@@ -65,7 +65,7 @@ def test_schedules(schedule: str) -> None:
         ({"schedule": "0 5-2 * * *"}, "schedule", "hour: expected"),
         ({"schedule": "*/0 2 * * *"}, "schedule", "minute: expected"),
         ({"schedule": "@daily"}, "schedule", "five fields"),
-        ({"jobs": ["vacuum"]}, "jobs.0", "expected 'retention'"),
+        ({"jobs": ["vacuum"]}, "jobs.0", "expected 'refs', 'retention'"),
         ({"jobs": []}, "jobs", "at least 1"),
         ({"jobs": ["retention", "retention"]}, "jobs", "each job once"),
         ({"parallel": 0}, "parallel", "greater than or equal to 1"),
@@ -181,3 +181,14 @@ def test_invalid_limits(change: Any, path: str, expected: str) -> None:
 def test_runners_count_in_the_quota() -> None:
     one, four = (sum_amounts([], maintenance(runners=number)) for number in (1, 4))
     assert (four.pods, four.memory) == (4 * one.pods, 4 * one.memory)
+
+
+def test_job_with_its_own_size() -> None:
+    settings = {"schedules": {"compaction": "0 4 * * *"}, "sizes": {"compaction": {"cpu": "8", "memory": "64Gi"}}}
+    spec = maintenance(size={"cpu": "1", "memory": "4Gi"}, **settings)
+    assert {cron.job: cron.size.memory for cron in spec.cron_jobs()} == {None: "4Gi", "compaction": "64Gi"}
+    assert sum_amounts([], spec).memory == 68 * 2**30
+    assert (
+        "expected a job of `maintenance.schedules`: none"
+        in mistakes({**AT_TWO, "sizes": {"compaction": "large"}})["maintenance.sizes.compaction"]
+    )

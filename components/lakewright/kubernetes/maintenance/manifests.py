@@ -111,7 +111,7 @@ def cron_job_spec(
         "containers": [_container(tenant, maintenance, cron, catalog, image, identity=identity, cluster=cluster)],
         "volumes": [
             {"name": "catalog", "configMap": {"name": catalog_name(MAINTENANCE)}},
-            *manifests.scratch_volumes(maintenance.size),
+            *manifests.scratch_volumes(cron.size),
             *jobs_identity.volumes(catalog, identity, longest),
             *trust.volumes(cluster),
             *(executors.driver_volumes() if maintenance.executors else []),
@@ -177,11 +177,11 @@ def _container(
         "env": jobs_identity.variables("spark", catalog, identity)
         + _list_registry_variables(maintenance)
         + (executors.driver_variables() if spread else []),
-        "resources": manifests.resources(maintenance.size, cluster),
+        "resources": manifests.resources(cron.size, cluster),
         "securityContext": manifests.container_security(),
         "volumeMounts": [
             {"name": "catalog", "mountPath": CONFIG_DIR, "readOnly": True},
-            *manifests.scratch_mounts(maintenance.size),
+            *manifests.scratch_mounts(cron.size),
             *jobs_identity.mounts(catalog, identity),
             *trust.mounts(catalog, cluster),
             *(executors.driver_mounts() if spread else []),
@@ -204,7 +204,7 @@ def arguments(maintenance: MaintenanceSpec, cron: CronJobSpec) -> list[str]:
     options += ["--deadline", maintenance.deadline, "--task-timeout", maintenance.task_timeout]
     if maintenance.budget:
         options += ["--budget", maintenance.budget]
-    properties = {"spark.driver.memory": compute_heap(maintenance.size), **maintenance.spark_properties}
+    properties = {"spark.driver.memory": compute_heap(cron.size), **maintenance.spark_properties}
     options += [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
     options += [word for job in cron.jobs for word in ("--job", job)]
     return options + [word for job in cron.skipped for word in ("--skip-job", job)]

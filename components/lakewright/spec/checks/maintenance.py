@@ -21,6 +21,10 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
     for job in scheduled:
         if jobs and job not in jobs:
             yield ("maintenance", "schedules", job), f"expected one of `maintenance.jobs`: {join_names(jobs)}"
+    for job in map(str, as_mapping(maintenance.get("sizes"))):
+        if job not in scheduled:
+            expected = join_names(scheduled) if scheduled else "none; add one"
+            yield ("maintenance", "sizes", job), f"expected a job of `maintenance.schedules`: {expected}"
     servers = as_mapping(maintenance.get("server"))
     for warehouse, side in servers.items():
         if warehouse not in warehouses:

@@ -71,10 +71,14 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     compaction = policy.compaction or CompactionPolicy()
     order, condition = _order(opened, compaction), _parse_condition(opened, compaction)
     options = _build_options(opened, compaction, policy.timeout("compaction") or TIMEOUT)
-    files, size = _plan(opened, options, condition)
-    metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
-    if not dry_run and files:
+    if dry_run:
+        files, size = _plan(opened, options, condition)
+        metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=True)
+    elif opened.java.currentSnapshot() is not None:
+        # The procedure plans itself, and returns at once if there is nothing to rewrite.
         metrics = _rewrite_data_files(opened, compaction, options, order)
+    else:
+        metrics = CompactionMetrics()
     if _may_have_deletes(opened):
         metrics = _rewrite_delete_files(opened, compaction, metrics)
     return metrics

@@ -118,7 +118,9 @@ def _expire_with_spark(
         if step.is_explicit
         else {}
     )
-    row = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last, **ids).collect()[0]
+    # Otherwise the driver holds the names of all files to delete.
+    call = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last, stream_results="true", **ids)
+    row = call.collect()[0]
     return replace(
         metrics,
         data_files=metrics.data_files + row.deleted_data_files_count,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
-from uuid import uuid4
+from itertools import islice
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -16,15 +14,20 @@ from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetri
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
+    compare_with_metadata,
     find_unreferenced_files,
+    mark_handled,
     read_candidates,
+    record_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
-from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.ops_tables import keep_rows
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
-from lakewright_spark.table_identifier import literal
 from lakewright_spark.times import format_time
+
+FILES_AT_ONCE = 50_000
+"""Addresses of files to delete that are in this process at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,6 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
     candidates = read_candidates(opened).cache()
     doomed: DataFrame | None = None
-    view = f"doomed_{uuid4().hex}"
     try:
         total = candidates.count()
         due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
@@ -69,7 +71,8 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         if waiting == total:
             return StagedFilesMetrics(waiting=total, dry_run=dry_run)
         limit = age_limit(policy, now)
-        doomed = due.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").cache()
+        unreferenced = find_unreferenced_files(opened, limit)
+        doomed = due.select("file_path").distinct().join(unreferenced, "file_path", "left_semi").cache()
         count = doomed.count()
         if dry_run:
             return StagedFilesMetrics(deleted=count, waiting=waiting, dry_run=True)
@@ -83,28 +86,19 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         if reopened.uuid != opened.uuid:
             raise JobFailedError(f"table {table} was replaced by another table of this name; no file was deleted")
         old = f.expr(instant_sql(limit - timedelta(seconds=1)))
-        doomed.select("file_path", old.alias("last_modified")).createOrReplaceTempView(view)
-        still = reopened.call(
-            "remove_orphan_files", older_than=instant_sql(limit), file_list_view=literal(view), dry_run="true"
-        )
-        paths = [row.orphan_file_location for row in still.collect()]
-        reopened.delete_files(paths)
-        refused = _find_remaining_files(reopened, paths, limit)
-        if not refused and opened.buffer is not None:
-            # If this is lost, the next run finds that the files no longer exist.
-            opened.buffer.forget_candidates(table.warehouse, reopened.uuid, now - ttl)
-            return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
-        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist.
-        session = cast(SqlSession, spark)
-        session.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
-        session.sql(
-            f"DELETE FROM {ensure_ops_table(CANDIDATES, spark, table.warehouse)} "  # noqa: S608
-            f"WHERE table_uuid = {literal(reopened.uuid)} AND first_seen <= {instant_sql(now - ttl)}"
-            + (f" AND file_path NOT IN (SELECT file_path FROM {view})" if refused else "")  # noqa: S608
-        )
-        return StagedFilesMetrics(deleted=len(paths) - len(refused), waiting=waiting, refused=len(refused))
+        still = compare_with_metadata(reopened, doomed.select("file_path", old.alias("last_modified")), limit)
+        deleted = _delete_files(reopened, still)
+        remaining = still.join(find_unreferenced_files(reopened, limit), "file_path", "left_semi").cache()
+        try:
+            # The store's response to a deletion is not reliable, so a new listing shows which files remain.
+            refused = record_candidates(opened, remaining, now - ttl)
+        finally:
+            remaining.unpersist()
+        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist. If this row is
+        # lost, the next run finds that the files no longer exist.
+        keep_rows(CANDIDATES, opened, [mark_handled(str(table), opened.uuid, now - ttl - timedelta(milliseconds=1))])
+        return StagedFilesMetrics(deleted=deleted - refused, waiting=waiting, refused=refused)
     finally:
-        spark.catalog.dropTempView(view)
         candidates.unpersist()
         if doomed is not None:
             doomed.unpersist()
@@ -123,15 +117,16 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     )
 
 
-JOB = MaintenanceJob(name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True)
+JOB = MaintenanceJob(
+    name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True, ops_tables=(CANDIDATES,)
+)
 
 
-def _find_remaining_files(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:
-    """Return the files that still exist. The store's response to a deletion is not reliable."""
-    if not paths:
-        return []
-    deleted = cast(SqlSession, opened.spark).createDataFrame([(path,) for path in paths], "file_path string")
-    return [
-        row.file_path
-        for row in deleted.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").collect()
-    ]
+def _delete_files(opened: IcebergTable, files: DataFrame) -> int:
+    """Delete the files of column `file_path`, a part of them at a time, and return their number."""
+    number = 0
+    addresses = (str(row.file_path) for row in files.toLocalIterator())
+    while paths := list(islice(addresses, FILES_AT_ONCE)):
+        opened.delete_files(paths)
+        number += len(paths)
+    return number

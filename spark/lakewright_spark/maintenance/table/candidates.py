@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any, cast
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql, iterate
+from lakewright_spark.maintenance.table.location_listing import list_location
 from lakewright_spark.maintenance.table.metadata import Metadata
-from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table
+from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
+from lakewright_spark.table_identifier import literal
 
 CANDIDATES = OpsTable(
     ORPHAN_CANDIDATES,
     "table_name string, table_uuid string, file_path string, first_seen timestamp",
-    # Parallel runs change different partitions, and deletes change metadata only.
-    "table_uuid",
+    # A run writes one file for all its tables. Rows are only added, so runs do not conflict; old days are dropped.
+    "days(first_seen)",
 )
+"""A row without `file_path` says that all candidates of the table up to `first_seen` are handled."""
+MAX_ROWS_IN_MEMORY = 1000
+"""New candidates of a table that pass through this process. Spark writes larger numbers itself."""
 MAX_LISTED = 2000
 """Files under a table's location that are checked without Spark."""
 REPLICA_DAYS = 3
@@ -34,23 +41,55 @@ def age_limit(policy: TablePolicies, now: datetime) -> datetime:
     return now - timedelta(days=max(days, REPLICA_DAYS) if policy.replica else days)
 
 
-def find_unreferenced_files(opened: IcebergTable, older_than: datetime) -> DataFrame:
+def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing: str | None = None) -> DataFrame:
     """Return `file_path` of each old file under the table's location that nothing refers to.
 
-    The table's own FileIO lists them. Metadata files are left out, since a commit whose response was lost may have
-    written them, and so are backups and the files that they name.
+    The executors list the location, unless the user has a table with a listing. Metadata files are left out, since a
+    commit whose response was lost may have written them, and so are backups and the files that they name.
     """
-    files = opened.call(
-        "remove_orphan_files", older_than=instant_sql(older_than), dry_run="true", prefix_listing="true"
-    ).withColumnRenamed("orphan_file_location", "file_path")
     path = f.col("file_path")
-    files = files.where(~path.endswith(".metadata.json") & ~path.startswith(f"{opened.location}/{FOLDER}/"))
+    files = list_location(opened, listing).where(~path.endswith(".metadata.json"))
+    files = compare_with_metadata(opened, files, older_than)
+    files = files if listing is None else files.distinct()  # a user's listing may name a file twice
+    files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
     if backup_files := list_backed_up_files(opened):
         rows = cast(SqlSession, opened.spark).createDataFrame(
             [(file,) for file in sorted(backup_files)], "file_path string"
         )
         files = files.join(rows, "file_path", "left_anti")
     return files
+
+
+def compare_with_metadata(opened: IcebergTable, files: DataFrame, older_than: datetime) -> DataFrame:
+    """Return `file_path` of the old files that nothing in the table's metadata refers to. Nothing is deleted.
+
+    `files` has the columns `file_path` and `last_modified`.
+    """
+    view = f"listing_{uuid4().hex}"
+    files.createOrReplaceTempView(view)
+    try:
+        unreferenced = opened.call(
+            "remove_orphan_files", older_than=instant_sql(older_than), file_list_view=literal(view), dry_run="true"
+        )
+    finally:
+        opened.spark.catalog.dropTempView(view)
+    return unreferenced.withColumnRenamed("orphan_file_location", "file_path")
+
+
+def record_candidates(opened: IcebergTable, files: DataFrame, first_seen: datetime) -> int:
+    """Add the files of column `file_path` to the candidates of the table, and return their number."""
+    number = files.count()
+    if number and number <= MAX_ROWS_IN_MEMORY:
+        row = {"table_name": str(opened.table), "table_uuid": opened.uuid, "first_seen": first_seen}
+        keep_rows(CANDIDATES, opened, [row | file.asDict() for file in files.select("file_path").collect()])
+    elif number:
+        files.select(
+            f.lit(str(opened.table)).alias("table_name"),
+            f.lit(opened.uuid).alias("table_uuid"),
+            "file_path",
+            f.expr(instant_sql(first_seen)).alias("first_seen"),
+        ).coalesce(1).writeTo(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse)).append()
+    return number
 
 
 def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> bool:
@@ -69,6 +108,15 @@ def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> boo
 
 
 def read_candidates(opened: IcebergTable) -> DataFrame:
-    """Return `file_path` and `first_seen` of this table's candidates, by its UUID."""
-    candidates = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
-    return candidates.where(f.col("table_uuid") == opened.uuid).select("file_path", "first_seen")
+    """Return `file_path` and `first_seen` of this table's candidates, by its UUID, without handled candidates."""
+    rows = opened.spark.table(ensure_ops_table(CANDIDATES, opened.spark, opened.table.warehouse))
+    rows = rows.where(f.col("table_uuid") == opened.uuid)
+    handled = rows.where(f.col("file_path").isNull()).agg(f.max("first_seen").alias("handled_until"))
+    candidates = rows.where(f.col("file_path").isNotNull()).crossJoin(f.broadcast(handled))
+    is_open = f.col("handled_until").isNull() | (f.col("first_seen") > f.col("handled_until"))
+    return candidates.where(is_open).select("file_path", "first_seen")
+
+
+def mark_handled(table_name: str, table_uuid: str, until: datetime) -> Mapping[str, Any]:
+    """Return the row that ends the candidates of a table which were found up to an instant (UTC)."""
+    return {"table_name": table_name, "table_uuid": table_uuid, "file_path": None, "first_seen": until}

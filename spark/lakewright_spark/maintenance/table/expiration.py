@@ -84,7 +84,7 @@ def find_expirable_snapshots(
             reachable.add(head.id)
             continue
         limit = subtract_span(now, ref.max_snapshot_age) if ref.max_snapshot_age is not None else older_than
-        line = list(_ancestors(by_id, head))
+        line = list(list_ancestors(by_id, head))
         reachable |= {snapshot.id for snapshot in line}
         fewest = ref.min_snapshots if ref.min_snapshots is not None else retain_last
         for number, snapshot in enumerate(line):
@@ -99,7 +99,7 @@ def find_expirable_snapshots(
 def find_staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
     """Return the IDs of staged writes that are not published: no branch has them or a copy of them."""
     by_id = {snapshot.id: snapshot for snapshot in snapshots}
-    reachable = [ancestor for ref in refs for ancestor in _ancestors(by_id, by_id[ref.snapshot])]
+    reachable = [ancestor for ref in refs for ancestor in list_ancestors(by_id, by_id[ref.snapshot])]
     published = {snapshot.published_wap_id for snapshot in reachable} | {snapshot.wap_id for snapshot in reachable}
     staged = [snapshot for snapshot in by_id.values() if snapshot.wap_id is not None]
     return {snapshot.id for snapshot in staged if snapshot.wap_id not in published}
@@ -171,7 +171,8 @@ def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetim
     return min([opened_since, *in_use])
 
 
-def _ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:
+def list_ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:
+    """Yield a snapshot and its ancestors, as far as they exist."""
     at: Snapshot | None = head
     while at is not None:
         yield at

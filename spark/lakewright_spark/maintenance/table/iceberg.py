@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -190,6 +191,37 @@ class IcebergTable:
     def list_files(self, prefix: str) -> list[str]:
         """Return the files whose path begins with this prefix."""
         return [file.location() for file in iterate(self.java.io().listPrefix(prefix))]
+
+
+OPEN_AGAIN_SECONDS = 20.0
+"""Time after which a table is opened again. Iceberg's catalog in Spark, whose table the procedures change, keeps an
+unused table for 30 seconds."""
+
+
+@dataclass
+class SharedTable:
+    """A table for several jobs in a row. Each load of a table asks the catalog for credentials."""
+
+    spark: SparkSession
+    table: TableIdentifier
+    buffer: RowBuffer | None = None
+    _opened: IcebergTable | None = None
+    _opened_at: float = 0.0
+
+    def open(self) -> IcebergTable:
+        """Return the table. It is opened again if it was opened too long ago, or forgotten.
+
+        Raises:
+            NoSuchResultError: The table does not exist.
+            JobFailedError: The catalog failed.
+        """
+        if self._opened is None or time.monotonic() - self._opened_at > OPEN_AGAIN_SECONDS:
+            self._opened, self._opened_at = IcebergTable.open(self.spark, self.table, self.buffer), time.monotonic()
+        return self._opened
+
+    def forget(self) -> None:
+        """Open the table again for the next job, after a job that failed."""
+        self._opened = None
 
 
 def iterate(iterable: Any) -> Iterator[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -24,10 +23,6 @@ class RowBuffer(Protocol):
 
     def add(self, warehouse: str, table: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows of a table of `ops`."""
-        ...
-
-    def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None:
-        """Delete the orphan candidates of a table that were found up to an instant (UTC)."""
         ...
 
     def read_once(self, warehouse: str, name: str, read: Callable[[], T]) -> T:

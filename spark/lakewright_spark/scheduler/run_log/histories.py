@@ -10,14 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import Table
 
 from lakewright_spark.maintenance.jobs.job import Failures, History
-from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, NAME, build_day_filter
 from lakewright_spark.scheduler.run_log.ops_tables import find_table, read_parts
+from lakewright_spark.scheduler.run_log.orphan_candidates import read_oldest_candidates
 from lakewright_spark.scheduler.run_log.records import KILLED, TIMED_OUT, RunState
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -43,12 +42,7 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
                     succeeded[uuid][job], seconds[uuid][job] = at.astimezone(UTC), took or 0.0
         failures = _read_failures(runs, succeeded, now)
         first_due = _read_first_due(runs, now)
-    oldest: dict[str, datetime] = {}
-    if (candidates := find_table(catalog, CANDIDATES.name)) is not None:
-        for part in read_parts(candidates, AlwaysTrue(), ("table_uuid", "first_seen")):
-            first = part.group_by(["table_uuid"]).aggregate([("first_seen", "min")])
-            for uuid, at in _rows(first, "table_uuid", "first_seen_min"):
-                oldest[uuid] = min(at.astimezone(UTC), oldest.get(uuid, now))
+    oldest = read_oldest_candidates(catalog)
     return {
         uuid: History(succeeded[uuid], oldest.get(uuid), failures.get(uuid, {}), seconds[uuid], first_due.get(uuid))
         for uuid in {**succeeded, **oldest, **failures, **first_due}

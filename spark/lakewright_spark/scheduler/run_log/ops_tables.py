@@ -104,9 +104,27 @@ def append(catalog: Catalog, table: OpsTable, rows: Sequence[Mapping[str, Any]])
     """
     schema = build_schema(table)
     loaded = create_if_missing(catalog, table.name, schema, _PROPERTIES, build_partitions(table, schema))
+    _update_partitions(loaded, table)
     with loaded.transaction() as change, change.update_snapshot().fast_append() as files:
         for file in write_file(loaded.io, loaded.metadata, iter(_write_tasks(loaded, rows))):
             files.append_data_file(file)
+
+
+def _update_partitions(loaded: Table, table: OpsTable) -> None:
+    """Change the partitions of a table that an earlier release created. Its files remain as they are."""
+    expected_spec = build_partitions(table, loaded.schema())
+    if _list_transforms(loaded.spec()) == _list_transforms(expected_spec):
+        return
+    with loaded.update_spec() as change:
+        for field in loaded.spec().fields:
+            change.remove_field(field.name)
+        for field in expected_spec.fields:
+            column = loaded.schema().find_column_name(field.source_id)
+            change.add_field(cast(str, column), cast(Any, field).transform, field.name)
+
+
+def _list_transforms(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(field.source_id, str(cast(Any, field).transform)) for field in spec.fields]
 
 
 def build_schema(table: OpsTable) -> Schema:

@@ -16,8 +16,12 @@ from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePla
 from lakewright_spark.scheduler.recovery import close_abandoned_runs
 from lakewright_spark.scheduler.run_log import histories, job_runs, ops_tables
 from lakewright_spark.scheduler.run_log.histories import load_histories
-from lakewright_spark.scheduler.run_log.ops_buffer import delete_handled_candidates
-from lakewright_spark.scheduler.run_log.ops_tables import append
+from lakewright_spark.scheduler.run_log.ops_tables import append, build_partitions, build_schema
+from lakewright_spark.scheduler.run_log.orphan_candidates import (
+    drop_handled_days,
+    forget_candidates,
+    read_oldest_candidates,
+)
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
@@ -140,19 +144,19 @@ def add_candidates(catalog: SqlCatalog, *ages: tuple[str, int]) -> None:
     append(catalog, CANDIDATES, rows)
 
 
-def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True) -> list[str]:
-    """Forget old candidates; return those that are left."""
-    expired = find_expired_candidates(plan, load_histories(catalog, NOW), NOW, is_complete=is_complete)
-    delete_handled_candidates(catalog, expired)
-    return sorted(catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist())
+def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True) -> dict[str, int]:
+    """Forget old candidates; return the age in days of the oldest remaining candidate of each table."""
+    histories = load_histories(catalog, NOW)
+    forget_candidates(catalog, find_expired_candidates(plan, histories, NOW, is_complete=is_complete))
+    return {uuid: (NOW - at) // DAY for uuid, at in read_oldest_candidates(catalog).items()}
 
 
 def test_old_candidates_are_forgotten(local_catalog: SqlCatalog) -> None:
     """Candidates of dropped tables, which no run deletes, and of a table whose job is held."""
     add_candidates(local_catalog, ("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
 
-    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == ["there-3"]
-    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == ["there-3"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == {"there": 3}
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("there"),), {})) == {"there": 3}
 
 
 @pytest.mark.parametrize("days", [90, 120, 400])
@@ -160,19 +164,69 @@ def test_candidates_are_kept_as_long_as_the_policy_needs(days: int, local_catalo
     """Regression: candidates were forgotten after 90 days, before the policy allowed their deletion."""
     add_candidates(local_catalog, ("u", days + 29), ("u", days + 31))
 
-    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", days),), {})) == [f"u-{days + 29}"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", days),), {})) == {"u": days + 29}
 
 
 def test_candidates_of_a_due_table_are_kept(local_catalog: SqlCatalog) -> None:
     add_candidates(local_catalog, ("u", 200))
 
-    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", verdict="due"),), {})) == ["u-200"]
+    assert forget(local_catalog, WarehousePlan("local", (plan_table("u", verdict="due"),), {})) == {"u": 200}
 
 
 def test_candidates_of_unplanned_tables_are_kept(local_catalog: SqlCatalog) -> None:
     add_candidates(local_catalog, ("u", 200))
     unread = {TableIdentifier("local", ("sales",), "t"): "it cannot be read"}
 
-    assert forget(local_catalog, WarehousePlan("local", (), {}), is_complete=False) == ["u-200"]
-    assert forget(local_catalog, WarehousePlan("local", (), unread)) == ["u-200"]
-    assert forget(local_catalog, WarehousePlan("local", (), {})) == []
+    assert forget(local_catalog, WarehousePlan("local", (), {}), is_complete=False) == {"u": 200}
+    assert forget(local_catalog, WarehousePlan("local", (), unread)) == {"u": 200}
+    assert forget(local_catalog, WarehousePlan("local", (), {})) == {}
+
+
+def list_candidate_files(catalog: SqlCatalog) -> list[int]:
+    """Return the number of rows of each file of `ops.orphan_candidates`."""
+    files = catalog.load_table("ops.orphan_candidates").scan().plan_files()
+    return sorted(task.file.record_count for task in files)
+
+
+def test_days_of_handled_candidates_are_dropped(local_catalog: SqlCatalog) -> None:
+    """A run writes one file for all its tables. A mark is dropped together with the candidates that it ends."""
+    add_candidates(local_catalog, *((f"u{number}", 40) for number in range(50)))
+    add_candidates(local_catalog, ("u1", 20), ("u2", 20))
+    assert list_candidate_files(local_catalog) == [2, 50]
+
+    forget_candidates(local_catalog, {f"u{number}": NOW - 30 * DAY for number in range(50)})
+    oldest = read_oldest_candidates(local_catalog)
+    assert {uuid: (NOW - at) // DAY for uuid, at in oldest.items()} == {"u1": 20, "u2": 20}
+    drop_handled_days(local_catalog, oldest.values(), NOW)
+    assert list_candidate_files(local_catalog) == [2]
+    assert read_oldest_candidates(local_catalog) == oldest
+
+    drop_handled_days(local_catalog, [], NOW - 21 * DAY)
+    assert list_candidate_files(local_catalog) == [2], "days that other runs may write to are kept"
+
+
+def test_candidates_of_an_earlier_release_are_read(local_catalog: SqlCatalog) -> None:
+    """Regression: a run wrote a file for each table, since tables were partitions."""
+    schema = build_schema(CANDIDATES)
+    by_table = dataclasses.replace(CANDIDATES, partition="table_uuid")
+    local_catalog.create_namespace_if_not_exists("ops")
+    name = f"ops.{CANDIDATES.name}"
+    local_catalog.create_table(name, schema, partition_spec=build_partitions(by_table, schema))
+    ages = {"u1": 50, "u2": 40}
+    local_catalog.load_table(name).append(
+        pa.Table.from_pylist(
+            [
+                {"table_name": "t", "table_uuid": uuid, "file_path": uuid, "first_seen": NOW - days * DAY}
+                for uuid, days in ages.items()
+            ],
+            schema.as_arrow(),
+        )
+    )
+    add_candidates(local_catalog, ("u1", 3), ("u2", 3), ("u3", 3))
+    assert list_candidate_files(local_catalog) == [1, 1, 3]
+    assert [str(field.transform) for field in local_catalog.load_table(name).spec().fields] == ["day"]
+
+    forget_candidates(local_catalog, {"u1": NOW - 45 * DAY})
+    drop_handled_days(local_catalog, [NOW - 40 * DAY], NOW)
+    remaining = {uuid: (NOW - at) // DAY for uuid, at in read_oldest_candidates(local_catalog).items()}
+    assert remaining == {"u1": 3, "u2": 40, "u3": 3}

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
-from lakewright_spark.maintenance.table.candidates import CANDIDATES
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, TABLES
+from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.maintenance.table.partition_sizes import PARTITIONS
 from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
+from lakewright_spark.scheduler.run_log.orphan_candidates import read_oldest_candidates
 from lakewright_spark.scheduler.run_log.recorder import Recorder
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
@@ -96,21 +98,19 @@ def test_bounded_number_of_rows_waits(buffer: OpsBuffer, local_catalog: SqlCatal
     assert local_catalog.load_table("ops.table_statistics").scan().count() == 3500
 
 
-def test_candidates_of_many_tables_are_forgotten_in_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+def test_candidates_of_many_tables_are_handled_in_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     """Later candidates and those of other tables are kept."""
     for number in range(20):
         buffer.add("local", CANDIDATES, [row(number), row(number, NOW + timedelta(days=1))])
     buffer.flush("local")
     for number in range(19):
-        buffer.forget_candidates("local", f"t{number}", NOW)
+        buffer.add("local", CANDIDATES, [mark_handled("t", f"t{number}", NOW)])
     before = commits(local_catalog, CANDIDATES.name)
     assert buffer.flush("local") == []
-    remaining_rows = local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().to_arrow()
-    expected = [(f"t{number}", NOW + timedelta(days=1)) for number in range(20)] + [("t19", NOW)]
-    candidates = zip(
-        remaining_rows.column("table_uuid").to_pylist(), remaining_rows.column("first_seen").to_pylist(), strict=True
-    )
-    assert sorted(candidates) == sorted(expected)
+    assert read_oldest_candidates(local_catalog) == {
+        **{f"t{number}": NOW + timedelta(days=1) for number in range(19)},
+        "t19": NOW,
+    }
     assert commits(local_catalog, CANDIDATES.name) == before + 1
 
 
@@ -222,23 +222,6 @@ def test_failed_rows_fail_only_their_own_jobs(
     assert {run.job for run in job_runs.list_runs(local_catalog, "local") if run.state is RunState.FAILED} == {
         "statistics"
     }
-
-
-def test_kept_candidates_fail_no_run(
-    recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Candidates that could not be removed are not lost rows."""
-
-    def refuse(*_: object) -> None:
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(ops_buffer, "delete_handled_candidates", refuse)
-    buffer.add("local", CANDIDATES, [row(1)])
-    buffer.forget_candidates("local", "another", NOW)
-    recorder(ORPHANS)
-    (why,) = recorder.close()
-    assert why.startswith("candidates of 1 tables are still in")
-    assert list_states(local_catalog) == [(RunState.SUCCEEDED, "")]
 
 
 def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:

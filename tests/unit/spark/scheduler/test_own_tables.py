@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import maintain
-from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
+from lakewright_spark.maintenance.table.partition_sizes import PARTITIONS
 from lakewright_spark.policies.builtin import OWN_POLICIES, is_own
 from lakewright_spark.policies.model import PolicyPattern
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_mistakes

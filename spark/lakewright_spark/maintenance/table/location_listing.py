@@ -1,0 +1,121 @@
+"""Listings of the files under a table's location: by the executors, or a table of the user such as an inventory."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any, cast
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line
+from lakewright_spark.session import jars
+
+FILES_PER_TASK = 50_000
+"""Files that a task lists: fifty requests to S3, about five seconds."""
+MAX_TASKS = 400
+_SAMPLES_PER_TASK = 20
+_LISTING = "lakewright.spark.LocationListing"
+_COLUMNS = {"file_path": "string", "last_modified": "timestamp"}
+"""Columns of a listing, and their types in Spark SQL, as `remove_orphan_files` expects them in `file_list_view`."""
+_loading = threading.Lock()
+
+
+def list_location(opened: IcebergTable, listing: str | None = None) -> DataFrame:
+    """Return `file_path` and `last_modified` of the files under the table's location, without hidden files.
+
+    Args:
+        opened: The table.
+        listing: Table or view of the user that has the listing. Default: the executors list the store.
+
+    Raises:
+        PolicyRefusedError: The user's listing does not exist, or has other columns.
+    """
+    files = _list_with_executors(opened) if listing is None else _read_listing(opened, listing)
+    path, location = f.col("file_path"), opened.location
+    # Iceberg compares the beginning of an address only, so a listing could have files of `sales2` for table `sales`.
+    files = files.where(path.startswith(f"{location}/"))
+    return files.where(~f.substring(path, len(location) + 1, _ALL).rlike(_build_hidden_pattern(opened)))
+
+
+_ALL = 2**31 - 1
+"""Length of a substring up to the end of the text."""
+
+
+def _build_hidden_pattern(opened: IcebergTable) -> str:
+    """Return a regular expression for addresses within the location that Iceberg's own listing leaves out.
+
+    Names with a leading period or underscore are hidden, unless they are the folder of a partition.
+    """
+    names = [field.name() for spec in opened.java.specs().values() for field in spec.fields()]
+    folders = "|".join(f"{re.escape(name)}=" for name in sorted({*names}) if name.startswith(("_", ".")))
+    return f"/(?!{folders})[._]" if folders else "/[._]"
+
+
+def _read_listing(opened: IcebergTable, listing: str) -> DataFrame:
+    expected = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    try:
+        files = opened.spark.table(listing)
+        types = dict(files.dtypes)
+    except PySparkException as error:
+        raise PolicyRefusedError(
+            f"table {opened.table}: orphan_files: expected a table or view with columns {expected} in `listing`, found "
+            f"{listing!r}: {first_line(error)}"
+        ) from None
+    if any(types.get(name) != kind for name, kind in _COLUMNS.items()):
+        columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        raise PolicyRefusedError(
+            f"table {opened.table}: orphan_files: expected columns {expected} in `listing` {listing}, found {columns}"
+        )
+    return files.select(*_COLUMNS)
+
+
+def _list_with_executors(opened: IcebergTable) -> DataFrame:
+    session = cast(Any, opened.spark)
+    method = next(method for method in _load_class(opened).getMethods() if method.getName() == "list")
+    boundaries = session._jvm.java.util.ArrayList()
+    for boundary in find_boundaries(opened):
+        boundaries.add(boundary)
+    values = [session._jsparkSession, opened.java, opened.location, boundaries]
+    arguments = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, len(values))
+    for number, value in enumerate(values):
+        arguments[number] = value
+    return DataFrame(method.invoke(None, arguments), opened.spark)
+
+
+def _load_class(opened: IcebergTable) -> Any:
+    """Return the Java class that lists locations, which executors load as well.
+
+    It is not on the class path of every session, so that other sessions need no compiled class.
+    """
+    session = cast(Any, opened.spark)
+    with _loading:
+        loader = session._jsparkSession.sharedState().jarClassLoader()
+        jar = jars.own()
+        url = session._jvm.java.io.File(str(jar)).toURI().toURL()
+        if url.toString() not in {entry.toString() for entry in loader.getURLs()}:
+            loader.addURL(url)
+            session.sparkContext._jsc.addJar(str(jar))
+        return loader.loadClass(_LISTING)
+
+
+def find_boundaries(opened: IcebergTable) -> list[str]:
+    """Return addresses that divide the table's current files into parts of similar size, in ascending order.
+
+    Most listed files are current files of the table, so these addresses divide the listing as well.
+    """
+    current = opened.java.currentSnapshot()
+    text = current.summary().get("total-data-files") if current is not None else None
+    total = int(text) if text and text.isdigit() else 0
+    tasks = min(-(-total // FILES_PER_TASK), MAX_TASKS)
+    if tasks <= 1:
+        return []
+    step = max(total // (tasks * _SAMPLES_PER_TASK), 1)
+    query = f"SELECT file_path FROM {opened.metadata('data_files')} WHERE pmod(xxhash64(file_path), {step}) = 0"  # noqa: S608
+    paths = (str(row.file_path) for row in cast(SqlSession, opened.spark).sql(query).collect())
+    inside = sorted((path for path in paths if path.startswith(f"{opened.location}/")), key=str.encode)
+    boundaries = {inside[number * len(inside) // tasks] for number in range(1, tasks)} if inside else set[str]()
+    return sorted(boundaries, key=str.encode)

@@ -1,0 +1,77 @@
+"""Jobs `refs` and `engine-statistics` on real tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
+from lakewright_spark.maintenance.table.metadata import Metadata
+
+from tests.spark.maintenance.conftest import DAY, Maintained
+
+pytestmark = pytest.mark.spark
+CreateTable = Callable[..., Maintained]
+
+
+def read_refs(table: Maintained) -> dict[str, Any]:
+    query = "SELECT name, type, max_reference_age_in_ms, min_snapshots_to_keep, max_snapshot_age_in_ms FROM THIS.refs"
+    return {row[0]: tuple(row)[1:] for row in table.do(query).collect() if row[0] != "main"}
+
+
+def test_declared_branches_and_tags(create_table: CreateTable) -> None:
+    """They are created with their retention, changed, and removed. Branches of a user and commits remain."""
+    table = create_table("referenced", "(n int) USING iceberg")
+    table.now -= 30 * DAY
+    day = 86_400_000
+    branch = {"type": "branch", "min_snapshots": 3, "max_snapshot_age_days": 9}
+    table.set_policies(refs={"audit": branch, "work": {"type": "branch"}, "close": {"type": "tag", "max_age_days": 30}})
+    assert table.job("refs").reason == "no snapshot is young enough for audit, work, close"
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.do("ALTER TABLE THIS CREATE BRANCH theirs")
+    assert table.job("refs", dry_run=True).created == ("audit", "work", "close")
+    assert table.job("refs").created == ("audit", "work", "close")
+    assert read_refs(table) == {
+        "audit": ("BRANCH", None, 3, 9 * day),
+        "work": ("BRANCH", None, None, None),
+        "close": ("TAG", 30 * day, None, None),
+        "theirs": ("BRANCH", None, None, None),
+    }
+    assert table.job("refs") == type(table.job("refs"))(), "nothing to change"
+
+    table.do("INSERT INTO THIS.branch_work VALUES (2)")
+    snapshot = Metadata.read(IcebergTable.open(table.spark, table.table)).refs
+    table.set_policies(refs={"audit": {"type": "branch", "max_age_days": 5}, "theirs": {"type": "branch"}})
+    done = table.job("refs")
+    assert (done.changed, done.removed, done.unmerged) == (("audit",), ("close",), ("work",))
+    assert done.failure.startswith("branch work is no longer declared and has commits that main does not have")
+    assert read_refs(table)["audit"] == ("BRANCH", 5 * day, None, None)
+    heads = {ref.name: ref.snapshot for ref in Metadata.read(IcebergTable.open(table.spark, table.table)).refs}
+    assert heads == {ref.name: ref.snapshot for ref in snapshot if ref.name != "close"}
+
+    table.do("ALTER TABLE THIS DROP BRANCH work")
+    table.set_policies()
+    assert table.job("refs").removed == ("audit",)
+    assert read_refs(table).keys() == {"theirs"}
+
+
+def test_statistics_for_engines(create_table: CreateTable) -> None:
+    table = create_table("measured", "(k string, n int) USING iceberg PARTITIONED BY (k)")
+    table.set_policies(engine_statistics={"columns": ["n"]})
+    assert table.job("engine-statistics").reason == "no rows"
+    table.do("INSERT INTO THIS VALUES ('a', 1), ('a', 2), ('b', 2)")
+    done = table.job("engine-statistics")
+    assert (done.partitions, done.columns) == (True, True)
+    (file,) = iterate(IcebergTable.open(table.spark, table.table).java.statisticsFiles())
+    (blob,) = iterate(file.blobMetadata())
+    assert blob.properties()["ndv"] == "2"
+    assert table.job("orphan-files").candidates == 0
+    assert table.column("SELECT sum(n) FROM THIS") == [5]
+
+    table.set_policies(engine_statistics={"partitions": False, "columns": ["no_such"]})
+    with pytest.raises(PolicyRefusedError, match="expected columns of the table, k, n; there is no no_such"):
+        table.job("engine-statistics")
+    table.set_policies()
+    assert table.job("engine-statistics").reason == "no policy"
