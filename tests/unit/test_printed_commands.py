@@ -121,9 +121,9 @@ def build_command(program: str) -> Any:
 
 
 @functools.cache
-def parse(words: tuple[str, ...]) -> str:
+def parse(command_words: tuple[str, ...]) -> str:
     """Parse a command with the real parser. Return the names of its groups and of itself."""
-    program, *arguments = words
+    program, *arguments = command_words
     command: Any = build_command(program)
     path: list[str] = []
     with pytest.MonkeyPatch.context() as monkeypatch:
