@@ -46,14 +46,14 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
     sandbox = Plugin(module=f"{_SANDBOX}.providers")
     if from_sandbox and in_sandbox and not _reaches_cluster(package, inputs) and not _why_not_sandbox(package, inputs):
         return sandbox
-    version = inputs.get("version")
-    binary = _find_installed_plugin(package, version if isinstance(version, str) else "")
+    version = _read_version(inputs)
+    binary = _find_installed_plugin(package, version)
     if binary is not None:
         return Plugin(binary)
     if not from_sandbox:
         raise ProviderError(
             f"no provider for the package {package!r}: install its plugin "
-            f"(`pulumi plugin install resource {package}`), or put pulumi-resource-{package} on the PATH"
+            f"({_format_installation(package, inputs)}), or put pulumi-resource-{package} on the PATH"
         )
     if reason := _why_not_sandbox(package, inputs):
         raise ProviderError(reason)
@@ -85,8 +85,18 @@ def _why_not_sandbox(package: str, inputs: Properties) -> str:
     return (
         f"the sandbox's {package} provider only talks to a running sandbox: all of the provider's `endpoints` "
         f"must be on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
-        f"(`pulumi plugin install resource {package}`)"
+        f"({_format_installation(package, inputs)})"
     )
+
+
+def _format_installation(package: str, inputs: Properties) -> str:
+    """Return the command that installs the version that the SDK needs, in backticks."""
+    return f"`{' '.join(['pulumi plugin install resource', package, _read_version(inputs)]).rstrip()}`"
+
+
+def _read_version(inputs: Properties) -> str:
+    version = inputs.get("version")
+    return version if isinstance(version, str) else ""
 
 
 def _urls(endpoints: Value) -> Iterator[str]:

@@ -166,6 +166,20 @@ exit 2
 """
 
 
+def test_missing_version_is_named_beside_others(tmp_path: Path) -> None:
+    """The SDK needs one version, which the command without a version would not install."""
+    for version in ("0.0.1", "99.0.0-alpha.1+build"):
+        plugin = tmp_path / "home" / "plugins" / f"resource-talkative-v{version}" / "pulumi-resource-talkative"
+        install(plugin, PRINTS_ITS_PATH)
+    program = (
+        PROGRAM + 'pulumi.CustomResource("talkative:index:Thing", "b", {}, pulumi.ResourceOptions(version="2.0.0"))'
+    )
+
+    outcome = Stack(tmp_path, program).run("up", env={"PULUMI_HOME": str(tmp_path / "home")})
+
+    assert "`pulumi plugin install resource talkative 2.0.0`" in str(outcome.messages)
+
+
 def test_sandbox_providers_take_precedence_in_a_sandbox(tmp_path: Path) -> None:
     """Other plugins are installed, and the plugin for a real cluster is used from there."""
     version = metadata.version("pulumi-kubernetes")
