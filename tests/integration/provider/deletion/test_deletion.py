@@ -67,6 +67,7 @@ def generic_tables(http: httpx.Client, warehouse: Resource) -> str:
     return path
 
 
+@pytest.mark.since("0.13")
 @pytest.mark.usefixtures("generic_tables")
 def test_guard_counts_generic_tables(guard: Resource) -> None:
     names = r"files\.old \(soft-deleted\), files\.vectors"
@@ -74,6 +75,7 @@ def test_guard_counts_generic_tables(guard: Resource) -> None:
         guard.destroy()
 
 
+@pytest.mark.since("0.13")
 def test_purge_removes_generic_tables_unless_protected(
     warehouse: Resource, warehouse_props: Props, http: httpx.Client, generic_tables: str
 ) -> None:

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotO
 from tests.integration.provider.resource import Props, Resource
 from tests.real_servers import RealServers, leave_out
 
-pytestmark = pytest.mark.any_server
+pytestmark = [pytest.mark.any_server, pytest.mark.since("0.13")]
 
 
 @pytest.fixture

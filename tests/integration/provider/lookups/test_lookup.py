@@ -101,6 +101,7 @@ def test_inactive_warehouses_of_a_project_are_listed(light: httpx.Client, light_
     assert get_warehouses(**light_project, status="active") == []
 
 
+@pytest.mark.since("0.13")  # Older servers add an id to the location.
 def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Props, main: str) -> None:
     add_namespace(light, main, "sales", owner="a")
     add_namespace(light, main, "sales", "daily")

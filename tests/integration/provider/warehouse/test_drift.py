@@ -14,6 +14,8 @@ from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from tests.integration.provider.resource import Props, Resource
 
+pytestmark = pytest.mark.since("0.13")  # A warehouse with every property needs it.
+
 ROOT = "/management/v1/warehouse"
 ROLE = "arn:aws:iam::123456789012:role/elsewhere"
 KEY = {"type": "s3", "credential-type": "access-key", "access-key-id": "AKIA2", "secret-access-key": "other"}

@@ -157,7 +157,7 @@ def test_alternative_protocols_are_sent_as_false(
         ({"name": "other"}, True),
         ({"delete_profile": {"type": "soft", "expiration_seconds": 60}}, True),
         ({"protected": True}, False),
-        ({"allowed_format_versions": [2]}, False),
+        pytest.param({"allowed_format_versions": [2]}, False, marks=pytest.mark.since("0.13")),
         ({"storage": {"sts_token_validity_seconds": 900}}, True),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
