@@ -21,6 +21,7 @@ OTHER_FORMS = {
     "components/lakewright/ci/publishing/events.py": "MicroTime of Kubernetes",
     "components/lakewright/drift/objects/aws/comparison.py": "as the AWS plugin stores times",
     "components/lakewright/drift/detection/ignore_rules.py": "dates",
+    "components/lakewright/validation/moment.py": "values of a doctest",
     "components/lakewright/fleet/run_folder.py": "name of a folder",
     "engine/lakewright_engine/state/checkpoint.py": "Pulumi's state",
     "engine/lakewright_engine/steps/deployment.py": "Pulumi's state",
@@ -31,8 +32,9 @@ OTHER_FORMS = {
     "spark/lakewright_spark/maintenance/table/file_conditions.py": "literals of SQL",
     "spark/lakewright_spark/maintenance/table/iceberg.py": "literals of SQL",
     "spark/lakewright_spark/policies/date_pattern.py": "patterns of a policy",
-    "spark/lakewright_spark/scheduler/run_log/ops_buffer.py": "literals of filters",
-    "spark/lakewright_spark/pyiceberg_client/usage.py": "literals of filters",
+    "spark/lakewright_spark/scheduler/run_log/orphan_candidates.py": "literals of filters",
+    "spark/lakewright_spark/pyiceberg_client/recorded_sizes.py": "literals of filters",
+    "spark/lakewright_spark/migration/ledger.py": "column of the ledger",
 }
 """Files that format times for something else than the output of a command, and for what."""
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -77,6 +76,7 @@ class RunnerClaims:
         self._since = NEVER
         self._held: dict[str, ClaimRow] = {}
         self._snapshot: int | None = None
+        self._metadata_catalog: Catalog | None = None
         self._lock = threading.Lock()  # one commit at a time: of the heartbeat or of the work queue
 
     def register(self, now: datetime) -> None:
@@ -158,11 +158,6 @@ class RunnerClaims:
                     return dead
         return {}
 
-    @cached_property
-    def _metadata_catalog(self) -> Catalog:
-        """The catalog for renewals, which write no file and need no credentials of the storage."""
-        return open_metadata_catalog(self.config, self.warehouse, self.catalog)
-
     def renew(self, now: datetime) -> None:
         """Extend the claims. Other errors than LeaseLostError leave them as they were.
 
@@ -170,6 +165,10 @@ class RunnerClaims:
             LeaseLostError: Other runners took this runner for dead.
         """
         with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            # Renewals write no file and need no credentials of the storage. `cached_property` would let a server that
+            # does not respond hold up the renewals of other warehouses: until Python 3.12, instances share its lock.
+            if self._metadata_catalog is None:
+                self._metadata_catalog = open_metadata_catalog(self.config, self.warehouse, self.catalog)
             for _ in range(ATTEMPTS):
                 table = self._metadata_catalog.load_table(("ops", NAME))
                 self._check_alive(table)

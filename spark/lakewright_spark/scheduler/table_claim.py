@@ -11,7 +11,6 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -56,6 +55,7 @@ class TableClaim:
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
     """Instant of expiry, according to this job's last successful commit."""
+    _metadata_catalog: Catalog | None = field(default=None, init=False, repr=False)
 
     @property
     def warehouse(self) -> str:
@@ -97,11 +97,6 @@ class TableClaim:
             current = row
         return current
 
-    @cached_property
-    def _metadata_catalog(self) -> Catalog:
-        """The catalog for renewals, which write no file and need no credentials of the storage."""
-        return open_metadata_catalog(self.config, self.warehouse, self.catalog)
-
     def renew(self, now: datetime) -> None:
         """Extend the claim. Other errors than LeaseLostError leave it as it was.
 
@@ -109,6 +104,8 @@ class TableClaim:
             LeaseLostError: Another runner holds it.
         """
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            if self._metadata_catalog is None:  # renewals write no file and need no credentials of the storage
+                self._metadata_catalog = open_metadata_catalog(self.config, self.warehouse, self.catalog)
             for _ in range(ATTEMPTS):
                 table = self._metadata_catalog.load_table(("ops", NAME))
                 if not self._is_ours(table):

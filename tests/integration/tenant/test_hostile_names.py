@@ -65,6 +65,8 @@ DEPLOYED = {
     "lakewright doctor": "--stack {name}",
     "lakewright stack forget": "--stack {name}",
     "lakewright texera register": "--stack {name} --url {texera}",
+    "lakewright grants": "--all",
+    "lakewright expire": "--all",
     "lakewright adopt consent": "--stack {name} bucket={name}-lakehouse",
 }
 """Options of the commands that print text from servers, states or reports."""

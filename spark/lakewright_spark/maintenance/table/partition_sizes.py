@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
@@ -51,10 +50,10 @@ class PartitionSizes:
             "CAST(position_delete_file_count + equality_delete_file_count AS bigint) AS delete_files "
             f"FROM {name}"
         )
+        self._rows = self._collect_rows()
 
-    @cached_property
-    def _rows(self) -> list[dict[str, Any]] | None:
-        """The rows, unless they are too many."""
+    def _collect_rows(self) -> list[dict[str, Any]] | None:
+        """Return the rows; None if they are too many."""
         rows = self._frame.limit(MAX_ROWS + 1).collect()
         return [row.asDict() for row in rows] if len(rows) <= MAX_ROWS else None
 
