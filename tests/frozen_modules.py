@@ -3,7 +3,6 @@
 A garbage collection in a fork writes to every object that it visits, and each page that is written to is copied.
 """
 
-import gc
+from lakewright_sandbox.runtime.garbage import exclude_imported_objects
 
-gc.collect()
-gc.freeze()
+exclude_imported_objects()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from lakewright.validation.moment import parse_end
+from lakewright.validation.moment import has_ended
 
 
 class ShareKind(StrEnum):
@@ -39,11 +39,11 @@ class Share:
 
     def has_ended(self, now: datetime) -> bool:
         """Return whether the end has come."""
-        return self.until is not None and parse_end(self.until) <= now
+        return has_ended(self.until, now)
 
     def expires_within(self, period: timedelta, now: datetime) -> bool:
         """Return whether the share has ended or ends within a period."""
-        return self.until is not None and parse_end(self.until) <= now + period
+        return has_ended(self.until, now + period)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """Return the share as JSON."""
