@@ -141,7 +141,9 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
     for loss in plan.losses:
         print(f"loss: {loss}")
     if unprotected := [entry for entry in entries if entry.registered and not entry.is_protected]:
-        printing.note(f"the target does not protect {len(unprotected)} tables from drops: let nobody drop them")
+        printing.note(
+            f"the target does not protect {len(unprotected)} tables from drops: make sure that nobody drops them"
+        )
     steps = Counter(entry.step.value for entry in entries)
     counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables"
     print(f"{counts}; {plan.bytes} bytes; about {plan.seconds:.0f} s for the whole migration")

@@ -199,7 +199,7 @@ def relocate_metadata(metadata: Json, relocation: _Relocation) -> Json:
 
 
 def find_copy_obstacles(table: Table) -> list[str]:
-    """Return why a table cannot be copied, as far as its metadata tells."""
+    """Return the reason why a table cannot be copied, if its metadata shows a reason."""
     obstacles: list[str] = []
     snapshot = table.current_snapshot()
     summary = snapshot.summary if snapshot else None
