@@ -6,7 +6,6 @@ LAKEWRIGHT_BENCH_MANY_TABLES is the number of tables (2,000 by default, for a ru
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -31,7 +30,7 @@ from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, measure_seconds
+from benchmarks.measure import Row, measure_seconds, read_peak_mib
 
 MANY = int(os.environ.get("LAKEWRIGHT_BENCH_MANY_TABLES", "2000"))
 SAMPLE = timedelta(days=3)
@@ -117,14 +116,14 @@ def _read_runs(folder: str, way: str) -> None:
     """Read the runs as `maintain` does at its start; print the growth of this process in MiB."""
     catalog, now = local_catalog(Path(folder)), datetime.now(UTC)
     catalog.load_table(("ops", job_runs.NAME))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = read_peak_mib()
     if way == "former":
         runs = job_runs.list_runs(catalog, "many", now - SAMPLE + timedelta(days=1))
         assert len(runs) == MANY * len(JOBS) * SAMPLE.days
     else:
         assert close_abandoned_runs(catalog, "many", "bench", now) == []
         assert len(load_histories(catalog, now)) == MANY
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    print(read_peak_mib() - before)
 
 
 def _commits(catalog: SqlCatalog) -> int:

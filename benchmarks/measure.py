@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -32,6 +33,12 @@ class Row:
 
 
 _KEYS = ("name", "ours", "reference", "ratio", "target", "unit", "note")
+
+
+def read_peak_mib() -> float:
+    """Return the largest memory of this process. `ru_maxrss` includes the memory of the process that started it."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
 
 
 def measure_seconds(action: Callable[[], object]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, measure_seconds
+from benchmarks.measure import Row, measure_seconds, read_peak_mib
 
 TIMES = 9
 COMMITS, ROWS_A_COMMIT = 10, 100_000
@@ -164,7 +163,7 @@ def _stream(rows: int) -> None:
     counted = ResultReader(config, writer.warehouse).count(uri)
     if counted != rows:
         raise SystemExit(f"expected {rows} rows, found {counted}")
-    print(taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(taken, read_peak_mib())
 
 
 if __name__ == "__main__":

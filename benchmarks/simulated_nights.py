@@ -11,7 +11,6 @@ import heapq
 import itertools
 import queue
 import random
-import resource
 import tempfile
 import threading
 import time
@@ -39,6 +38,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import LongType, NestedField
+
+from benchmarks.measure import read_peak_mib
 
 CONFIG = CatalogConfig(
     kind="jdbc",
@@ -370,7 +371,7 @@ class SimulatedResult:
     """Processor time of a night, on average."""
     deaths: int
     """Number of times that Spark died."""
-    peak_bytes: int
+    peak_mib: float
     """Most memory of the process."""
 
 
@@ -379,7 +380,7 @@ def simulate(tables: int, nights: int, *, killer: str | None = None, by_name: bo
     with tempfile.TemporaryDirectory(prefix="lakewright-nights-") as folder:
         simulated = SimulatedNights(folder, tables, killer=killer, by_name=by_name)
         simulated.simulate(nights)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = read_peak_mib()
     return SimulatedResult(
         killer,
         simulated.find_gaps(),

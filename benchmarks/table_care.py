@@ -88,7 +88,7 @@ def measure_fairness() -> list[Row]:
         ),
         Row(
             "Python's memory",
-            max(whole.peak_bytes, killed.peak_bytes) / 2**20,
+            max(whole.peak_mib, killed.peak_mib),
             MAX_PYTHON_MIB,
             1.0,
             unit="MiB",

@@ -7,7 +7,6 @@ seconds and the largest memory of this process until then in MiB.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -103,9 +102,15 @@ def generate(spark: SparkSession, table: TableIdentifier, commits: int, files: i
 def report(step: str, work: Callable[[], Any]) -> None:
     began = time.monotonic()
     result = work()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    line = {"step": step, "seconds": round(time.monotonic() - began, 1), "python_mib": round(memory), "result": result}
+    seconds = round(time.monotonic() - began, 1)
+    line = {"step": step, "seconds": seconds, "python_mib": read_peak_mib(), "result": result}
     print(json.dumps(line, default=str), flush=True)
+
+
+def read_peak_mib() -> int:
+    """Return the largest memory of this process. `ru_maxrss` includes the memory of the process that started it."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) // 1024
 
 
 if __name__ == "__main__":
