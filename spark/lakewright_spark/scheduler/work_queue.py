@@ -92,6 +92,8 @@ class WorkQueue:
         self._alone = deque(work for work in works if work.runs_alone)
         self._ready = deque[TableWork]()
         self._elsewhere: dict[str, TableWork] = {}
+        self._completed: dict[str, TableWork] = {}
+        """Works that other runners completed. Their claims are released here if these runners died."""
         self._active: dict[str, TableWork] = {}
         self._finished: dict[str, str] = {}
         """Warehouses of finished tables whose claims are not released, by UUID."""
@@ -265,14 +267,15 @@ class WorkQueue:
     def _claim(self, name: str, works: Sequence[TableWork], room: int, released: Sequence[str]) -> None:
         candidates = [(work.uuid, work.table) for work in works]
         with self._lock:
-            elsewhere = [work for work in self._elsewhere.values() if work.table.warehouse == name]
+            unheld_works = [*self._elsewhere.values(), *self._completed.values()]
+            elsewhere = [work for work in unheld_works if work.table.warehouse == name]
         at_others = [(work.uuid, work.table) for work in elsewhere]
         result = self._claims[name].take(candidates, room, released, datetime.now(UTC), at_others=at_others)
         works = [*works, *(work for work in elsewhere if work not in works and work.uuid in result.taken)]
         if not result.was_alone and name in self._ended:
             # After the claim: the table's earlier holder recorded its runs before it released the table.
             self._ended[name].refresh()
-        taken_over = [work for work in works if work.uuid in result.taken_over]
+        taken_over = [work for work in works if work.uuid in result.taken_over and self._leave_rest(work)]
         kills = self._report_dead(name, result.taken_over, taken_over) if taken_over else dict[str, int]()
         with self._lock:
             for uuid in released:
@@ -301,7 +304,7 @@ class WorkQueue:
             self._ended[name].refresh()
         with self._lock:
             for work in [work for work in self._elsewhere.values() if not self._leave_rest(work)]:
-                del self._elsewhere[work.uuid]
+                self._completed[work.uuid] = self._elsewhere.pop(work.uuid)
                 self._dropped.append(DroppedWork(work, ELSEWHERE))
             works = [work for work in self._elsewhere.values() if work.table.warehouse == name]
             room = self._size.look_ahead - len(self._ready)
@@ -328,6 +331,8 @@ class WorkQueue:
                 self._dropped.append(DroppedWork(work, f"{result.at_jobs[uuid]} works on this table"))
             elif uuid in result.at_runners:
                 self._elsewhere[uuid] = work
+            elif uuid in result.taken and self._completed.pop(uuid, None):
+                self._finished[uuid] = work.table.warehouse
             elif uuid in result.taken:
                 self._finished.pop(uuid, None)
                 remaining_runs = self._leave_rest(work)

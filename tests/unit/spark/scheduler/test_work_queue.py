@@ -188,6 +188,30 @@ def test_dead_runner_loses_its_tables_after_a_lease(runner: Any, start: Any) -> 
         dead.renew(datetime.now(UTC))
 
 
+def test_completed_table_of_a_dead_runner_is_no_suspect(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
+    """Its claim does not remain: the next night would take the table for the cause of the death."""
+    reported: list[list[str]] = []
+
+    def report(_: str, holders: Mapping[str, str], works: Collection[TableWork]) -> dict[str, int]:
+        reported.append([work.table.name for work in works])
+        return dict.fromkeys(holders, 1)
+
+    dead = RunnerClaims(CONFIG, "local", local_catalog, "dead", life=3 * SECOND)
+    dead.register(datetime.now(UTC))
+    dead.take(candidates("a", "b"), 2, [], datetime.now(UTC))
+    (run,) = work("b").runs
+    completed = dataclasses.replace(run, runner="dead", state=RunState.SUCCEEDED, started_at=NOW, finished_at=NOW)
+    queue = start(runner("us"), work("a"), work("b"), work("c"), report_dead=report)
+    assert take(queue).table.name == "c"
+    job_runs.append(local_catalog, [completed], NOW)
+    queue.finish(work("c"))
+    assert take(queue).table.name == "a"
+    assert reported == [["a"]]
+    assert [dropped.work.table.name for dropped in queue.pop_dropped()] == ["b"]
+    assert find_dead_claims(local_catalog, datetime.now(UTC) + LIFE / 2) == {}, "no claim of the dead runner remains"
+    assert queue.is_done
+
+
 def test_claim_of_a_job_is_left_to_it(runner: Any, start: Any, local_catalog: SqlCatalog) -> None:
     job = TableClaim(CONFIG, work("a").table, "uuid-a", local_catalog, "job")
     job.take(datetime.now(UTC))
