@@ -267,8 +267,8 @@ class WorkQueue:
     def _claim(self, name: str, works: Sequence[TableWork], room: int, released: Sequence[str]) -> None:
         candidates = [(work.uuid, work.table) for work in works]
         with self._lock:
-            unheld_works = [*self._elsewhere.values(), *self._completed.values()]
-            elsewhere = [work for work in unheld_works if work.table.warehouse == name]
+            works_in_other_hands = (*self._elsewhere.values(), *self._completed.values())
+            elsewhere = [work for work in works_in_other_hands if work.table.warehouse == name]
         at_others = [(work.uuid, work.table) for work in elsewhere]
         result = self._claims[name].take(candidates, room, released, datetime.now(UTC), at_others=at_others)
         works = [*works, *(work for work in elsewhere if work not in works and work.uuid in result.taken)]
