@@ -67,8 +67,9 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
 WORKERS := 3
 
 test: $(READY)  ## Run the tests but for those marked `long`; tests of the Pulumi CLI are skipped if it is not on the PATH
-	@python -m tests.class_archive & $(RUN_STEPS); optional_step pytest $(UNIT_SUITE) -m "not long" $(ARGS); \
-	  step pytest -n $(WORKERS) --dist loadgroup -m "not long" $(ARGS); wait; exit $$worst
+	@python -m tests.class_archive & $(RUN_STEPS); output=$$(mktemp); \
+	  (code=0; pytest $(UNIT_SUITE) -m "not long" $(ARGS) >$$output 2>&1 || code=$$?; cat $$output; rm $$output; exit $$code) & \
+	  units=$$!; step pytest -n $(WORKERS) --dist loadgroup -m "not long" $(ARGS); optional_step wait $$units; wait; exit $$worst
 
 test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, crashes, matrices, a process for each command
 	@python -m tests.class_archive

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
@@ -12,10 +11,10 @@ from tests.integration.ownership.observed import Observer
 from tests.integration.ownership.stack_slots import StackCommands
 
 
-@pytest.fixture
-def commands(sandbox: Sandbox, tmp_path: Path) -> Iterator[StackCommands]:
-    """Run commands as forks of one process."""
-    server = StackCommands.start(sandbox, tmp_path)
+@pytest.fixture(scope="package")
+def commands(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackCommands]:
+    """Run commands as forks of one process, which imports for seconds."""
+    server = StackCommands.start(sandbox, tmp_path_factory.mktemp("commands"))
     yield server
     server.stop()
 

@@ -107,8 +107,7 @@ class StackCommands:
             "STORE_ID": sandbox.admin.access_key_id,
             "STORE_SECRET": sandbox.admin.secret_access_key.get_secret_value(),
         }
-        environment = {**os.environ, **keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
-        return cls(process, environment, folder / "output", address)
+        return cls(process, {**keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}, folder / "output", address)
 
     def run(self, slot: Slot, *arguments: str, kill_after: int | None = None) -> int:
         """Run a command on a stack and return its exit code."""
@@ -116,7 +115,7 @@ class StackCommands:
         request = {
             "words": self.arguments,
             "folder": str(slot.folder),
-            "environment": self.environment
+            "environment": {**os.environ, **self.environment}
             | {"PULUMI_BACKEND_URL": (slot.folder / "state").as_uri()}
             | ({KILL_AFTER: str(kill_after)} if kill_after else {}),
             "output": str(self.output),

@@ -306,6 +306,7 @@ def test_json_keys_are_snake_case(path: str, call: Any) -> None:
     assert [key for key in find_keys(document) if not SNAKE_CASE.fullmatch(key)] == []
 
 
+@pytest.mark.long
 def test_heal_announces_hostile_names_escaped(hostile_tenant: Tenant, catalog: Catalog, call: Any) -> None:
     hostile_tenant.up()  # a refresh of another test may have taken a hostile value into the state
     change_table(catalog)

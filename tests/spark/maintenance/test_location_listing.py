@@ -44,6 +44,7 @@ def test_executors_list_ranges_of_keys(create_table: CreateTable, monkeypatch: p
     assert not {*lost} & Metadata.read(opened).list_referenced_files()
 
 
+@pytest.mark.long
 def test_listing_of_the_user(create_table: CreateTable) -> None:
     """Files of a table with a similar location, young files, and files of the table are never candidates."""
     table = create_table("inventoried", "AS SELECT 1 AS n")

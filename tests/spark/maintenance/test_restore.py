@@ -26,7 +26,14 @@ pytestmark = pytest.mark.spark
 CreateTable = Callable[..., Maintained]
 
 
-@pytest.mark.parametrize(("version", "kind"), [(2, "position"), (2, "equality"), (3, "vector")])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        pytest.param(2, "position", marks=pytest.mark.long),
+        pytest.param(2, "equality", marks=pytest.mark.long),
+        (3, "vector"),
+    ],
+)
 def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: int, kind: str) -> None:
     table = create_table(
         f"restored_{kind}",

@@ -179,6 +179,7 @@ def test_second_stop_request_cancels_running_jobs(
     assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was asked to stop")
 
 
+@pytest.mark.long
 def test_second_runner_does_other_tables(scheduled: ScheduledNamespace) -> None:
     for name in ("one", "two"):
         scheduled.table(name, files=1)
@@ -239,6 +240,7 @@ def test_manual_job_runs_beside_maintain(scheduled: ScheduledNamespace, monkeypa
     }
 
 
+@pytest.mark.long
 def test_maintain_skips_a_claimed_table(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     scheduled.table("two", files=1)
@@ -262,6 +264,7 @@ def test_maintain_skips_a_claimed_table(scheduled: ScheduledNamespace) -> None:
     assert scheduled.maintenance(jobs=STATISTICS_ONLY, table=re.compile("two")).run().counts() == {"SUCCEEDED": 1}
 
 
+@pytest.mark.long
 def test_runs_of_a_live_job_are_not_closed(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     catalog, now = open_catalog(scheduled.config, "results"), datetime.now(UTC)
@@ -277,6 +280,7 @@ def test_runs_of_a_live_job_are_not_closed(scheduled: ScheduledNamespace) -> Non
     assert {record.state for record in scheduled.list_recorded_runs() if record.id == run.id} == {RunState.FAILED}
 
 
+@pytest.mark.long
 def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan_files: None) -> None:
     scheduled.table("one", files=1)
     catalog = open_catalog(scheduled.config, "results")

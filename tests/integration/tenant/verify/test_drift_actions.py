@@ -178,6 +178,7 @@ def test_heal_reverts_and_leaves_ignored_resources(initech: Tenant, stack_http: 
     assert after["protected"] is not before
 
 
+@pytest.mark.long
 def test_heal_leaves_changes_that_were_never_deployed(initech: Tenant, stack_http: httpx.Client) -> None:
     """The spec drops a warehouse, changes a table and adopts a live value. Heal reverts the members of a role only."""
     initech.spec.pop("drift", None)
