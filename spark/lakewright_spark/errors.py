@@ -183,3 +183,9 @@ class MigrationError(LakewrightSparkError):
     """A migration refused a step, or some of its tables could not be migrated. The other tables were."""
 
     exit_code = 16
+
+
+class StandbyError(LakewrightSparkError):
+    """Tables of a standby were not copied, are behind their source, or were not promoted. The other tables were."""
+
+    exit_code = 17

@@ -22,7 +22,7 @@ class Project:
     """
 
     def __init__(self, server: httpx.Client, sandbox: Sandbox, real: Any = None) -> None:
-        self.server, self.sandbox, self._real = server, sandbox, real
+        self.server, self.sandbox, self.real = server, sandbox, real
         self.id, self._external_id, self._bucket = str(uuid.uuid4()), str(uuid.uuid4()), f"spark-{uuid.uuid4().hex[:8]}"
         if real:
             self.id, self._bucket = f"{real.run}-{uuid.uuid4().hex[:6]}", real.bucket
@@ -40,11 +40,11 @@ class Project:
             "endpoint": self.sandbox.aws.endpoint,
             "path-style-access": True,
             "flavor": "s3-compat",
-            "key-prefix": f"{self.id}/{name}" if self._real else name,
+            "key-prefix": f"{self.id}/{name}" if self.real else name,
             "sts-enabled": delegation == "vended",
         }
-        if self._real:
-            credential = self._real.key_on_the_wire
+        if self.real:
+            credential = self.real.key_on_the_wire
         else:
             profile |= {"assume-role-arn": self._role, "sts-role-arn": self._role}
             credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": self._external_id}
@@ -64,13 +64,13 @@ class Project:
 
     def location(self, name: str) -> str:
         """Return the location of the warehouse with this name."""
-        return f"s3://{self._bucket}/{f'{self.id}/{name}' if self._real else name}"
+        return f"s3://{self._bucket}/{f'{self.id}/{name}' if self.real else name}"
 
     def config(self, *warehouses: CatalogWarehouse, **fields: Any) -> CatalogConfig:
         """Return the configuration that a stack would write for these warehouses."""
         uri = self.sandbox.lakekeeper.catalog_uri
-        if self._real and self._real.token_url:
-            fields = {"auth": self._real.auth, **fields}
+        if self.real and self.real.token_url:
+            fields = {"auth": self.real.auth, **fields}
         return CatalogConfig.model_validate(
             {"tenant": "spark-tests", "uri": uri, "project_id": self.id, "warehouses": list(warehouses), **fields}
         )

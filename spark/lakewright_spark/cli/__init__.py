@@ -24,6 +24,7 @@ from lakewright_spark.cli import (
     restore,
     run,
     runs,
+    standby,
     startup_warnings,
     usage,
 )
@@ -52,6 +53,7 @@ app.add_typer(executions.registry_app, name="registry")
 app.command("job")(job.job)
 app.command("maintain")(maintain.maintain)
 app.command("migrate")(migrate.migrate)
+app.add_typer(standby.app, name="standby")
 app.command("restore")(restore.restore)
 app.add_typer(runs.app, name="runs")
 app.add_typer(policy.app, name="policy")

@@ -12,108 +12,28 @@ import io
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from types import MappingProxyType
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import fastavro
-import s3fs
 from pyiceberg.table import Table
 
-from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.copy_stores import CopyStore
+from lakewright_spark.migration.delete_files import POSITION_DELETES, relocate_delete_file, relocate_entry
 
 Json = dict[str, Any]
 
-_POSITION_DELETES = 1
-"""Value of `content` of a file with positions of deleted rows, which has the addresses of data files inside."""
 _LOCATION_PROPERTIES = (
     "write.data.path",
     "write.metadata.path",
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-BATCH = 64
-"""Files that are copied at the same time."""
-
-
-class CopyStore(Protocol):
-    """An object store that copies files itself."""
-
-    def list_files(self, location: str) -> Mapping[str, int]:
-        """Return the bytes of each file below a location, by address."""
-        ...
-
-    def copy(self, pairs: Mapping[str, str]) -> None:
-        """Copy files by source address. No bytes pass through this process."""
-        ...
-
-    def read(self, location: str) -> bytes:
-        """Return the content of a file."""
-        ...
-
-    def write(self, location: str, content: bytes) -> None:
-        """Write a file, in one step."""
-        ...
-
-
-@dataclass
-class S3Store:
-    """An S3 store, used with keys that may read the source and write the target."""
-
-    files: s3fs.S3FileSystem
-
-    @classmethod
-    def open(cls, config: CatalogConfig, warehouse: str) -> S3Store:
-        """Open the store of a warehouse whose configuration has S3 keys.
-
-        Raises:
-            MigrationError: The warehouse has no keys.
-            IdentityError: A key cannot be read.
-        """
-        settings = config.warehouse(warehouse)
-        if settings.s3_keys is None:
-            raise MigrationError(
-                f"warehouse {warehouse} of --from: expected `s3_keys`, a key that may read the source's files and write"
-                " to the target's locations; found none. Tables are copied with it"
-            )
-        secrets = settings.s3_keys.secret_options()
-        files = s3fs.S3FileSystem(
-            key=secrets["s3.access-key-id"],
-            secret=secrets["s3.secret-access-key"],
-            token=secrets.get("s3.session-token"),
-            endpoint_url=settings.s3.get("s3.endpoint"),
-            client_kwargs={"region_name": settings.s3.get("s3.region") or settings.s3.get("client.region")},
-            use_listings_cache=False,
-            skip_instance_cache=True,
-        )
-        return cls(files)
-
-    def list_files(self, location: str) -> Mapping[str, int]:
-        """Return the bytes of each file below a location, by address."""
-        scheme = location.partition("://")[0]
-        found_files = cast(dict[str, Json], self.files.find(location, detail=True))
-        return {f"{scheme}://{path}": file["size"] for path, file in found_files.items()}
-
-    def copy(self, pairs: Mapping[str, str]) -> None:
-        """Copy files with CopyObject, in parts above 5 GB. Compare sizes and, if both are MD5 sums, ETags."""
-        if not pairs:
-            return
-        self.files.copy(list(pairs), list(pairs.values()), batch_size=BATCH)
-        for source, target in pairs.items():
-            one, other = self.files.info(source), self.files.info(target)
-            one_tag, other_tag = (str(file.get("ETag", "")).strip('"') for file in (one, other))
-            # The tag of a file that was written in parts depends on its parts.
-            is_comparable = len(one_tag) == len(other_tag) == 32
-            if one["size"] != other["size"] or (is_comparable and one_tag != other_tag):
-                raise MigrationError(f"{target}: expected a copy of {source} with its size and checksum")
-
-    def read(self, location: str) -> bytes:
-        """Return the content of a file."""
-        return self.files.cat_file(location)
-
-    def write(self, location: str, content: bytes) -> None:
-        """Write a file, in one step."""
-        self.files.pipe_file(location, content)
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+_REMOVED = 2
+"""Value of `status` of a file that a snapshot removed."""
 
 
 @dataclass
@@ -141,32 +61,36 @@ class _Relocation:
         return self.copied_files[path]
 
 
-def copy_table(table: Table, target: str, store: CopyStore) -> str:
+def copy_table(
+    table: Table, target: str, store: CopyStore, properties: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Copy all files of a table's current metadata to a location, and return the address of the metadata file there.
 
     A call for the same metadata continues an earlier call. A call for later metadata copies the new files alone. The
     copy has every snapshot, branch, tag, schema and ID; earlier metadata files are not copied.
 
+    Args:
+        table: The table.
+        target: Location of the copy.
+        store: Stores of both locations.
+        properties: Properties of the copy that replace or extend the table's.
+
     Raises:
-        MigrationError: The table has files outside of its location, or position deletes.
+        MigrationError: The table has files outside of its location.
     """
     source = table.metadata.location.rstrip("/")
     relocation = _Relocation(source, target.rstrip("/"))
     existing = store.list_files(target)
     metadata = _read_json(store.read(table.metadata_location), table.metadata_location)
     new_metadata = relocate_metadata(metadata, relocation)
-    number = table.metadata_location.rpartition("/")[2].partition("-")[0].lstrip("v").partition(".")[0]
-    name = f"{int(number) if number.isdecimal() else 0:05}-{uuid5(NAMESPACE_URL, table.metadata_location)}"
-    location = f"{relocation.target}/metadata/{name}.metadata.json"
+    new_metadata["properties"] = {**new_metadata.get("properties", {}), **properties}
+    location = name_metadata(table.metadata_location, relocation.target)
     lists = {snapshot["manifest-list"] for snapshot in metadata.get("snapshots", []) if "manifest-list" in snapshot}
-    manifest_sizes = dict(existing)
+    manifests = _ManifestCopy(relocation, store, dict(existing))
     written_lists: dict[str, bytes] = {}
     for manifest_list in sorted(lists):
-        if relocation.move(manifest_list) in existing:
-            continue
-        written_lists[relocation.move(manifest_list)] = _copy_manifests(
-            manifest_list, relocation, store, manifest_sizes
-        )
+        if relocation.move(manifest_list) not in existing:
+            written_lists[relocation.move(manifest_list)] = manifests.copy_list(manifest_list)
     pending = {old: new for old, new in relocation.copied_files.items() if new not in existing}
     store.copy(pending)
     # Lists come after their manifests and data, so that an existing list has complete files.
@@ -175,6 +99,28 @@ def copy_table(table: Table, target: str, store: CopyStore) -> str:
     if location not in existing:
         store.write(location, json.dumps(new_metadata, separators=(",", ":")).encode())
     return location
+
+
+def name_metadata(source: str, target: str) -> str:
+    """Return the address of the copy of a metadata file for a table's new location."""
+    number = source.rpartition("/")[2].partition("-")[0].lstrip("v").partition(".")[0]
+    name = f"{int(number) if number.isdecimal() else 0:05}-{uuid5(NAMESPACE_URL, source)}"
+    return f"{target.rstrip('/')}/metadata/{name}.metadata.json"
+
+
+def list_copied_files(metadata_location: str, store: CopyStore) -> set[str]:
+    """Return the addresses of all files that the metadata file of a copy refers to, and its own address."""
+    metadata = _read_json(store.read_copy(metadata_location), metadata_location)
+    lists = [snapshot["manifest-list"] for snapshot in metadata.get("snapshots", [])]
+    statistics = [*metadata.get("statistics", []), *metadata.get("partition-statistics", [])]
+    manifests = {record["manifest_path"] for path in lists for record in _read_avro(store.read_copy(path))[1]}
+    data = {
+        record["data_file"]["file_path"]
+        for path in manifests
+        for record in _read_avro(store.read_copy(path))[1]
+        if record["status"] != _REMOVED
+    }
+    return {metadata_location, *lists, *manifests, *data, *(file["statistics-path"] for file in statistics)}
 
 
 def relocate_metadata(metadata: Json, relocation: _Relocation) -> Json:
@@ -200,47 +146,55 @@ def relocate_metadata(metadata: Json, relocation: _Relocation) -> Json:
 
 def find_copy_obstacles(table: Table) -> list[str]:
     """Return the reason why a table cannot be copied, if its metadata shows a reason."""
-    obstacles: list[str] = []
-    snapshot = table.current_snapshot()
-    summary = snapshot.summary if snapshot else None
-    if summary and int(summary["total-position-deletes"] or 0):
-        obstacles.append("position deletes; compact the table first")
     outside = [
         name
         for name in _LOCATION_PROPERTIES
         if name in table.properties and not table.properties[name].startswith(f"{table.metadata.location}/")
     ]
-    if outside:
-        obstacles.append(f"files outside of its location ({', '.join(outside)})")
-    return obstacles
+    return [f"files outside of its location ({', '.join(outside)})"] if outside else []
 
 
-def _copy_manifests(manifest_list: str, relocation: _Relocation, store: CopyStore, sizes: dict[str, int]) -> bytes:
-    """Write the manifests of a list, and return the content of the new list."""
-    header, records = _read_avro(store.read(manifest_list))
-    for record in records:
-        path = relocation.move(record["manifest_path"])
-        content = _relocate_manifest(store.read(record["manifest_path"]), relocation)
-        if path not in sizes:
-            store.write(path, content)
-            sizes[path] = len(content)
-        record["manifest_path"], record["manifest_length"] = path, sizes[path]
-    return _write_avro(header, records)
+@dataclass
+class _ManifestCopy:
+    """Writes manifests and delete files with the new addresses."""
 
+    relocation: _Relocation
+    store: CopyStore
+    sizes: dict[str, int]
+    """Bytes of files at the new location, by address."""
 
-def _relocate_manifest(content: bytes, relocation: _Relocation) -> bytes:
-    header, records = _read_avro(content)
-    for record in records:
-        file = record["data_file"]
-        if file.get("content") == _POSITION_DELETES:
-            raise MigrationError(
-                f"{file['file_path']} has positions of deleted rows, with the addresses of data files inside, so it "
-                "cannot be copied. Compact the table and expire its old snapshots first"
-            )
-        # A removed file is listed as removed; it may no longer exist.
-        is_removed = record["status"] == 2
-        file["file_path"] = relocation.move(file["file_path"]) if is_removed else relocation.copy(file["file_path"])
-    return _write_avro(header, records)
+    def copy_list(self, manifest_list: str) -> bytes:
+        """Write the manifests of a list, and return the content of the new list."""
+        header, records = _read_avro(self.store.read(manifest_list))
+        for record in records:
+            path = self.relocation.move(record["manifest_path"])
+            self._write(path, self._relocate(self.store.read(record["manifest_path"])))
+            record["manifest_path"], record["manifest_length"] = path, self.sizes[path]
+        return _write_avro(header, records)
+
+    def _relocate(self, content: bytes) -> bytes:
+        header, records = _read_avro(content)
+        for record in records:
+            file, is_removed = record["data_file"], record["status"] == _REMOVED
+            if is_removed:  # it may no longer exist
+                file["file_path"] = self.relocation.move(file["file_path"])
+            elif file.get("content") == POSITION_DELETES:
+                self._copy_deletes(file)
+            else:
+                file["file_path"] = self.relocation.copy(file["file_path"])
+        return _write_avro(header, records)
+
+    def _copy_deletes(self, file: Json) -> None:
+        path, move = self.relocation.move(file["file_path"]), self.relocation.move
+        if path not in self.sizes:
+            self._write(path, relocate_delete_file(file, self.store.read(file["file_path"]), move))
+        relocate_entry(file, self.sizes[path], move)
+        file["file_path"] = path
+
+    def _write(self, path: str, content: bytes) -> None:
+        if path not in self.sizes:
+            self.store.write(path, content)
+            self.sizes[path] = len(content)
 
 
 def _read_avro(content: bytes) -> tuple[Mapping[str, str], list[Json]]:

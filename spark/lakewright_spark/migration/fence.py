@@ -20,7 +20,8 @@ GC = "gc.enabled"
 DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
 """Iceberg's switch. If it were on, commits in one catalog would delete the metadata file of the other catalog."""
 LOCK = to_property_name("lock")
-_CHANGED = (GC, DELETE_METADATA, LOCK)
+HELD = (GC, DELETE_METADATA, LOCK)
+"""Properties that `hold` sets."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,25 @@ class Fence:
 
 def build_fence(properties: Mapping[str, str], run: str, now: datetime, *, was_protected: bool) -> dict[str, str]:
     """Return the properties that set the fence on a table with these properties."""
-    previous = {name: properties.get(name) for name in _CHANGED}
-    lock = Lock(message=f"migration {run}; `lakewright-spark migrate` with --finish removes this lock", since=now)
-    return {
-        GC: "false",
-        DELETE_METADATA: "false",
-        **TablePolicies(lock=lock).properties(),
-        FENCE: json.dumps({"run": run, "previous": previous, "was_protected": was_protected}),
-    }
+    mark = {"run": run, "previous": read_held(properties), "was_protected": was_protected}
+    message = f"migration {run}; `lakewright-spark migrate` with --finish removes this lock"
+    return {**hold(message, now), FENCE: json.dumps(mark)}
+
+
+def hold(message: str, now: datetime) -> dict[str, str]:
+    """Return the properties that keep clients and maintenance from deleting a table's files."""
+    return {GC: "false", DELETE_METADATA: "false", **TablePolicies(lock=Lock(message=message, since=now)).properties()}
+
+
+def read_held(properties: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the values of the properties that `hold` changes; None for a property that is not set."""
+    return {name: properties.get(name) for name in HELD}
+
+
+def release(previous: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:
+    """Return the properties to set and the properties to remove, to end a hold."""
+    values = {name: value for name, value in previous.items() if value is not None}
+    return values, [name for name, value in previous.items() if value is None]
 
 
 def read_fence(properties: Mapping[str, str]) -> Fence | None:
@@ -58,7 +70,7 @@ def read_fence(properties: Mapping[str, str]) -> Fence | None:
         return None
     try:
         document = json.loads(text)
-        previous = {name: document["previous"].get(name) for name in _CHANGED}
+        previous = {name: document["previous"].get(name) for name in HELD}
         return Fence(document["run"], previous, was_protected=bool(document.get("was_protected")))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise MigrationError(f"property {FENCE}: expected the JSON of a migration's fence, found other text") from None
@@ -66,15 +78,15 @@ def read_fence(properties: Mapping[str, str]) -> Fence | None:
 
 def remove_fence(fence: Fence) -> tuple[dict[str, str], list[str]]:
     """Return the properties to set and the properties to remove, so that a table is as before the migration."""
-    values = {name: value for name, value in fence.previous.items() if value is not None}
-    return values, [FENCE, *(name for name, value in fence.previous.items() if value is None)]
+    values, removed = release(fence.previous)
+    return values, [FENCE, *removed]
 
 
 def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
     """Return the property values to set on a table without the properties that its fence holds."""
     if FENCE not in properties:
         return dict(values)
-    return {name: value for name, value in values.items() if name not in _CHANGED}
+    return {name: value for name, value in values.items() if name not in HELD}
 
 
 def refuse_to_drop(table: str, properties: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
-from lakewright_spark.migration.copy import CopyStore, S3Store
+from lakewright_spark.migration.copy_stores import CopyStore, S3Store
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.plan import PARALLEL

@@ -10,7 +10,8 @@ from typing import Any
 from pyiceberg.table import Table
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
-from lakewright_spark.migration.copy import CopyStore, copy_table
+from lakewright_spark.migration.copy import copy_table
+from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step

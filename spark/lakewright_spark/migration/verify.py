@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
@@ -51,18 +51,19 @@ class ColumnSum:
         return ColumnSum(values, total)
 
 
-def verify(source: Table, target: Table, depth: Depth) -> str:
+def verify(source: Table, target: Table, depth: Depth, own_properties: Collection[str] = ()) -> str:
     """Compare a table with its source, and return what was compared.
 
     Args:
         source: The table in the source catalog.
         target: The table in the target catalog, whose files are read with the target's credentials.
         depth: How many rows are read.
+        own_properties: Names of properties that the target may have with other values.
 
     Raises:
         MigrationError: They differ. The message names the differences.
     """
-    if differences := find_metadata_differences(source, target):
+    if differences := find_metadata_differences(source, target, own_properties):
         raise MigrationError(f"the tables differ: {'; '.join(differences)}")
     if is_readable_only(source) or source.current_snapshot() is None:
         return "metadata" if source.current_snapshot() else "metadata, no rows"
@@ -78,8 +79,12 @@ def verify(source: Table, target: Table, depth: Depth) -> str:
     return f"{columns} columns in {len(compared)} of {len(files)} files with {rows} rows"
 
 
-def find_metadata_differences(source: Table, target: Table) -> list[str]:
+def find_metadata_differences(source: Table, target: Table, own_properties: Collection[str] = ()) -> list[str]:
     """Return a text for each part of the metadata that differs."""
+
+    def list_properties(table: Table) -> dict[str, str]:
+        return {name: value for name, value in table.properties.items() if name not in own_properties}
+
     one, other = source.metadata, target.metadata
     parts: dict[str, tuple[object, object]] = {
         "UUID": (one.table_uuid, other.table_uuid),
@@ -88,7 +93,7 @@ def find_metadata_differences(source: Table, target: Table) -> list[str]:
         "schemas": ({s.schema_id: s for s in one.schemas}, {s.schema_id: s for s in other.schemas}),
         "partition specs": (one.partition_specs, other.partition_specs),
         "sort orders": (one.sort_orders, other.sort_orders),
-        "properties": (one.properties, other.properties),
+        "properties": (list_properties(source), list_properties(target)),
         "current snapshot": (one.current_snapshot_id, other.current_snapshot_id),
         "snapshots": (
             {s.snapshot_id: s.sequence_number for s in one.snapshots},

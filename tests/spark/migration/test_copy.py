@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.copy import S3Store
+from lakewright_spark.migration.copy_stores import S3Store
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows

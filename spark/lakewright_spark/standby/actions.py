@@ -1,0 +1,292 @@
+"""The commands on all tables of a standby: copy, status, promote. A table that fails does not hold up other tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LakewrightSparkError, LeaseHeldError, LeaseLostError, StandbyError
+from lakewright_spark.migration.copy_stores import CopyStore, S3Store, StorePair, open_files
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.plan import PARALLEL, Patterns
+from lakewright_spark.migration.verify import Depth
+from lakewright_spark.policies.builtin import OPS
+from lakewright_spark.scheduler.heartbeat import Heartbeat
+from lakewright_spark.scheduler.runner import new_runner_name
+from lakewright_spark.scheduler.supervisor import Control
+from lakewright_spark.scheduler.table_claim import TableClaim
+from lakewright_spark.standby.mark import StandbyMark, read_mark
+from lakewright_spark.standby.tables import StandbyTable
+from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_json_time
+
+_CLAIM_ID = UUID("8f0d6c0e-2f0b-4a54-9c3e-5b7d8e2a1f60")
+"""Identifies the claim of the standby as a whole among the claims of tables."""
+
+
+class State(Enum):
+    """How a table of the standby relates to its source."""
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    MISSING = "missing"
+    """The standby does not have it."""
+    DROPPED = "dropped"
+    """The source does not have it any more."""
+    UNKNOWN = "unknown"
+    """The source does not respond."""
+    WRITTEN = "written"
+    """Other writers have changed it in the standby."""
+    PROMOTED = "promoted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """The state of one table."""
+
+    name: str
+    state: State
+    copied_at: datetime | None = None
+    """Time of the last copy (UTC)."""
+    lag: timedelta = timedelta()
+    """Age of the last copy if the source has later commits, or may have."""
+    snapshots: int = 0
+    """Number of the source's snapshots that the standby lacks."""
+    detail: str = ""
+    """The parts that were compared, or why the table failed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the status for JSON."""
+        return {
+            **asdict(self),
+            "state": self.state.value,
+            "copied_at": format_json_time(self.copied_at) if self.copied_at else None,
+            "lag": round(self.lag.total_seconds(), 3),
+        }
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A warehouse, and the warehouse that has copies of its tables."""
+
+    source_config: CatalogConfig
+    source_warehouse: str
+    standby: Endpoint
+    patterns: Patterns = field(default_factory=Patterns)
+    control: Control = field(default_factory=Control)
+
+    @classmethod
+    def open(
+        cls, source: CatalogConfig, source_warehouse: str, standby: CatalogConfig, standby_warehouse: str, *names: str
+    ) -> Standby:
+        """Open the catalog of the standby. The source is opened when it is needed: it may be lost.
+
+        Args:
+            source: Catalog configuration of the source.
+            source_warehouse: Warehouse that has the tables.
+            standby: Catalog configuration of the standby.
+            standby_warehouse: Warehouse that gets the copies.
+            names: Patterns of table names; all tables by default.
+
+        Raises:
+            StandbyError: Both are the same warehouse, or the standby is a Hadoop catalog.
+        """
+        if standby.kind == "hadoop":
+            raise StandbyError("--to: expected a catalog of kind lakekeeper, rest or jdbc, found hadoop")
+        places = {
+            (config.uri, config.project_id, warehouse)
+            for config, warehouse in ((source, source_warehouse), (standby, standby_warehouse))
+        }
+        if len(places) == 1:
+            raise StandbyError("--from and --to: expected two warehouses, found the same warehouse twice")
+        return cls(source, source_warehouse, Endpoint.open(standby, standby_warehouse), Patterns(names))
+
+    @property
+    def source_name(self) -> str:
+        """Return the text by which marks name the source."""
+        project = f", project {self.source_config.project_id}" if self.source_config.project_id else ""
+        return f"warehouse {self.source_warehouse} of {self.source_config.uri}{project}"
+
+    def copy(self, depth: Depth, now: datetime) -> list[TableStatus]:
+        """Copy what the standby lacks, and return a status of each table of the source."""
+        store, source = self._open_store(), self._open_source()
+
+        def copy_table(table: StandbyTable) -> TableStatus:
+            compared = table.copy(store, depth, now)
+            copy = table.find_copy()
+            assert copy
+            return TableStatus(".".join(table.identifier), State.CURRENT, copy[1].copied_at, detail=compared)
+
+        with self._claim():
+            return self._run(self._list_tables(source), copy_table)
+
+    def promote(self, now: datetime, *, is_source_lost: bool) -> list[TableStatus]:
+        """Let the standby have writers, and return a status of each of its tables.
+
+        Args:
+            now: The time (UTC).
+            is_source_lost: Whether to promote the last copies, without the source.
+
+        Raises:
+            StandbyError: The standby has no copies.
+        """
+        store, source = (None, None) if is_source_lost else (self._open_store(), self._open_source())
+        tables = self._list_copies(source)
+        if not tables:
+            raise StandbyError(f"{self.standby}: expected copies of {self.source_name}, found none")
+
+        def promote_table(table: StandbyTable) -> TableStatus:
+            if store is None:
+                table.promote_last_copy(now)
+            else:
+                table.promote(store, now)
+            copy = table.find_copy()
+            assert copy
+            return TableStatus(".".join(table.identifier), State.PROMOTED, copy[1].copied_at)
+
+        with self._claim():
+            return self._run(tables, promote_table)
+
+    def measure(self, now: datetime) -> list[TableStatus]:
+        """Return the status of each table of the source and of the standby. Nothing is changed."""
+        try:
+            source = self._open_source()
+            tables = self._list_tables(source)
+        except LakewrightSparkError as error:
+            reason = str(error).splitlines()[0]
+            copies = self._list_copies(None)
+            return self._run(copies, lambda table: self._measure_without_source(table, reason, now))
+        merged = {table.identifier: table for table in (*self._list_copies(source), *tables)}
+        return self._run([merged[key] for key in sorted(merged)], lambda table: self._measure(table, source, now))
+
+    def _measure(self, table: StandbyTable, source: Endpoint, now: datetime) -> TableStatus:
+        name = ".".join(table.identifier)
+        source_table, copy = source.find_table(table.identifier), table.find_copy()
+        if copy is None:
+            return TableStatus(name, State.MISSING, lag=_find_age(source_table, now), detail="never copied")
+        standby_table, mark = copy
+        if mark.promoted_at:
+            return TableStatus(name, State.PROMOTED, mark.copied_at)
+        if table.is_written(standby_table, mark):
+            return TableStatus(name, State.WRITTEN, mark.copied_at, now - mark.copied_at)
+        if source_table is None:
+            return TableStatus(name, State.DROPPED, mark.copied_at)
+        if source_table.metadata_location == mark.metadata:
+            return TableStatus(name, State.CURRENT, mark.copied_at)
+        copied = {snapshot.snapshot_id for snapshot in standby_table.snapshots()}
+        lacking = sum(snapshot.snapshot_id not in copied for snapshot in source_table.snapshots())
+        return TableStatus(name, State.BEHIND, mark.copied_at, now - mark.copied_at, lacking)
+
+    def _measure_without_source(self, table: StandbyTable, reason: str, now: datetime) -> TableStatus:
+        copy = table.find_copy()
+        assert copy
+        mark = copy[1]
+        if mark.promoted_at:
+            return TableStatus(".".join(table.identifier), State.PROMOTED, mark.copied_at)
+        return TableStatus(
+            ".".join(table.identifier), State.UNKNOWN, mark.copied_at, now - mark.copied_at, detail=reason
+        )
+
+    def _run(self, tables: Collection[StandbyTable], act: Callable[[StandbyTable], TableStatus]) -> list[TableStatus]:
+        def act_on(table: StandbyTable) -> TableStatus:
+            try:
+                return act(table)
+            except LakewrightSparkError as error:
+                return TableStatus(".".join(table.identifier), State.FAILED, detail=str(error))
+
+        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="standby") as pool:
+            return list(pool.map(act_on, tables))
+
+    def _open_source(self) -> Endpoint:
+        return Endpoint.open(self.source_config, self.source_warehouse)
+
+    def _list_tables(self, source: Endpoint) -> list[StandbyTable]:
+        return [self._build_table(identifier, source) for identifier in sorted(self._select(source))]
+
+    def _list_copies(self, source: Endpoint | None) -> list[StandbyTable]:
+        """Return the tables of the standby that are copies of the source."""
+        copies: list[StandbyTable] = []
+        for identifier in sorted(self._select(self.standby)):
+            mark = _find_mark(self.standby.find_table(identifier))
+            if mark and mark.source == self.source_name:
+                copies.append(self._build_table(identifier, source))
+        return copies
+
+    def _select(self, endpoint: Endpoint) -> list[Identifier]:
+        """Return the tables of the patterns. The maintenance of each warehouse has its own tables in `ops`."""
+        return [name for name in endpoint.list_tables() if name[0] != OPS and self.patterns.select(name)]
+
+    def _build_table(self, identifier: Identifier, source: Endpoint | None) -> StandbyTable:
+        return StandbyTable(identifier, self.source_name, source, self.standby, self._check_claim)
+
+    def _open_store(self) -> CopyStore:
+        """Return one store, whose key in `--from` may use both sides, or two stores if `--to` has a key, too."""
+        store = S3Store.open(self.source_config, self.source_warehouse)
+        if self.standby.config.warehouse(self.standby.warehouse).s3_keys is None:
+            return store
+        return StorePair(store.files, open_files(self.standby.config, self.standby.warehouse))
+
+    @contextmanager
+    def _claim(self) -> Generator[None]:
+        """Keep other processes from changing the standby during the block.
+
+        Raises:
+            StandbyError: Another process copies or promotes it.
+        """
+        config, warehouse = self.standby.config, self.standby.warehouse
+        name = TableIdentifier(warehouse, (OPS,), "standby")
+        claim = TableClaim(config, name, str(_CLAIM_ID), self.standby.catalog, new_runner_name(), patience=timedelta())
+        try:
+            claim.take(datetime.now(UTC))
+        except LeaseHeldError as error:
+            raise StandbyError(f"{self.standby}: another process copies or promotes it: {error}") from None
+        heartbeat = Heartbeat([claim], self.control)
+        heartbeat.start()
+        try:
+            yield
+        finally:
+            heartbeat.close()
+
+    def _check_claim(self) -> None:
+        for reason in self.control.lost.values():
+            raise LeaseLostError(reason)
+
+
+def _find_mark(table: Table | None) -> StandbyMark | None:
+    try:
+        return read_mark(table.properties) if table else None
+    except StandbyError:
+        return None
+
+
+def _find_age(table: Table | None, now: datetime) -> timedelta:
+    """Return the time since a table's first snapshot."""
+    times = (
+        [datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC) for snapshot in table.snapshots()] if table else []
+    )
+    return now - min(times, default=now)
+
+
+def find_problems(statuses: Sequence[TableStatus], max_lag: timedelta | None = None) -> list[str]:
+    """Return a sentence for each table that failed, was written, or is further behind than the limit."""
+    problems = [f"{status.name}: {status.detail}" for status in statuses if status.state is State.FAILED]
+    problems += [f"{s.name}: other writers changed it in the standby" for s in statuses if s.state is State.WRITTEN]
+    if max_lag is not None:
+        behind = [status for status in statuses if status.lag > max_lag and status.state is not State.WRITTEN]
+        problems += [f"{status.name}: {_format_lag(status.lag)} behind its source" for status in behind]
+    return problems
+
+
+def _format_lag(lag: timedelta) -> str:
+    return str(timedelta(seconds=round(lag.total_seconds())))

@@ -1,0 +1,68 @@
+"""The mark of a standby table: a property of the copy with its source and the metadata file that it is a copy of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakewright_spark.errors import StandbyError
+from lakewright_spark.migration.fence import HELD, hold, read_held
+from lakewright_spark.times import format_json_time
+
+MARK = "lakewright.standby"
+"""Property with the mark, as JSON."""
+OWN_PROPERTIES = (MARK, *HELD)
+"""Properties that a standby table has with other values than its source."""
+
+
+@dataclass(frozen=True)
+class StandbyMark:
+    """The mark of a table that is or was a standby."""
+
+    source: str
+    """Catalog and warehouse of the source."""
+    metadata: str
+    """Metadata file of the source that the table is a copy of."""
+    copied_at: datetime
+    previous: Mapping[str, str | None]
+    """The source's values of the properties that keep the table's files; None for a property that is not set."""
+    promoted_at: datetime | None = None
+    """None: the table is a standby."""
+
+    def to_property(self) -> dict[str, str]:
+        """Return the mark as a property."""
+        document = {
+            "source": self.source,
+            "metadata": self.metadata,
+            "copied_at": format_json_time(self.copied_at),
+            "previous": dict(self.previous),
+            "promoted_at": format_json_time(self.promoted_at) if self.promoted_at else None,
+        }
+        return {MARK: json.dumps(document)}
+
+
+def build_mark(source: str, metadata: str, properties: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """Return the properties of the copy of a table with these properties: its mark, and a hold on its files."""
+    message = f"standby of {source}; `lakewright-spark standby promote` removes this lock"
+    return {**hold(message, now), **StandbyMark(source, metadata, now, read_held(properties)).to_property()}
+
+
+def read_mark(properties: Mapping[str, str]) -> StandbyMark | None:
+    """Return the mark of a table with these properties; None if it has no mark.
+
+    Raises:
+        StandbyError: The property cannot be read.
+    """
+    text = properties.get(MARK)
+    if text is None:
+        return None
+    try:
+        document = json.loads(text)
+        copied_at, promoted_at = datetime.fromisoformat(document["copied_at"]), document.get("promoted_at")
+        previous = {name: document["previous"].get(name) for name in HELD}
+        promotion = datetime.fromisoformat(promoted_at) if promoted_at else None
+        return StandbyMark(document["source"], document["metadata"], copied_at, previous, promotion)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StandbyError(f"property {MARK}: expected the JSON of a standby's mark, found other text") from None

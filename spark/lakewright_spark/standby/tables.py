@@ -1,0 +1,181 @@
+"""One table of a standby: copy its last changes, or promote it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+
+from lakewright_spark.errors import LakewrightSparkError, StandbyError
+from lakewright_spark.migration.copy import copy_table, find_copy_obstacles, list_copied_files, name_metadata
+from lakewright_spark.migration.copy_stores import CopyStore
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.fence import read_fence, release
+from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
+
+
+@dataclass(frozen=True)
+class StandbyTable:
+    """A table in the source, and its copy in the standby."""
+
+    identifier: Identifier
+    source_name: str
+    """The source, as marks name it."""
+    source: Endpoint | None
+    """None: the source is lost."""
+    standby: Endpoint
+    check_claim: Callable[[], None] = lambda: None
+    """Raises LeaseLostError if another process may change the standby."""
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"table {'.'.join(self.identifier)}"
+
+    def copy(self, store: CopyStore, depth: Depth, now: datetime) -> str:
+        """Copy what the standby lacks of the source's current state, and return what was compared.
+
+        The result is "unchanged" if the standby lacks nothing. Files that neither this state nor the state before needs
+        are deleted from the standby, so that readers of the state before can end.
+
+        Raises:
+            StandbyError: The table in the standby is no copy of the source, or has commits of other writers.
+            MigrationError: The table cannot be copied, or its copy differs.
+        """
+        source_table = self._require_source().find_table(self.identifier)
+        if source_table is None:
+            raise StandbyError(f"{self}: expected the table in {self.source_name}, found none")
+        return self._copy_state(source_table, store, depth, now)
+
+    def promote(self, store: CopyStore, now: datetime) -> None:
+        """Stop the source's writers, copy their last commits, and let the standby have writers.
+
+        Raises:
+            StandbyError: The table in the standby is no copy of the source.
+            MigrationError: The table cannot be copied. The source's writers continue.
+        """
+        if self._is_promoted():
+            return
+        mover = self._require_source().mover
+        source_table = self._require_source().find_table(self.identifier)
+        if source_table is not None:
+            self._copy_state(source_table, store, Depth.METADATA, now)  # most files, while the writers continue
+            mover.stop_writers(self.identifier)
+        try:
+            stopped = mover.load_stopped(self.identifier)
+            if stopped is None:
+                raise StandbyError(
+                    f"{self}: expected the table in {self.source_name}, found none. Promote its last copy with "
+                    "--source-lost"
+                )
+            self._copy_state(stopped, store, Depth.METADATA, now)
+        except LakewrightSparkError:
+            with suppress(LakewrightSparkError):
+                mover.resume_writers(self.identifier)
+            raise
+        self._release(now)
+
+    def promote_last_copy(self, now: datetime) -> None:
+        """Let the standby have writers, without the source. Its commits after the last copy are lost."""
+        if not self._is_promoted():
+            self._release(now)
+
+    def find_copy(self) -> tuple[Table, StandbyMark] | None:
+        """Return the table in the standby and its mark; None if the standby has no table of the name.
+
+        Raises:
+            StandbyError: The table is no copy of the source.
+        """
+        table = self.standby.find_table(self.identifier)
+        if table is None:
+            return None
+        mark = read_mark(table.properties)
+        if mark is None or mark.source != self.source_name:
+            owner = f"a copy of {mark.source}" if mark else "a table that is no standby"
+            raise StandbyError(f"{self}: expected a copy of {self.source_name} in {self.standby}, found {owner}")
+        return table, mark
+
+    def is_written(self, table: Table, mark: StandbyMark) -> bool:
+        """Return whether other writers have changed the table in the standby since its last copy."""
+        return table.metadata_location != name_metadata(mark.metadata, table.metadata.location)
+
+    def _is_promoted(self) -> bool:
+        copy = self.find_copy()
+        return copy is not None and copy[1].promoted_at is not None
+
+    def _copy_state(self, source_table: Table, store: CopyStore, depth: Depth, now: datetime) -> str:
+        copy = self.find_copy()
+        if copy is None:
+            self.standby.create_namespace(self.identifier[:-1])
+            location, replaced = self._choose_location(source_table), None
+        else:
+            table, mark = copy
+            self._check_unwritten(table, mark)
+            if mark.metadata == source_table.metadata_location:
+                return "unchanged"
+            location, replaced = table.metadata.location, table
+        self._check_source(source_table)
+        properties = build_mark(self.source_name, source_table.metadata_location, source_table.properties, now)
+        metadata_location = copy_table(source_table, location, store, properties)
+        self.check_claim()
+        if replaced is None:
+            new_table = self.standby.register(self.identifier, metadata_location)
+        else:
+            self.standby.repoint(replaced, self.identifier, metadata_location)
+            new_table = self._require_copy()[0]
+        self.standby.protect(new_table, is_protected=True)
+        compared = verify(source_table, new_table, depth, OWN_PROPERTIES)
+        self._delete_old_files(
+            location, {metadata_location, *([replaced.metadata_location] if replaced else [])}, store
+        )
+        return compared
+
+    def _delete_old_files(self, location: str, metadata_locations: set[str], store: CopyStore) -> None:
+        existing = store.list_files(location).keys()
+        needed = set[str]().union(*(list_copied_files(path, store) for path in metadata_locations))
+        self.check_claim()
+        store.delete(existing - needed)
+
+    def _choose_location(self, source_table: Table) -> str:
+        """Return the same location at each call, so that a killed copy is continued."""
+        chosen = self.standby.choose_location(self.identifier, source_table.schema())
+        return f"{chosen.rstrip('/').rpartition('/')[0]}/{source_table.metadata.table_uuid}"
+
+    def _check_source(self, table: Table) -> None:
+        if fence := read_fence(table.properties):
+            raise StandbyError(f"{self}: it belongs to migration {fence.run}; finish or undo the migration first")
+        if obstacles := find_copy_obstacles(table):
+            raise StandbyError(f"{self}: it cannot be copied: it has {'; '.join(obstacles)}")
+
+    def _check_unwritten(self, table: Table, mark: StandbyMark) -> None:
+        if mark.promoted_at:
+            raise StandbyError(
+                f"{self}: {self.standby} was promoted and is no standby any more; copy in the other direction"
+            )
+        if self.is_written(table, mark):
+            raise StandbyError(
+                f"{self}: {self.standby} has commits of other writers. Nothing was changed. Promote the table, or drop "
+                "it without its files and copy it again"
+            )
+
+    def _require_source(self) -> Endpoint:
+        if self.source is None:
+            raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
+        return self.source
+
+    def _require_copy(self) -> tuple[Table, StandbyMark]:
+        copy = self.find_copy()
+        if copy is None:
+            raise StandbyError(f"{self}: expected the table in {self.standby}, found none")
+        return copy
+
+    def _release(self, now: datetime) -> None:
+        table, mark = self._require_copy()
+        values, removed = release(mark.previous)
+        promoted = replace(mark, promoted_at=now).to_property()
+        self.standby.change_properties(table, lambda _: ({**values, **promoted}, removed))
+        self.standby.protect(table, is_protected=False)

@@ -1,0 +1,156 @@
+"""A standby through its life: nightly copies, the lag, and a promotion with and without the source."""
+
+from __future__ import annotations
+
+import pytest
+from fault_proxy import FaultInjectingProxy
+from lakewright_sandbox.in_process import serve
+from lakewright_spark.errors import LakewrightSparkError, StandbyError
+from lakewright_spark.migration.copy_stores import S3Store
+from lakewright_spark.migration.verify import Depth
+from lakewright_spark.standby.actions import State, find_problems
+from lakewright_spark.standby.mark import MARK
+from pyiceberg.exceptions import NoSuchTableError
+
+from tests.spark.standby.conftest import DAY, Pair, build_rows, read_rows
+
+
+def list_copied_objects(pair: Pair, name: str) -> set[str]:
+    store = S3Store.open(pair.source, "results")
+    return set(store.list_files(pair.copies.load_table(name).location()))
+
+
+def test_standby_to_the_end(pair: Pair) -> None:
+    table = pair.add_table("sales.orders")
+    assert pair.measure()["sales.orders"].state is State.MISSING
+    assert pair.copy()["sales.orders"].state is State.CURRENT
+    copy = pair.copies.load_table("sales.orders")
+    assert copy.location() != table.location()
+    assert copy.metadata.table_uuid == table.metadata.table_uuid
+    assert copy.metadata.refs == table.metadata.refs
+    assert copy.properties["gc.enabled"] == "false", "no client deletes files of the copy"
+    assert pair.copy()["sales.orders"].detail == "unchanged"
+
+    table.append(build_rows(4))
+    pair.now += DAY
+    behind = pair.measure()["sales.orders"]
+    assert (behind.state, behind.lag, behind.snapshots) == (State.BEHIND, DAY, 1)
+    assert find_problems([behind], DAY / 2) == ["sales.orders: 1 day, 0:00:00 behind its source"]
+    assert find_problems([behind], 2 * DAY) == []
+    pair.copy()
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+
+    table.append(build_rows(5))
+    rows = read_rows(pair.catalog, "sales.orders")
+    assert pair.promote()["sales.orders"].state is State.PROMOTED
+    with pytest.raises(NoSuchTableError):
+        pair.catalog.load_table("sales.orders")
+    promoted = pair.copies.load_table("sales.orders")
+    assert read_rows(pair.copies, "sales.orders") == rows, "the last commit of the source is there"
+    assert {name: promoted.properties.get(name) for name in ("owner", "gc.enabled", "lakewright.policy.lock")} == {
+        "owner": "ada",
+        "gc.enabled": "true",
+        "lakewright.policy.lock": None,
+    }
+    promoted.append(build_rows(1))
+    assert pair.promote()["sales.orders"].state is State.PROMOTED, "a second promotion changes nothing"
+    assert read_rows(pair.copies, "sales.orders").num_rows == rows.num_rows + 1
+    assert pair.measure()["sales.orders"].state is State.PROMOTED
+    pair.copies.drop_table("sales.orders")  # no longer protected
+
+
+def test_promotion_without_the_source(pair: Pair) -> None:
+    table = pair.add_table("sales.orders")
+    pair.copy()
+    rows = read_rows(pair.catalog, "sales.orders")
+    table.append(build_rows(4))
+    assert pair.promote(is_source_lost=True)["sales.orders"].state is State.PROMOTED
+    assert read_rows(pair.copies, "sales.orders") == rows
+    pair.copies.load_table("sales.orders").append(build_rows(1))
+    failed = pair.copy()["sales.orders"]
+    assert failed.state is State.FAILED, "the source does not overwrite what was promoted"
+    assert "was promoted and is no standby any more" in failed.detail
+    assert read_rows(pair.copies, "sales.orders").num_rows == rows.num_rows + 1
+
+
+def test_files_remain_for_readers_of_the_state_before(pair: Pair) -> None:
+    table = pair.add_table("sales.orders")
+    pair.copy()
+    first = list_copied_objects(pair, "sales.orders")
+    table.overwrite(build_rows(2))
+    table.maintenance.expire_snapshots().by_id(table.snapshots()[1].snapshot_id).commit()
+    pair.copy()
+    assert first <= list_copied_objects(pair, "sales.orders")
+    table.append(build_rows(1))
+    pair.copy()
+    remaining = list_copied_objects(pair, "sales.orders")
+    assert first - remaining, "files of the first state are deleted"
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+    first_snapshot = pair.copies.load_table("sales.orders").metadata.refs["first"].snapshot_id
+    assert pair.copies.load_table("sales.orders").scan(snapshot_id=first_snapshot).to_arrow().num_rows == 3
+
+
+def test_tables_that_are_no_copies_are_left_alone(pair: Pair) -> None:
+    """A table of the standby's own, commits of other writers, and a table that the source has dropped."""
+    for name in ("sales.own", "sales.written", "sales.dropped", "sales.good"):
+        pair.add_table(name)
+    pair.copies.create_namespace_if_not_exists("sales")
+    own = pair.copies.create_table("sales.own", build_rows(1).schema)
+    own.append(build_rows(1))
+    statuses = pair.copy()
+    assert statuses["sales.own"].state is State.FAILED
+    assert "found a table that is no standby" in statuses["sales.own"].detail
+    assert {statuses[name].state for name in statuses if name != "sales.own"} == {State.CURRENT}
+    pair.copies.load_table("sales.written").append(build_rows(1))
+    pair.catalog.load_table("sales.written").append(build_rows(1))
+    pair.catalog.drop_table("sales.dropped")
+    statuses = pair.copy()
+    assert "has commits of other writers. Nothing was changed" in statuses["sales.written"].detail
+    assert statuses["sales.good"].state is State.CURRENT
+    measured = pair.measure()
+    assert {name: status.state.value for name, status in measured.items()} == {
+        "sales.dropped": "dropped",
+        "sales.good": "current",
+        "sales.own": "failed",
+        "sales.written": "written",
+    }
+    assert find_problems(list(measured.values()))[1:] == ["sales.written: other writers changed it in the standby"]
+    assert read_rows(pair.copies, "sales.own").num_rows == 1
+
+
+def test_only_one_process_copies(pair: Pair) -> None:
+    pair.add_table("sales.orders")
+    pair.copy()
+    other = pair.open()
+    with other._claim(), pytest.raises(StandbyError, match="another process copies or promotes it"):
+        pair.copy()
+    pair.copy()
+
+
+@pytest.mark.parametrize("pair", ["from-server"], indirect=True)
+def test_source_that_does_not_respond(pair: Pair) -> None:
+    pair.add_table("sales.orders")
+    with serve(FaultInjectingProxy(pair.source.uri.removesuffix("/catalog"))) as address:
+        pair.source = pair.source.model_copy(update={"uri": f"{address}/catalog"})
+        pair.copy()
+    pair.now += DAY
+    status = pair.measure()["sales.orders"]
+    assert (status.state, status.lag) == (State.UNKNOWN, DAY)
+    assert address in status.detail
+    with pytest.raises(LakewrightSparkError, match=address):
+        pair.promote()
+    pair.promote(is_source_lost=True)
+    pair.copies.load_table("sales.orders").append(build_rows(1))
+
+
+def test_two_stores(pair: Pair) -> None:
+    """The standby has a key of its own, so this process copies the files."""
+    table = pair.add_table("sales.orders")
+    (source,), (copies,) = pair.source.warehouses, pair.standby.warehouses
+    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": source.s3_keys})
+    pair.standby = pair.standby.model_copy(update={"warehouses": [with_key]})
+    pair.copy(depth=Depth.METADATA)
+    table.append(build_rows(2))
+    pair.copy()
+    assert MARK in pair.copies.load_table("sales.orders").properties
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
