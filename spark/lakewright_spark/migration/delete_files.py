@@ -1,6 +1,6 @@
 """Delete files at another location: positions of deleted rows name their data files, so their addresses are replaced.
 
-Equality deletes have no addresses. The formats are those of Iceberg's specification: position delete files in Parquet,
+Equality deletes have no addresses. Iceberg's specification has two formats: position delete files in Parquet,
 and deletion vectors in Puffin.
 """
 

@@ -42,7 +42,7 @@ class State(Enum):
     MISSING = "missing"
     """The standby does not have it."""
     DROPPED = "dropped"
-    """The source does not have it any more."""
+    """The source no longer has it."""
     UNKNOWN = "unknown"
     """The source does not respond."""
     WRITTEN = "written"

@@ -142,8 +142,8 @@ class StandbyTable:
 
     def _choose_location(self, source_table: Table) -> str:
         """Return the same location at each call, so that a killed copy is continued."""
-        chosen = self.standby.choose_location(self.identifier, source_table.schema())
-        return f"{chosen.rstrip('/').rpartition('/')[0]}/{source_table.metadata.table_uuid}"
+        suggested_location = self.standby.choose_location(self.identifier, source_table.schema())
+        return f"{suggested_location.rstrip('/').rpartition('/')[0]}/{source_table.metadata.table_uuid}"
 
     def _check_source(self, table: Table) -> None:
         if fence := read_fence(table.properties):
@@ -154,7 +154,7 @@ class StandbyTable:
     def _check_unwritten(self, table: Table, mark: StandbyMark) -> None:
         if mark.promoted_at:
             raise StandbyError(
-                f"{self}: {self.standby} was promoted and is no standby any more; copy in the other direction"
+                f"{self}: {self.standby} was promoted and is no longer a standby; copy in the other direction"
             )
         if self.is_written(table, mark):
             raise StandbyError(

@@ -69,7 +69,7 @@ def test_promotion_without_the_source(pair: Pair) -> None:
     pair.copies.load_table("sales.orders").append(build_rows(1))
     failed = pair.copy()["sales.orders"]
     assert failed.state is State.FAILED, "the source does not overwrite what was promoted"
-    assert "was promoted and is no standby any more" in failed.detail
+    assert "was promoted and is no longer a standby" in failed.detail
     assert read_rows(pair.copies, "sales.orders").num_rows == rows.num_rows + 1
 
 
@@ -95,8 +95,8 @@ def test_tables_that_are_no_copies_are_left_alone(pair: Pair) -> None:
     for name in ("sales.own", "sales.written", "sales.dropped", "sales.good"):
         pair.add_table(name)
     pair.copies.create_namespace_if_not_exists("sales")
-    own = pair.copies.create_table("sales.own", build_rows(1).schema)
-    own.append(build_rows(1))
+    own_table = pair.copies.create_table("sales.own", build_rows(1).schema)
+    own_table.append(build_rows(1))
     statuses = pair.copy()
     assert statuses["sales.own"].state is State.FAILED
     assert "found a table that is no standby" in statuses["sales.own"].detail
