@@ -50,6 +50,7 @@ def test_rest_catalog(catalog_config: CatalogConfig) -> None:
         kind="rest",
         tenant="acme",
         uri=catalog_config.uri,
+        auth=catalog_config.auth,
         warehouses=[CatalogWarehouse(name="mine", location=name)],
     )
     uri = Execution(2, 1).result(Port("Op-1"))

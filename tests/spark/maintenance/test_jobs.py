@@ -18,6 +18,7 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.table_identifier import TableIdentifier
 
+from tests.real_servers import leave_out
 from tests.spark.maintenance.conftest import DAY, Maintained, deny
 
 pytestmark = pytest.mark.spark
@@ -271,7 +272,9 @@ class TestSnapshots:
         assert (done.snapshots, done.data_files, done.delete_files) == (2, 1, 1)
         assert table.column("SELECT n FROM THIS") == [9]
 
-    def test_soft_deletion_keeps_files_unless_allowed(self, create_table: CreateTable) -> None:
+    def test_soft_deletion_keeps_files_unless_allowed(self, tenant: CatalogConfig, create_table: CreateTable) -> None:
+        if tenant.auth:
+            leave_out("reads a warehouse through a second Spark catalog, which has no credential")
         table = create_table("kept", "(n int) USING iceberg", warehouse="soft")
         for number in range(2):
             table.do(f"INSERT OVERWRITE THIS VALUES ({number})")

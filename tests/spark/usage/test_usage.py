@@ -18,6 +18,7 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.table_details import TableDetails
 from lakewright_spark.pyiceberg_client.usage import TableSize, UsageReport, WarehouseUsage, measure_usage, total
 from lakewright_spark.table_identifier import TableIdentifier
+from projects import Project
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from typer.testing import CliRunner
@@ -140,9 +141,11 @@ def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catal
     )
 
 
-def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
+def test_views_and_totals_by_owner(
+    catalog: Catalog, project: Project, catalog_config: CatalogConfig, tmp_path: Path
+) -> None:
     create_table(catalog, "usage.seen")
-    _create_view(catalog_config, "usage", "seeing")
+    _create_view(project.server, catalog_config, "usage", "seeing")
     (results,) = catalog_config.warehouses
     owned = catalog_config.model_copy(update={"warehouses": [results.model_copy(update={"owner": "user:oidc~ann"})]})
     path = tmp_path / "catalog.json"
@@ -207,7 +210,7 @@ def _command(*arguments: str) -> str:
     return done.stdout
 
 
-def _create_view(config: CatalogConfig, namespace: str, name: str) -> None:
+def _create_view(server: httpx.Client, config: CatalogConfig, namespace: str, name: str) -> None:
     """Create a view with the request that Spark sends; PyIceberg creates none."""
     (warehouse,) = config.warehouses
     body = {
@@ -227,7 +230,7 @@ def _create_view(config: CatalogConfig, namespace: str, name: str) -> None:
         },
         "properties": {},
     }
-    response = httpx.post(f"{config.uri}/v1/{warehouse.id}/namespaces/{namespace}/views", json=body, timeout=60)
+    response = server.post(f"/catalog/v1/{warehouse.id}/namespaces/{namespace}/views", json=body)
     assert response.status_code == 200, response.text
 
 
