@@ -97,7 +97,7 @@ def build_rows(count: int) -> pa.Table:
 
 def build_catalogs(project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch, uri: str = "") -> Catalogs:
     """Return a database whose tables are below the location of a warehouse of a new project."""
-    own_project = Project(project.server, project.sandbox)
+    own_project = Project(project.server, project.sandbox, project.real)
     target = own_project.config(own_project.warehouse(NEW))
     location = f"{own_project.location(NEW)}/old"
     source = jdbc_catalog_config(project.sandbox, uri or f"sqlite:///{folder}/old.db", monkeypatch, location)

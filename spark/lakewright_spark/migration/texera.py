@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 from pyiceberg.typedef import Identifier
 from sqlalchemy import Connection, Engine, MetaData, Table, func, inspect, select, update
+from sqlalchemy.exc import IntegrityError
 
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import MigrationError
@@ -27,6 +29,8 @@ _ADDRESSES = {
     "operator_port_executions": ("workflow_execution_id", "result_uri"),
 }
 """By table: the column with the execution, and the column with an address."""
+ATTEMPTS = 5
+"""Attempts to add a row that another process adds as well."""
 _WAREHOUSE_PART = re.compile(r"^vfs:///(?:wh/[^/]+/)?(?=wid/)")
 
 ExecutionKey = tuple[int, int]
@@ -66,6 +70,7 @@ class TexeraRows:
         self._schema = None if self._engine.dialect.name == "sqlite" else schema
         self._tables = _reflect(self._engine, self._schema)
         self._config = config
+        self._guard = threading.Lock()  # executions of one user need one row of its warehouse
         self.executions: Mapping[ExecutionKey, UserExecution] = {
             (record.workflow, record.execution): UserExecution(int(record.submitter or 0), record.status.has_ended)
             for record in records
@@ -93,7 +98,7 @@ class TexeraRows:
     def point(self, key: ExecutionKey, ledger: Ledger) -> None:
         """Let an execution's rows name its user's warehouse, in one transaction. Earlier values are in the ledger."""
         warehouse = self.warehouses[self.executions[key].user]
-        with database.explain_errors(self._engine), self._engine.begin() as connection:
+        with self._guard, database.explain_errors(self._engine), self._engine.begin() as connection:
             previous = ledger.find_execution(key)
             if previous is None:
                 previous = self._read_rows(connection, key[1])
@@ -149,11 +154,24 @@ class TexeraRows:
             connection.execute(update(table).where(*condition).values({column: new}))
 
     def _require_row(self, connection: Connection, user: int, warehouse: CatalogWarehouse) -> int:
-        """Return the number of a user's warehouse, and add its row if Texera has none."""
+        """Return the number of a user's warehouse, and add its row if Texera has none.
+
+        Texera or another migration may add the row, or take its number, at the same time.
+        """
         table = self._tables["user_warehouse"]
         query = select(table.c.whid).where(table.c.uid == user, table.c[self._name_column] == warehouse.name)
-        if (number := connection.scalar(query)) is not None:
-            return number
+        for attempt in range(ATTEMPTS):
+            if (number := connection.scalar(query)) is not None:
+                return number
+            try:
+                with connection.begin_nested():
+                    return self._add_row(connection, table, user, warehouse)
+            except IntegrityError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _add_row(self, connection: Connection, table: Table, user: int, warehouse: CatalogWarehouse) -> int:
         match = _USER_WAREHOUSE.fullmatch(warehouse.name)
         values: dict[str, Any] = {
             "whid": (connection.scalar(select(func.max(table.c.whid))) or 0) + 1,

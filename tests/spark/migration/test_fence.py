@@ -48,7 +48,6 @@ def test_unreadable_fence_is_an_error(text: str) -> None:
         read_fence({FENCE: text})
 
 
-@pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
 def test_maintenance_skips_fenced_tables(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")
@@ -63,7 +62,6 @@ def test_maintenance_skips_fenced_tables(catalogs: Catalogs) -> None:
                 assert "`lakewright-spark migrate` with --finish removes this lock" in reason
 
 
-@pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
 def test_result_in_two_catalogs_is_not_dropped(catalogs: Catalogs) -> None:
     """A new write of the result keeps the fence, although results delete their old metadata files."""
     rows = pa.table({"number": [1, 2]})

@@ -20,8 +20,6 @@ from texera_database import TexeraDatabase, write_results
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "migration.md"
 
-pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
-
 
 def read_commands() -> list[list[str]]:
     lines = re.findall(r"^\$ lakewright-spark (.*)$", GUIDE.read_text(), re.MULTILINE)
@@ -59,7 +57,7 @@ def test_commands_of_the_guide(
 def test_texera_commands_of_the_guide(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own_project = Project(project.server, project.sandbox)
+    own_project = Project(project.server, project.sandbox, project.real)
     target = own_project.config(own_project.warehouse("user-3-main"))
     source = jdbc_catalog_config(
         project.sandbox, f"sqlite:///{tmp_path}/old.db", monkeypatch, own_project.location("shared")

@@ -15,8 +15,6 @@ from lakewright_spark.migration.ledger import Ledger
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows
 from projects import Project
 
-pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
-
 CALLS: list[tuple[type, str]] = [
     (Ledger, "record"),
     (Endpoint, "register"),

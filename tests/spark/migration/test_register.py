@@ -13,8 +13,6 @@ from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows,
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
 
-pytestmark = pytest.mark.stand_in("registers tables of a database below a warehouse of its own")
-
 
 @pytest.fixture
 def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:

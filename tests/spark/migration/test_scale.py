@@ -42,7 +42,6 @@ MOST_REGISTRATION_TIME = 3.0
 """Time of the migration's first command divided by that of its bare calls. Measured: 2.2 to 2.6; the goal is 2."""
 
 pytestmark = [
-    pytest.mark.stand_in("copies results of a database to warehouses of its own"),
     pytest.mark.long,
     pytest.mark.timeout(7200 if FULL else 900),
 ]
@@ -56,7 +55,7 @@ def database() -> Iterator[str]:
 
 def test_killed_processes(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str) -> None:
     """Every command is killed once while its tables are in work, and runs again."""
-    own_project = Project(project.server, project.sandbox)
+    own_project = Project(project.server, project.sandbox, project.real)
     target = own_project.config(*(own_project.warehouse(f"user-{user}-main") for user in USERS))
     monkeypatch.setenv("CATALOG_PASSWORD", "any")
     address = database.replace("lakewright@", "")

@@ -16,8 +16,6 @@ from projects import Project
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-pytestmark = pytest.mark.stand_in("registers tables of another catalog below a warehouse of its own")
-
 
 def build_hadoop_catalogs(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
     """Return catalogs whose source is a Hadoop catalog with the table `sales.orders` of the database."""
@@ -110,7 +108,9 @@ def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatc
     catalogs = build_catalogs(project, tmp_path, monkeypatch)
     name = f"{catalogs.target.project_id}/{NEW}"
     warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "location": name, "id": None})
-    source = CatalogConfig(kind="rest", tenant="acme", uri=catalogs.target.uri, warehouses=[warehouse])
+    source = CatalogConfig(
+        kind="rest", tenant="acme", uri=catalogs.target.uri, auth=catalogs.target.auth, warehouses=[warehouse]
+    )
     own_project = project.location(NEW)
     target = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/new.db", monkeypatch, own_project)
     moving = Catalogs(source, target, catalogs.ledger, catalogs.sandbox, "old", target.warehouses[0].name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,22 +11,24 @@ import pytest
 from databases import postgres
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.execution_registry import database
 from lakewright_spark.execution_registry.texera import TexeraExecutions
 from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.ledger import Ledger, Step
+from lakewright_spark.migration.ledger import Ledger, Step, open_ledger
+from lakewright_spark.migration.texera import TexeraRows
 from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.reader import ResultReader
 from migration_catalogs import OLD, Catalogs
 from projects import Project
+from sqlalchemy import text
 from texera_database import RUNNING, TexeraDatabase, write_results
-
-pytestmark = pytest.mark.stand_in("copies results of a database to warehouses of its own")
+from waiting import wait_until
 
 
 @pytest.fixture
 def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
     """Return Texera's global warehouse in a database, and Lakekeeper warehouses of users 3 and 4."""
-    own_project = Project(project.server, project.sandbox)
+    own_project = Project(project.server, project.sandbox, project.real)
     target = own_project.config(own_project.warehouse("user-3-main"), own_project.warehouse("user-4-1"))
     location = own_project.location("shared")
     source = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/old.db", monkeypatch, location)
@@ -159,3 +162,28 @@ def test_texera_without_warehouses_is_refused(catalogs: Catalogs, texera: Texera
         connection.exec_driver_sql(f"DROP TABLE {texera.schema}user_warehouse")
     with pytest.raises(MigrationError, match="expected a Texera with warehouses"):
         catalogs.migrate(texera=texera.url)
+
+
+@pytest.mark.long
+def test_row_that_another_process_adds(catalogs: Catalogs, tmp_path: Path) -> None:
+    """Texera or another migration adds the row of the user's warehouse at the same time."""
+    with postgres() as url, open_ledger(tmp_path / "other.db", "route") as ledger:
+        texera = TexeraDatabase(url)
+        texera.add_execution(1, user=3)
+        rows = TexeraRows(url, catalogs.target)
+        engine = database.connect(url)
+        with engine.begin() as other, ThreadPoolExecutor(1) as pool:
+            row = "uid, name, lakekeeper_warehouse_name) VALUES (3, 'main', 'user-3-main') RETURNING whid"
+            number = other.execute(text(f"INSERT INTO texera_db.user_warehouse ({row}")).scalar_one()
+            pointed = pool.submit(rows.point, next(iter(rows.executions)), ledger)
+            with engine.connect() as observer:
+                query = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+                wait_until(lambda: observer.execute(query).scalar_one() == 1)
+            other.commit()
+            pointed.result(60)
+        with engine.connect() as connection:
+            query = text("SELECT whid FROM texera_db.workflow_executions WHERE eid = 1")
+            assert connection.execute(query).scalar_one() == number
+            assert connection.execute(text("SELECT count(*) FROM texera_db.user_warehouse")).scalar_one() == 1
+        rows.close()
+        engine.dispose()
