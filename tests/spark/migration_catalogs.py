@@ -67,7 +67,8 @@ class Catalogs:
         with table.update_schema() as change:
             change.add_column("later", table.schema().find_type("name"))
         table.append(content.append_column("later", pa.array(["x"] * rows)))
-        table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "first").commit()
+        oldest = min(table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0)
+        table.manage_snapshots().create_tag(oldest.snapshot_id, "first").commit()
         return catalog.load_table(identifier)
 
     def list_objects(self) -> set[str]:

@@ -80,7 +80,7 @@ def verify(source: Table, target: Table, depth: Depth, own_properties: Collectio
 
 
 def find_metadata_differences(source: Table, target: Table, own_properties: Collection[str] = ()) -> list[str]:
-    """Return a text for each part of the metadata that differs."""
+    """Return a text for each part of the metadata that differs. Servers list the parts in any order."""
 
     def list_properties(table: Table) -> dict[str, str]:
         return {name: value for name, value in table.properties.items() if name not in own_properties}
@@ -91,8 +91,8 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
         "format version": (one.format_version, other.format_version),
         "schema": (one.current_schema_id, other.current_schema_id),
         "schemas": ({s.schema_id: s for s in one.schemas}, {s.schema_id: s for s in other.schemas}),
-        "partition specs": (one.partition_specs, other.partition_specs),
-        "sort orders": (one.sort_orders, other.sort_orders),
+        "partition specs": ({s.spec_id: s for s in one.partition_specs}, {s.spec_id: s for s in other.partition_specs}),
+        "sort orders": ({s.order_id: s for s in one.sort_orders}, {s.order_id: s for s in other.sort_orders}),
         "properties": (list_properties(source), list_properties(target)),
         "current snapshot": (one.current_snapshot_id, other.current_snapshot_id),
         "snapshots": (

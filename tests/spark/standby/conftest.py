@@ -58,8 +58,13 @@ class Pair:
         )
         table.append(build_rows(rows))
         table.append(build_rows(rows))
-        table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "first").commit()
+        table.manage_snapshots().create_tag(list_snapshots(table)[0], "first").commit()
         return self.catalog.load_table(name)
+
+
+def list_snapshots(table: Table) -> list[int]:
+    """Return the IDs of a table's snapshots, oldest first. Servers list them in any order."""
+    return [s.snapshot_id for s in sorted(table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0)]
 
 
 def build_rows(count: int) -> pa.Table:
