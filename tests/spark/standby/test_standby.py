@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
 from lakewright_spark.errors import LakewrightSparkError, StandbyError
+from lakewright_spark.migration.copy import list_copied_files
 from lakewright_spark.migration.copy_stores import S3Store
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.standby.actions import State, find_problems
@@ -154,3 +158,46 @@ def test_two_stores(pair: Pair) -> None:
     pair.copy()
     assert MARK in pair.copies.load_table("sales.orders").properties
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+
+
+class Killed(BaseException):
+    """The process was killed."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pair", ["from-database"], indirect=True)
+def test_killed_copies_continue(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy is killed after each change of the store, and the next copy is killed one change later."""
+    table = pair.add_table("sales.orders")
+    changes = {name: getattr(S3Store, name) for name in ("write", "copy", "delete")}
+    state = {"left": 0}
+
+    def kill_after(name: str) -> Callable[..., None]:
+        def change(self: S3Store, *values: Any) -> None:
+            changes[name](self, *values)
+            state["left"] -= 1
+            if state["left"] == 0:
+                raise Killed
+
+        return change
+
+    for name in changes:
+        monkeypatch.setattr(S3Store, name, kill_after(name))
+    kills = 0
+    for step in range(1, 60):
+        state["left"] = step
+        try:
+            assert pair.copy()["sales.orders"].state is State.CURRENT
+        except Killed:
+            kills += 1
+            if step % 3 == 0:
+                table.append(build_rows(1))
+            continue
+        break
+    assert kills >= 4, "the copy was killed at several changes"
+    state["left"] = 0
+    pair.copy()
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+    copy = pair.copies.load_table("sales.orders")
+    store = S3Store.open(pair.source, "results")
+    assert list_copied_files(copy.metadata_location, store) <= store.list_files(copy.location()).keys()
