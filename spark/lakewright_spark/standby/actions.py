@@ -119,8 +119,15 @@ class Standby:
         return f"warehouse {self.source_warehouse} of {self.source_config.uri}{project}"
 
     def copy(self, depth: Depth, now: datetime) -> list[TableStatus]:
-        """Copy what the standby lacks, and return a status of each table of the source."""
+        """Copy what the standby lacks, and return a status of each table of the source.
+
+        Raises:
+            StandbyError: The source has no tables: all of them were promoted, or the pattern selects none.
+        """
         store, source = self._open_store(), self._open_source()
+        tables = self._list_tables(source)
+        if not tables:
+            raise StandbyError(f"{self.source_name}: expected tables to copy, found none")
 
         def copy_table(table: StandbyTable) -> TableStatus:
             compared = table.copy(store, depth, now)
@@ -129,7 +136,7 @@ class Standby:
             return TableStatus(".".join(table.identifier), State.CURRENT, copy[1].copied_at, detail=compared)
 
         with self._claim():
-            return self._run(self._list_tables(source), copy_table)
+            return self._run(tables, copy_table)
 
     def promote(self, now: datetime, *, is_source_lost: bool) -> list[TableStatus]:
         """Let the standby have writers, and return a status of each of its tables.
