@@ -71,8 +71,9 @@ def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
 
 
 def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:
-    """Return the bytes of the files that are candidates of deletion; None if there are too many to ask for.
+    """Return the bytes of the files that are candidates of deletion; None if they are unknown.
 
+    They are unknown if there are too many to ask for, or if the store refuses a request.
     Files that were deleted in the meantime, and files of tables that no longer exist, do not count.
     """
     candidates = list_open_candidates(catalog)
@@ -86,12 +87,15 @@ def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:
             continue
         files += ((table, path) for path in paths)
     with ThreadPoolExecutor(_CONCURRENT_REQUESTS, thread_name_prefix="candidates") as pool:
-        return sum(pool.map(_read_size, files))
+        sizes = list(pool.map(_read_size, files))
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
-def _read_size(file: tuple[Table, str]) -> int:
+def _read_size(file: tuple[Table, str]) -> int | None:
     table, path = file
     try:
         return len(table.io.new_input(path))
     except FileNotFoundError:
         return 0
+    except OSError:
+        return None

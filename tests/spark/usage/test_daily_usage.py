@@ -102,8 +102,8 @@ def test_dropped_tables_and_orphans_count_until_they_are_gone(catalog: Catalog, 
     dropped.append(ROWS)
     dropped_bytes = record_statistics(catalog, dropped)
     unmeasured = catalog.create_table("operator-port-result.unmeasured", schema=ROWS.schema)
-    for table in (dropped, unmeasured):
-        catalog.drop_table(table.name())
+    for name in (dropped.name(), unmeasured.name()):
+        catalog.drop_table(name)
     lost = f"{table.location()}/data/lost.parquet"
     with table.io.new_output(lost).create() as stream:
         stream.write(b"lost file")
@@ -116,13 +116,22 @@ def test_dropped_tables_and_orphans_count_until_they_are_gone(catalog: Catalog, 
     }
     append(catalog, CANDIDATES, [row])
 
-    (usage,), _ = record_usage(config, {catalog.name: catalog}, START)
+    usages, problems = record_usage(config, {catalog.name: catalog}, START)
+    assert problems == []
+    (usage,) = usages
     assert (usage.bytes_soft_deleted, usage.dropped_unmeasured) == (dropped_bytes, 1)
     assert usage.bytes_orphan == len(b"lost file")
 
     table.io.delete(lost)
-    (usage,), _ = record_usage(config, {catalog.name: catalog}, START)
+    usages, problems = record_usage(config, {catalog.name: catalog}, START)
+    assert problems == []
+    (usage,) = usages
     assert usage.bytes_orphan == 0
+
+    # The credentials of a table reach its own location only.
+    append(catalog, CANDIDATES, [{**row, "file_path": f"{dropped.location()}/data/lost.parquet"}])
+    (usage,), problems = record_usage(config, {catalog.name: catalog}, START)
+    assert (usage.bytes_orphan, problems) == (None, [])
 
 
 def test_dropped_tables_are_unknown_if_they_cannot_be_listed(config: CatalogConfig, catalog: Catalog) -> None:
