@@ -11,6 +11,7 @@ from lakewright.names.grant_names import Principal
 from lakewright.names.table_name import PRESETS, match_preset
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
 from lakewright.spec.adoption import Adoption
+from lakewright.spec.limits import WarehouseLimitsSpec
 from lakewright.storage.lifecycle import PrefixLifecycle
 from lakewright.validation.moment import EndText
 from lakewright.validation.strict_model import StrictModel
@@ -252,6 +253,8 @@ class WarehouseSpec(StrictModel):
     task_queues: Annotated[dict[QueueName, QueueSettings], Makes("TaskQueueConfig", from_live=_read_task_queues)] = {}
     """Settings of Lakekeeper's task queues, by name. Settings of `maintenance.server` are not repeated here. Lakekeeper
     keeps its own settings for other queues."""
+    limits: Annotated[WarehouseLimitsSpec | None, NoWayBack("rules about data, evaluated outside the server")] = None
+    """Limits of the warehouse and of its namespaces."""
 
     @property
     def namespace_paths(self) -> list[str]:

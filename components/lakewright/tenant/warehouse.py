@@ -146,6 +146,7 @@ def build_catalog_warehouse(
         writers=writers(tenant, spec),
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),
         credential_seconds=spec.token_seconds,
+        limits=spec.limits.build_warehouse_limits() if spec.limits else None,
     )
 
 

@@ -13,8 +13,10 @@ from pydantic import Field, model_validator
 
 from lakewright_spark.catalog import kinds
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
+from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
 from lakewright_spark.catalog.kinds import Kind
-from lakewright_spark.catalog.warehouse import ADDED_LATER, CatalogWarehouse, ConfigModel
+from lakewright_spark.catalog.limits import DataLimits
+from lakewright_spark.catalog.warehouse import CatalogWarehouse
 from lakewright_spark.policies.model import PolicyPattern
 
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -46,6 +48,9 @@ class CatalogConfig(ConfigModel):
     warehouses: list[CatalogWarehouse]
     policies: Annotated[tuple[PolicyPattern, ...], ADDED_LATER] = ()
     """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
+
+    limits: Annotated[DataLimits | None, ADDED_LATER] = None
+    """Limits of all warehouses together. None: no limits."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> CatalogConfig:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator
 
 from lakewright_spark.catalog.auth import S3Keys
+from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
+from lakewright_spark.catalog.limits import WarehouseLimits
 from lakewright_spark.policies.model import JobName
 
 Delegation = Literal["vended", "remote-signing"]
@@ -20,29 +22,6 @@ def _check_options(options: dict[str, str]) -> dict[str, str]:
     if secret := sorted(name for name in options if _SECRET_OPTION.search(name)):
         raise ValueError(f"expected options without secrets, found {', '.join(secret)}")
     return options
-
-
-_SINCE: dict[str, Any] = {"x-since": "0.2"}
-ADDED_LATER = Field(json_schema_extra=_SINCE)
-"""Marks a field that `version: 1` did not have in its first release."""
-
-
-class ConfigModel(BaseModel):
-    """A frozen model that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_serializer(mode="wrap")
-    def _omit_default_of_added_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Readers of the first release reject fields that they do not know.
-        fields = type(self).model_fields
-        added = {name for name, field in fields.items() if field.json_schema_extra == _SINCE}
-        values: dict[str, Any] = serialize(self)
-        return {
-            key: value
-            for key, value in values.items()
-            if not (key in added and getattr(self, key) == fields[key].default)
-        }
 
 
 class CatalogWarehouse(ConfigModel):
@@ -75,3 +54,5 @@ class CatalogWarehouse(ConfigModel):
     """Storage service of the warehouse's files."""
     credential_seconds: Annotated[int | None, ADDED_LATER] = None
     """Lifetime of vended credentials, in seconds. None: the catalog's default."""
+    limits: Annotated[WarehouseLimits | None, ADDED_LATER] = None
+    """Limits that `usage` compares with what exists. None: no limits."""

@@ -15,6 +15,7 @@ import typer
 from lakewright_spark.cli import (
     activate,
     connect_server,
+    daily_usage,
     executions,
     job,
     maintain,
@@ -58,6 +59,7 @@ app.command("restore")(restore.restore)
 app.add_typer(runs.app, name="runs")
 app.add_typer(policy.app, name="policy")
 app.command("usage")(usage.usage)
+app.command("daily-usage")(daily_usage.daily_usage)
 app.command(connect_server.NAME)(connect_server.serve)
 app.command("activate")(activate.activate)
 

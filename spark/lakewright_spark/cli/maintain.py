@@ -163,6 +163,7 @@ def maintain(
             named_warehouses=names,
             observers=observers,
             plan_observers=[one.observe_plans for one in observers if isinstance(one, telemetry.TelemetryObserver)],
+            usage_observers=[one.observe_usage for one in observers if isinstance(one, telemetry.TelemetryObserver)],
             control=control,
         )
         outcome = maintenance.decide() if plan or explain else maintenance.run()

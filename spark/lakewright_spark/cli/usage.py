@@ -19,6 +19,7 @@ from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig
+    from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, TableUsage, Total, UsageReport
 
@@ -42,7 +43,8 @@ def usage(
 ) -> None:
     """Report storage use by warehouse and owner: bytes, files, snapshots, and growth if job `statistics` has run.
 
-    Expiration of all older snapshots would free the reclaimable bytes. Orphan files are not counted.
+    Expiration of all older snapshots would free the reclaimable bytes. Orphan files are not counted. Limits of the spec
+    are compared with what exists, with a warning from 80 % on.
 
     Example: lakewright-spark usage --warehouse executions --tables
     """
@@ -51,17 +53,25 @@ def usage(
         return
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
-    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.limit_checks import list_limit_uses  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415
 
-    selected_config = catalog.select_warehouses(names) if names else catalog
+    # Limits of the tenant are about all warehouses.
+    selected_config = catalog.select_warehouses(names).model_copy(update={"limits": None}) if names else catalog
     report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
     printing.note(report.unavailable.note())
+    uses = list_limit_uses(selected_config, report)
     if as_json:
-        print(json.dumps(to_json(report)))
+        print(json.dumps({**to_json(report), "limits": limits_to_json(uses)}))
     else:
         _show(report, with_tables=tables)
         if details:
             _show_details(report)
+        if uses:
+            _show_limits(uses)
+    for use in uses:
+        if use.state != "below":
+            printing.complain(_format_warning(use))
     if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
         raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
     if error := report.unavailable.error():
@@ -70,11 +80,13 @@ def usage(
 
 def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, Any], list[str]]:
     """Return the report on a configuration for JSON, and the problems."""
-    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.limit_checks import list_limit_uses  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415
 
     report = measure_usage(catalog, datetime.now(UTC), window)
     unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
-    return to_json(report), [*(str(error) for error in report.unavailable.failed.values()), *unread]
+    document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report))}
+    return document, [*(str(error) for error in report.unavailable.failed.values()), *unread]
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:
@@ -112,6 +124,41 @@ def to_json(report: UsageReport) -> dict[str, Any]:
         "left_out": {name: str(error) for name, error in report.unavailable.hidden.items()},
         "failed": {name: str(error) for name, error in report.unavailable.failed.items()},
     }
+
+
+def limits_to_json(uses: list[LimitUse]) -> list[dict[str, Any]]:
+    """Return the use of limits for JSON."""
+    return [
+        {
+            "warehouse": use.warehouse,
+            "namespace": use.namespace,
+            "quantity": use.quantity,
+            "limit": use.limit,
+            "used": use.used,
+            "percent": use.percent,
+            "state": use.state,
+        }
+        for use in uses
+    ]
+
+
+def _show_limits(uses: list[LimitUse]) -> None:
+    rows = printing.columns("limit of", "", "limit", "used", "percent", "state", fold=("limit of",))
+    for use in uses:
+        amounts = (_format_amount(use, use.limit), _format_amount(use, use.used))
+        rows.add_row(use.scope, use.quantity, *amounts, f"{use.percent} %", use.state)
+    printing.show(rows)
+
+
+def _format_amount(use: LimitUse, amount: int) -> str:
+    return decimal(amount) if use.quantity == "bytes" else f"{amount:,}"
+
+
+def _format_warning(use: LimitUse) -> str:
+    amounts = f"{_format_amount(use, use.used)} of {_format_amount(use, use.limit)}"
+    quantity = "" if use.quantity == "bytes" else f" {use.quantity}"
+    state = "has reached its limit" if use.state == "reached" else "is near its limit"
+    return f"{use.scope} {state}: {amounts}{quantity} ({use.percent} %)"
 
 
 def _size(size: TableSize) -> dict[str, Any]:

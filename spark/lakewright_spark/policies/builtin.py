@@ -15,6 +15,7 @@ TABLE_STATISTICS, PARTITION_STATISTICS, COMMIT_STATISTICS = (
     "commit_statistics",
 )
 ORPHAN_CANDIDATES = "orphan_candidates"
+DAILY_USAGE = "daily_usage"
 
 COMMITS_KEPT = 90
 """Days after which a commit is no longer kept in `ops.commit_statistics`, nor added to it."""
@@ -45,6 +46,8 @@ OWN_POLICIES: Mapping[str, TablePolicies] = {
     COMMIT_STATISTICS: _build_policies(COMMITS_KEPT, "committed_at"),
     # The scheduler drops old days itself: candidates may have to wait longer than a number of days.
     ORPHAN_CANDIDATES: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
+    # The writer of a row drops old months itself.
+    DAILY_USAGE: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
 }
 """By the table's name. The table's own properties win; patterns of the tenant do not reach these tables."""
 

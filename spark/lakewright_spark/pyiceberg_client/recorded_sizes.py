@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.expressions import In
 from pyiceberg.table import Table
 
 from lakewright_spark.pyiceberg_client.file_sizes import TableSize
@@ -71,6 +72,20 @@ def read_recorded_sizes(catalog: Catalog, since: datetime) -> RecordedSizes:
             {row["table_uuid"]: {name: row[f"{name}_last"] for name in _SIZES} for row in rows},
         )
     return RecordedSizes({}, {})
+
+
+def read_last_bytes(catalog: Catalog, uuids: Collection[str]) -> dict[str, int]:
+    """Return the bytes of all snapshots in the newest row of each of these tables. Leave out tables without rows."""
+    if not uuids:
+        return {}
+    with suppress(NoSuchTableError, NoSuchNamespaceError):
+        columns = ("table_uuid", "collected_at", "all_bytes")
+        within: Any = In
+        scan = catalog.load_table(STATISTICS).scan(within("table_uuid", set(uuids)), selected_fields=columns)
+        ordered = scan.to_arrow().sort_by([("collected_at", "ascending")])
+        last = ordered.group_by(["table_uuid"], use_threads=False).aggregate([("all_bytes", "last")])
+        return {row["table_uuid"]: row["all_bytes_last"] or 0 for row in last.to_pylist()}
+    return {}
 
 
 def _to_earlier(row: Mapping[str, Any]) -> Earlier:

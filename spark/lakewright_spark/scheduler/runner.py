@@ -28,6 +28,7 @@ from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.plan import WarehousePlan, order_plans
 from lakewright_spark.scheduler.planning import MaintenancePlanner
 from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.recorder import COMMIT_INTERVAL_SECONDS, Recorder
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
@@ -36,6 +37,7 @@ from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Sup
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.scheduler.table_worker import TableWork, TableWorker
+from lakewright_spark.scheduler.usage_recording import record_usage
 from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.session.builder import Workload, forget_dead_session, spark_session
 from lakewright_spark.session.secrets import check_before_start
@@ -86,6 +88,8 @@ class MaintenanceRunner:
     observers: Sequence[Observer] = ()
     plan_observers: Sequence[Callable[[Sequence[WarehousePlan]], None]] = ()
     """Are called with the plans before the work begins."""
+    usage_observers: Sequence[Callable[[Sequence[DailyUsage]], None]] = ()
+    """Are called with the rows that the run wrote to `ops.daily_usage`."""
     control: Control = field(default_factory=Control)
     clock: Callable[[], datetime] = _utc_now
     """Clock of ages and run records. Claims use the real time."""
@@ -145,6 +149,7 @@ class MaintenanceRunner:
             if works:
                 self._work(queue, observers, outcome, recorder)
         outcome.lost = dict(self.control.lost)
+        self._record_usage(catalogs, outcome)
         return outcome
 
     def decide(self) -> MaintenanceOutcome:
@@ -160,6 +165,17 @@ class MaintenanceRunner:
                     outcome.leased_elsewhere[name] = f"warehouse {name} is being maintained by {row.holder}"
         dry_run._plan(dry_run._build_planner(), catalogs, outcome, {}, self.clock())
         return outcome
+
+    def _record_usage(self, catalogs: Mapping[str, Catalog], outcome: MaintenanceOutcome) -> None:
+        """Write the usage of the day, also if the run ended at its deadline. A run of some tables writes none."""
+        is_stopped = self.control.ended.is_set()
+        if self.dry_run or self.requested is not None or is_stopped or not self.filters.is_every_table:
+            return
+        maintained = {name: catalog for name, catalog in catalogs.items() if name not in outcome.unavailable}
+        usages, problems = record_usage(self.config, maintained, self.clock())
+        outcome.warnings += problems
+        for observe in self.usage_observers:
+            observe(usages)
 
     def _build_planner(self) -> MaintenancePlanner:
         return MaintenancePlanner(

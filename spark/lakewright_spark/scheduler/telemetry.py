@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
@@ -18,6 +18,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMe
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.scheduler.outcome import run_to_json
 from lakewright_spark.scheduler.plan import WarehousePlan
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Observer
 
@@ -25,6 +26,18 @@ EXPORTER = "OTEL_METRICS_EXPORTER"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _NAMES = {"otlp": "otlp_proto_http"}
 """Exporter names of OpenTelemetry's variables, and the entry points installed with this package."""
+
+
+_USAGE_GAUGES = (
+    ("warehouse_tables", "Tables of a warehouse", "tables"),
+    ("warehouse_files", "Live files of a warehouse", "files"),
+    ("warehouse_maintenance_minutes", "Minutes of maintenance jobs today", "maintenance_minutes"),
+)
+"""Name, text and field of each gauge of a day's usage."""
+
+
+def _list_attributes(usage: DailyUsage) -> dict[str, str]:
+    return {"warehouse": usage.warehouse, "owner": usage.owner or ""}
 
 
 class TelemetryObserver:
@@ -48,6 +61,32 @@ class TelemetryObserver:
             "d",
             "Days since a job that a table needs last succeeded; -1: it never did",
         )
+
+        self._usages: Sequence[DailyUsage] = ()
+        sizes = "Bytes of a warehouse by kind: live, reclaimable, orphan, soft_deleted"
+        meter.create_observable_gauge("warehouse_storage", [self._observe_bytes], "By", sizes)
+        for name, text, field in _USAGE_GAUGES:
+            meter.create_observable_gauge(name, [self._build_usage_callback(field)], "1", text)
+
+    def observe_usage(self, usages: Sequence[DailyUsage]) -> None:
+        """Handle the rows that a run wrote to `ops.daily_usage`."""
+        self._usages = usages
+
+    def _observe_bytes(self, options: CallbackOptions) -> Iterator[Observation]:
+        """Yield the bytes of each warehouse by kind, without unknown values."""
+        del options
+        for usage in self._usages:
+            for kind in ("live", "reclaimable", "orphan", "soft_deleted"):
+                if (size := getattr(usage, f"bytes_{kind}")) is not None:
+                    yield Observation(size, {**_list_attributes(usage), "kind": kind})
+
+    def _build_usage_callback(self, field: str) -> Callable[[CallbackOptions], Iterator[Observation]]:
+        def observe(options: CallbackOptions) -> Iterator[Observation]:
+            del options
+            for usage in self._usages:
+                yield Observation(getattr(usage, field), _list_attributes(usage))
+
+        return observe
 
     def observe_plans(self, plans: Sequence[WarehousePlan]) -> None:
         """Handle the plans of a run, before it begins."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
+from calendar import monthrange
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
+from lakewright.costs.charges import to_decimal
 from lakewright_sandbox.runtime.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler.usage_recording import record_usage
 
 from tests.command_server import run_command
 from tests.integration.fleet.conftest import statuses
@@ -82,6 +93,52 @@ def test_tenants_are_deployed_listed_and_measured(names: list[str], call: Call) 
     assert usage["stacks"][0]["usage"]["total"]["tables"] == 1
     assert [(entry["deployed"], entry["problem"]) for entry in usage["stacks"]] == [(True, ""), (False, "")]
     assert [owner["owner"] for owner in usage["owners"]] == [names[0]]
+
+
+@pytest.mark.stand_in("surveys all objects of a server")
+def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, project: Path, sandbox: Sandbox) -> None:
+    """Rows, FOCUS and forecasts are exact; a warehouse is charged for what its tables have in S3."""
+    name = names[0]
+    write_spec(project, {**read_spec(project, name), "limits": {"tables": 4}, "labels": {"team": "orders"}})
+    assert call("stack", "init", name).returncode == 0
+    assert call("fleet", "up", "--yes", "--stack", name, "--engine", "embedded", "--json").returncode == 0
+    config = CatalogConfig.from_json(call("config", "--stack", name, "--format", "json").stdout)
+    catalog = open_catalog(config, "executions")
+    now = datetime.now(UTC)
+    sizes: dict[str, int] = {}
+    for ago in (61, 31, 1):
+        catalog.load_table("results.orders").append(pa.table({"id": pa.array(range(ago), pa.int64())}))
+        (usage,), problems = record_usage(config, {"executions": catalog}, now - timedelta(days=ago))
+        assert problems == []
+        sizes[usage.day] = usage.bytes_live
+    (project / "prices.yaml").write_text("currency: EUR\nstorage_gb_month: 1000000\n")
+    costs = ("fleet", "usage", "--since", "90d", "--stack", name, "--prices", str(project / "prices.yaml"))
+
+    report = json.loads(call(*costs, "--by", "label=team", "--json").stdout)
+    printed = call(*costs, "--csv")
+    rows = list(csv.DictReader(io.StringIO(printed.stdout)))
+    lines = call(*costs, "--by", "owner").stdout
+
+    assert {group["group"] for group in report["groups"]} == {"orders"}
+    assert sum(group["days"] for group in report["groups"]) == 3
+    live = [row for row in rows if row["SkuId"] == "storage-live"]
+    assert live, printed.stdout + printed.stderr
+    assert sum(Decimal(row["ConsumedQuantity"]) for row in live) * 10**9 == sum(sizes.values())
+    by_month: dict[str, Fraction] = {}
+    for day, size in sizes.items():
+        month = date.fromisoformat(day)
+        cost = Fraction(size, 1000 * monthrange(month.year, month.month)[1])
+        by_month[day[:7]] = by_month.get(day[:7], Fraction()) + cost
+    assert [abs(Decimal(row["BilledCost"]) - to_decimal(by_month[row["BillingPeriodStart"][:7]])) for row in live] == [
+        0
+    ] * len(live)
+    assert report["focus"] == rows
+    (limit,) = report["limits"]
+    assert (limit["quantity"], limit["limit"], limit["used"]) == ("tables", 4, 2), "the table, and ops.daily_usage"
+    assert lines.startswith("MONTH")
+    assert f" {name} " in lines, "a warehouse without an owner counts for its tenant"
+    refused = call("fleet", "usage", "--stack", name, "--by", "owner")
+    assert (refused.returncode, "expected --since" in refused.stderr) == (2, True)
 
 
 def test_a_failed_check_of_a_wave_stops_the_rollout(project: Path, names: list[str], call: Call) -> None:

@@ -171,6 +171,23 @@ def test_views_and_totals_by_owner(
     assert "tenant spark-tests" in output
 
 
+def test_limits_warn_from_80_percent_on(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
+    table = create_table(catalog, "usage.deep.limited", appends=4)
+    size = sum(files(table).values())
+    (results,) = catalog_config.warehouses
+    limits = {"namespaces": {"usage": {"bytes": size, "files": 5, "tables": 100}}}
+    limited = results.model_validate({**results.model_dump(), "limits": limits})
+    path = tmp_path / "catalog.json"
+    path.write_text(catalog_config.model_copy(update={"warehouses": [limited]}).to_json())
+
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["usage", "--json", "--config", str(path)])
+    uses = [(use["namespace"], use["used"], use["state"]) for use in json.loads(done.stdout)["limits"]]
+    assert uses == [("usage", size, "reached"), ("usage", 4, "near"), ("usage", 1, "below")]
+    assert "namespace results.usage is near its limit: 4 of 5 files (80.0 %)" in done.stderr
+    assert "namespace results.usage has reached its limit: " in done.stderr
+    assert "limit of" in _command("usage", "--config", str(path))
+
+
 def test_table_with_missing_files(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
     broken = create_table(catalog, "usage.broken")
     create_table(catalog, "usage.sound")

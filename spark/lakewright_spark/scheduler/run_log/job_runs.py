@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -91,6 +92,21 @@ def list_open_runs(table: Table, warehouse: str, day: str) -> list[RunRecord]:
         return []
     rows = read_parts(table, unfinished, tuple(field.name for field in SCHEMA.fields))
     return _latest_states(warehouse, [row for part in rows for row in part.to_pylist() if row["run_id"] in run_ids])
+
+
+def sum_minutes(catalog: Catalog, days: Sequence[str]) -> dict[str, float]:
+    """Return the minutes of the runs that were queued on these UTC days, by day."""
+    seconds: dict[str, dict[str, float]] = {day: {} for day in days}
+    if table := find_table(catalog, NAME):
+        names = "', '".join(days)
+        row_filter = f"day IN ('{names}') AND seconds IS NOT NULL"
+        for part in read_parts(table, row_filter, ("day", "run_id", "seconds")):
+            # A run that was closed as dead and ended later has two rows with a duration.
+            longest = part.group_by(["day", "run_id"]).aggregate([("seconds", "max")])
+            for row in longest.to_pylist():
+                runs = seconds[row["day"]]
+                runs[row["run_id"]] = max(row["seconds_max"], runs.get(row["run_id"], 0.0))
+    return {day: math.fsum(runs.values()) / 60 for day, runs in seconds.items()}
 
 
 def _ids(table: Table, row_filter: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc  # pyright: ignore[reportMissingTypeStubs]
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import LessThan
+from pyiceberg.table import Table
 
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table, read_parts
@@ -24,15 +26,36 @@ def read_oldest_candidates(catalog: Catalog) -> Mapping[str, datetime]:
     table = find_table(catalog, CANDIDATES.name)
     if table is None:
         return {}
-    handled: dict[str, datetime] = {}
-    for part in read_parts(table, "file_path IS NULL", _COLUMNS):
-        for uuid, at in _aggregate(part, "max"):
-            handled[uuid] = max(at, handled.get(uuid, at))
+    handled = _read_handled(table)
     oldest: dict[str, datetime] = {}
     for part in read_parts(table, "file_path IS NOT NULL", _COLUMNS):
         for uuid, at in _aggregate(_drop_handled(part, handled), "min"):
             oldest[uuid] = min(at, oldest.get(uuid, at))
     return oldest
+
+
+def list_open_candidates(catalog: Catalog) -> Mapping[str, set[str]]:
+    """Return the addresses of the candidates that no run has handled, by the name of their table in the rows."""
+    table = find_table(catalog, CANDIDATES.name)
+    if table is None:
+        return {}
+    handled = _read_handled(table)
+    files: defaultdict[str, set[str]] = defaultdict(set)
+    for part in read_parts(table, "file_path IS NOT NULL", (*_COLUMNS, "table_name", "file_path")):
+        remaining = _drop_handled(part, handled)
+        names, paths = (remaining.column(name).to_pylist() for name in ("table_name", "file_path"))
+        for name, path in zip(names, paths, strict=True):
+            files[name].add(path)
+    return files
+
+
+def _read_handled(table: Table) -> Mapping[str, datetime]:
+    """Return the instant up to which the candidates of each table are handled, by table UUID."""
+    handled: dict[str, datetime] = {}
+    for part in read_parts(table, "file_path IS NULL", _COLUMNS):
+        for uuid, at in _aggregate(part, "max"):
+            handled[uuid] = max(at, handled.get(uuid, at))
+    return handled
 
 
 def forget_candidates(catalog: Catalog, forgotten: Mapping[str, datetime]) -> None:

@@ -19,7 +19,7 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log import daily_usage, job_runs
 from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import MaintenanceRunner
@@ -117,6 +117,9 @@ def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: S
         local_catalog.create_table(f"ops.{ops_table.name}", schema, partition_spec=build_partitions(ops_table, schema))
     job_runs.append(local_catalog, records_of_ended_run(USERS, RunState.SUCCEEDED), NOW)
     RunnerClaims(local_config, "local", local_catalog, "r").register(NOW)
+    daily_usage.write_day(
+        local_catalog, daily_usage.DailyUsage(day="2026-11-22", warehouse="local", measured_at=NOW), 0.0, NOW
+    )
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)
         loaded = local_catalog.load_table(table.within)

@@ -17,6 +17,7 @@ from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler import progress, supervisor, telemetry
 from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from opentelemetry.sdk.metrics import MeterProvider
@@ -84,6 +85,40 @@ def test_opentelemetry_reports_days_since_the_last_success() -> None:
     now = datetime.now(UTC)
     metrics(dataclasses.replace(ENDED, started_at=now, finished_at=now))
     assert read() == {"compaction": 0.0, "retention": -1}
+
+
+def test_opentelemetry_reports_the_usage_of_the_day() -> None:
+    reader = InMemoryMetricReader()
+    metrics = telemetry.TelemetryObserver(MeterProvider([reader]))
+    usage = DailyUsage(
+        day="2026-11-27",
+        warehouse="results",
+        owner="user:oidc~ann",
+        tables=2,
+        files=9,
+        bytes_live=700,
+        bytes_reclaimable=50,
+        bytes_orphan=None,
+        maintenance_minutes=1.5,
+        measured_at=NOW,
+    )
+    metrics.observe_usage([usage])
+    data = reader.get_metrics_data()
+    assert data is not None
+    points = {
+        (metric.name, point.attributes.get("kind")): (point.value, point.attributes["owner"])
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if metric.name.startswith("warehouse_")
+    }
+    assert points == {
+        ("warehouse_storage", "live"): (700, "user:oidc~ann"),
+        ("warehouse_storage", "reclaimable"): (50, "user:oidc~ann"),
+        ("warehouse_storage", "soft_deleted"): (0, "user:oidc~ann"),
+        ("warehouse_tables", None): (2, "user:oidc~ann"),
+        ("warehouse_files", None): (9, "user:oidc~ann"),
+        ("warehouse_maintenance_minutes", None): (1.5, "user:oidc~ann"),
+    }
 
 
 def test_json_line_per_ended_run(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -13,8 +14,8 @@ from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
+    from lakewright.costs.cost_report import CostReport
     from lakewright.fleet.selection import Selection
     from lakewright.fleet.spark_reports import SparkReport
 
@@ -27,19 +28,49 @@ def usage(
     label: Labels = None,
     everything: Everything = False,
     directory: Directory = HERE,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DURATION", help="Report months and costs from recorded days, such as 90d."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="GROUP", help="With --since: `month`, `owner`, `label` or `label=NAME`.")
+    ] = "month",
+    prices: Annotated[
+        Path | None, typer.Option("--prices", metavar="FILE", help="With --since: file of prices, for costs.")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="With --since: print CSV with the columns of FOCUS.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Report storage use by tenant, warehouse and owner: live and reclaimable bytes, tables, files and snapshots.
 
     Reads the tables' metadata with the identity of the tenants' jobs; no Spark runs. It needs PyIceberg
-    (`lakewright-spark[jobs]`), and the secrets that the catalog configurations refer to. Exit code 1 if something could
-    not be read.
+    (`lakewright-spark[jobs]`), and the secrets that the catalog configurations refer to. With `--since`, it reports
+    months, costs, growth and when limits are reached, from the rows that maintenance writes to `ops.daily_usage` every
+    day. Exit code 1 if something could not be read.
 
-    Example: lakewright fleet usage --label cost-center=4711 --json
+    Example: lakewright fleet usage --since 90d --by owner --prices prices.yaml --csv
     """
-    from lakewright.fleet.usage import COMMAND, format_usage, to_usage_json  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.cli.errors import UsageError  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.fleet.usage import COMMAND, format_usage, to_usage_json  # noqa: PLC0415
 
-    reports = _read_reports(COMMAND, directory, make_selection(stack, label, everything=everything))
+    selection = make_selection(stack, label, everything=everything)
+    if since is not None:
+        if as_csv and as_json:
+            raise UsageError("expected either --csv or --json")
+        from lakewright.costs.cost_report import DAYS_COMMAND, CostReport, Grouping  # noqa: PLC0415
+        from lakewright.costs.prices import read_prices  # noqa: PLC0415
+
+        try:
+            grouping = Grouping.parse(by)
+        except ValueError as error:
+            raise UsageError(f"--by: {error}") from None
+        price_list = read_prices(prices) if prices else None
+        reports = _read_reports((*DAYS_COMMAND, "--since", since), directory, selection)
+        form = "csv" if as_csv else "json" if as_json else "lines"
+        _print_costs(reports, CostReport(reports, grouping, price_list), form)
+    if prices or as_csv or by != "month":
+        raise UsageError("expected --since with --by, --prices and --csv")
+    reports = _read_reports(COMMAND, directory, selection)
     _print_reports(reports, to_usage_json if as_json else None, format_usage)
 
 
@@ -68,6 +99,14 @@ def runs(
     _print_reports(reports, to_runs_json if as_json else None, format_runs)
 
 
+def _print_costs(reports: Sequence[SparkReport], report: CostReport, form: Literal["csv", "json", "lines"]) -> NoReturn:
+    """Print usage and costs since a time, and end the command."""
+    if form == "json":
+        _print_reports(reports, lambda _: report.to_json(), lambda _: [])
+    lines = report.format_csv().splitlines() if form == "csv" else report.format_lines()
+    _print_reports(reports, None, lambda _: lines)
+
+
 def _read_reports(command: Sequence[str], directory: Path, selection: Selection) -> list[SparkReport]:
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
 
@@ -88,7 +127,7 @@ def _print_reports(
     reports: Sequence[SparkReport],
     to_json: Callable[[Sequence[SparkReport]], dict[str, Any]] | None,
     format_lines: Callable[[Sequence[SparkReport]], list[str]],
-) -> None:
+) -> NoReturn:
     """Print the reports as JSON or as lines, and end the command."""
     from lakewright.fleet.progress import format_not_deployed  # noqa: PLC0415
     from lakewright.fleet.spark_reports import compute_exit_code  # noqa: PLC0415

@@ -1,0 +1,28 @@
+"""Limits of a tenant, a warehouse or a namespace on bytes, files and tables. `usage` compares them with what exists."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from lakewright_spark.catalog.config_model import ConfigModel
+
+Amount = Annotated[int | None, Field(ge=1)]
+
+
+class DataLimits(ConfigModel):
+    """Limits; None for no limit."""
+
+    bytes: Amount = None
+    """Bytes of data and delete files, also of files that only older snapshots refer to."""
+    files: Amount = None
+    """Live files."""
+    tables: Amount = None
+
+
+class WarehouseLimits(DataLimits):
+    """Limits of a warehouse and of namespaces in it."""
+
+    namespaces: dict[str, DataLimits] = {}
+    """By full name of the namespace, levels joined by a dot. They include the namespaces below."""

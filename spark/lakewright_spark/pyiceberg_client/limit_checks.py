@@ -1,0 +1,83 @@
+"""Compare a usage report with the limits of the tenant, its warehouses and their namespaces. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.limits import DataLimits
+from lakewright_spark.pyiceberg_client.usage import Total, UsageReport, WarehouseUsage, total
+
+WARNING_SHARE = 0.8
+"""Part of a limit from which on `usage` warns."""
+Quantity = Literal["bytes", "files", "tables"]
+State = Literal["below", "near", "reached"]
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """A limit, and how much of it is used."""
+
+    scope: str
+    """Text for messages, such as `namespace results.sales`."""
+    warehouse: str | None
+    """Name of the warehouse; None for a limit of the tenant."""
+    namespace: str | None
+    quantity: Quantity
+    limit: int
+    used: int
+
+    @property
+    def state(self) -> State:
+        """State of the limit: `near` from 80 % on, `reached` from 100 % on."""
+        if self.used >= self.limit:
+            return "reached"
+        return "near" if self.used >= WARNING_SHARE * self.limit else "below"
+
+    @property
+    def percent(self) -> float:
+        """Percentage of the limit that is used."""
+        return round(100 * self.used / self.limit, 1)
+
+
+def list_limit_uses(config: CatalogConfig, report: UsageReport) -> list[LimitUse]:
+    """Return the use of every limit of the configuration, first the limits of the tenant.
+
+    A warehouse that could not be read counts nothing, and its own limits are left out. The limits of the tenant need a
+    report on all of its warehouses.
+    """
+    uses: list[LimitUse] = []
+    usages = {usage.warehouse: usage for usage in report.warehouses}
+    if config.limits and usages.keys() >= {warehouse.name for warehouse in config.warehouses}:
+        uses += _compare(f"tenant {config.tenant}", None, None, config.limits, total(report.warehouses))
+    for warehouse in config.warehouses:
+        usage = usages.get(warehouse.name)
+        if usage is None or warehouse.limits is None:
+            continue
+        uses += _compare(f"warehouse {warehouse.name}", warehouse.name, None, warehouse.limits, total([usage]))
+        for namespace, limits in warehouse.limits.namespaces.items():
+            scope = f"namespace {warehouse.name}.{namespace}"
+            uses += _compare(scope, warehouse.name, namespace, limits, total([_select_namespace(usage, namespace)]))
+    return uses
+
+
+def _compare(
+    scope: str, warehouse: str | None, namespace: str | None, limits: DataLimits, sums: Total
+) -> Iterator[LimitUse]:
+    amounts: Mapping[Quantity, tuple[int | None, int]] = {
+        "bytes": (limits.bytes, sums.bytes_live + sums.bytes_reclaimable),
+        "files": (limits.files, sums.files),
+        "tables": (limits.tables, sums.tables),
+    }
+    for quantity, (limit, used) in amounts.items():
+        if limit is not None:
+            yield LimitUse(scope, warehouse, namespace, quantity, limit, used)
+
+
+def _select_namespace(usage: WarehouseUsage, namespace: str) -> WarehouseUsage:
+    """Return the usage of a namespace and the namespaces below it."""
+    levels = tuple(namespace.split("."))
+    tables = (table for table in usage.tables if table.table.namespace[: len(levels)] == levels)
+    return replace(usage, tables=tuple(tables), views=())

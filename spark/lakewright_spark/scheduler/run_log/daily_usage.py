@@ -1,0 +1,137 @@
+"""`ops.daily_usage`: a row for each UTC day with the bytes of a warehouse and the work on it, for cost reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.policies.builtin import DAILY_USAGE
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
+
+NAME = DAILY_USAGE
+DAYS_KEPT = 400
+"""Days after which a row may be dropped. Whole months are dropped."""
+_ATTEMPTS = 8
+"""Attempts to commit rows while other runners commit."""
+_TEXT, _NUMBER = StringType(), LongType()
+SCHEMA = Schema(
+    NestedField(1, "month", _TEXT, doc="UTC month of the day, yyyy-MM; the partition"),
+    NestedField(2, "day", _TEXT, doc="UTC day of the measurement, yyyy-MM-dd"),
+    NestedField(3, "warehouse", _TEXT),
+    NestedField(4, "owner", _TEXT, doc="principal that owns the warehouse; null: the tenant"),
+    NestedField(5, "tables", _NUMBER),
+    NestedField(6, "tables_unread", _NUMBER, doc="tables and namespaces that could not be read and are not counted"),
+    NestedField(7, "files", _NUMBER, doc="live files"),
+    NestedField(8, "bytes_live", _NUMBER, doc="files of current snapshots, branches and tags"),
+    NestedField(9, "bytes_reclaimable", _NUMBER, doc="files of older snapshots only"),
+    NestedField(10, "bytes_orphan", _NUMBER, doc="candidates of orphan-files and staged-files; null: unknown"),
+    NestedField(11, "bytes_soft_deleted", _NUMBER, doc="dropped tables that can be restored; null: not reported"),
+    NestedField(12, "dropped_unmeasured", _NUMBER, doc="dropped tables without statistics, which are not counted"),
+    NestedField(13, "requests", _NUMBER, doc="requests of the day to the store; null: the store reports none"),
+    NestedField(14, "cu_hours", DoubleType(), doc="hours of computing units; null: no source reports them"),
+    NestedField(15, "maintenance_minutes", DoubleType(), doc="sum of the runs of jobs that were queued on the day"),
+    NestedField(16, "measured_at", TimestamptzType()),
+)
+_PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
+_PROPERTIES = {
+    **COMMIT_RETRIES,
+    "write.metadata.delete-after-commit.enabled": "true",
+    "comment": "Daily usage of the warehouse, one row per day",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DailyUsage:
+    """Usage of a warehouse on a day, measured at one moment of the day. Fields without a source are None."""
+
+    day: str
+    """UTC day, such as 2026-11-27."""
+    warehouse: str
+    owner: str | None = None
+    tables: int = 0
+    tables_unread: int = 0
+    """Tables and namespaces that could not be read. They are not counted."""
+    files: int = 0
+    bytes_live: int = 0
+    bytes_reclaimable: int = 0
+    bytes_orphan: int | None = 0
+    bytes_soft_deleted: int | None = 0
+    dropped_unmeasured: int = 0
+    """Dropped tables without statistics. They are not counted."""
+    requests: int | None = None
+    cu_hours: float | None = None
+    maintenance_minutes: float = 0.0
+    measured_at: datetime
+
+    @property
+    def month(self) -> str:
+        """UTC month of the day."""
+        return self.day[:7]
+
+
+def format_day(moment: datetime) -> str:
+    """Return the UTC day of an instant, as in column `day`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d}"
+
+
+def write_day(catalog: Catalog, row: DailyUsage, minutes_of_previous_day: float, now: datetime) -> None:
+    """Write the row of a day in one commit, which replaces an earlier row of this day. Drop old months.
+
+    Runs of the previous day may have ended after its row was written, so its minutes are written again.
+
+    Raises:
+        CommitFailedException: Other runners committed at each attempt.
+    """
+    previous_day = format_day(datetime.fromisoformat(row.day).replace(tzinfo=UTC) - timedelta(days=1))
+    oldest = format_day(now - timedelta(days=DAYS_KEPT))[:7]
+    rewritten = f"month IN ('{row.month}', '{previous_day[:7]}') OR month < '{oldest}'"
+    for attempt in range(1, _ATTEMPTS + 1):
+        table = create_if_missing(catalog, NAME, SCHEMA, _PROPERTIES, _PARTITIONS)
+        earlier_rows = [_from_row(values) for values in table.scan(rewritten).to_arrow().to_pylist()]
+        remaining = [
+            replace(usage, maintenance_minutes=minutes_of_previous_day) if usage.day == previous_day else usage
+            for usage in earlier_rows
+            if usage.day != row.day and usage.month >= oldest
+        ]
+        usages = sorted([*remaining, row], key=lambda usage: usage.day)
+        documents = [{"month": usage.month, **asdict(usage)} for usage in usages]
+        rows = pa.Table.from_pylist(documents, table.schema().as_arrow())
+        try:
+            if earlier_rows:
+                table.overwrite(rows, rewritten)
+            else:
+                table.append(rows)
+        except CommitFailedException:
+            if attempt == _ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def list_days(catalog: Catalog, earliest: datetime | None = None) -> list[DailyUsage]:
+    """Return the rows since the day of an instant, first day first."""
+    table = find_table(catalog, NAME)
+    if table is None:
+        return []
+    if earliest is None:
+        rows = table.scan(AlwaysTrue()).to_arrow()
+    else:
+        day = format_day(earliest)
+        rows = table.scan(f"month >= '{day[:7]}' AND day >= '{day}'").to_arrow()
+    return sorted((_from_row(row) for row in rows.to_pylist()), key=lambda usage: usage.day)
+
+
+def _from_row(row: dict[str, Any]) -> DailyUsage:
+    values = {name: value for name, value in row.items() if name != "month"}
+    return DailyUsage(**{**values, "measured_at": row["measured_at"].astimezone(UTC)})

@@ -1,0 +1,101 @@
+"""Measure the usage of warehouses once a run, and write it to `ops.daily_usage`. No Spark runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
+from lakewright_spark.pyiceberg_client.dropped_tables import list_dropped_uuids
+from lakewright_spark.pyiceberg_client.recorded_sizes import read_last_bytes
+from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
+from lakewright_spark.pyiceberg_client.usage import measure_usage, total
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, format_day, write_day
+from lakewright_spark.scheduler.run_log.job_runs import sum_minutes
+from lakewright_spark.scheduler.run_log.orphan_candidates import list_open_candidates
+from lakewright_spark.table_identifier import TableIdentifier
+
+MAX_CANDIDATES = 20_000
+"""Candidates of a warehouse whose sizes are asked for, each in a request. With more, their bytes are unknown."""
+_CONCURRENT_REQUESTS = 8
+
+
+def record_usage(
+    config: CatalogConfig, catalogs: Mapping[str, Catalog], now: datetime
+) -> tuple[list[DailyUsage], list[str]]:
+    """Write the usage of each warehouse on the day of `now` (UTC), and return the rows and the problems.
+
+    A problem of one warehouse does not affect other warehouses, nor the result of their maintenance.
+    """
+    usages: list[DailyUsage] = []
+    problems: list[str] = []
+    for name, catalog in catalogs.items():
+        try:
+            with explain_errors(config, name, "ops.daily_usage"):
+                usages.append(_record_warehouse(config, name, catalog, now))
+        except LakewrightSparkError as error:
+            problems.append(f"the usage of warehouse {name} is not in ops.daily_usage: {error}")
+    return usages, problems
+
+
+def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: datetime) -> DailyUsage:
+    (warehouse,) = measure_usage(config.select_warehouses([name]), now).warehouses
+    sums, today, yesterday = total([warehouse]), format_day(now), format_day(now - timedelta(days=1))
+    minutes = sum_minutes(catalog, [today, yesterday])
+    dropped_uuids = list_dropped_uuids(config, name, catalog)
+    dropped_bytes = read_last_bytes(catalog, dropped_uuids or ())
+    usage = DailyUsage(
+        day=today,
+        warehouse=name,
+        owner=warehouse.owner,
+        tables=sums.tables,
+        tables_unread=len(warehouse.unread),
+        files=sums.files,
+        bytes_live=sums.bytes_live,
+        bytes_reclaimable=sums.bytes_reclaimable,
+        bytes_orphan=measure_candidates(catalog, name),
+        bytes_soft_deleted=None if dropped_uuids is None else sum(dropped_bytes.values()),
+        dropped_unmeasured=len((dropped_uuids or set()) - dropped_bytes.keys()),
+        maintenance_minutes=minutes[today],
+        measured_at=now,
+    )
+    write_day(catalog, usage, minutes[yesterday], now)
+    return usage
+
+
+def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:
+    """Return the bytes of the files that are candidates of deletion; None if they are unknown.
+
+    They are unknown if there are too many to ask for, or if the store refuses a request.
+    Files that were deleted in the meantime, and files of tables that no longer exist, do not count.
+    """
+    candidates = list_open_candidates(catalog)
+    if sum(map(len, candidates.values())) > MAX_CANDIDATES:
+        return None
+    files: list[tuple[Table, str]] = []
+    for name, paths in candidates.items():
+        try:
+            table = load_metadata(catalog, TableIdentifier.parse(warehouse, name).within[1:])
+        except (NoSuchTableError, NoSuchNamespaceError):
+            continue
+        files += ((table, path) for path in paths)
+    with ThreadPoolExecutor(_CONCURRENT_REQUESTS, thread_name_prefix="candidates") as pool:
+        sizes = list(pool.map(_read_size, files))
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _read_size(file: tuple[Table, str]) -> int | None:
+    table, path = file
+    try:
+        return len(table.io.new_input(path))
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return None

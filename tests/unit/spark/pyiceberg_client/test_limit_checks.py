@@ -1,0 +1,80 @@
+"""Limits of a tenant, a warehouse and its namespaces are compared with a usage report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_client.file_sizes import TableSize
+from lakewright_spark.pyiceberg_client.limit_checks import LimitUse, list_limit_uses
+from lakewright_spark.pyiceberg_client.table_details import TableDetails
+from lakewright_spark.pyiceberg_client.usage import TableUsage, UsageReport, WarehouseUsage
+from lakewright_spark.table_identifier import TableIdentifier
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+DETAILS = TableDetails(
+    uuid="", location="", metadata_location="", format_version=2, schema_id=0, columns=1, updated_at=NOW
+)
+CONFIG = CatalogConfig.model_validate(
+    {
+        "kind": "rest",
+        "tenant": "acme",
+        "uri": "https://catalog.example",
+        "limits": {"bytes": 1000, "tables": 3},
+        "warehouses": [
+            {"name": "a", "limits": {"files": 10, "namespaces": {"sales": {"bytes": 500, "tables": 5}}}},
+            {"name": "b"},
+        ],
+    }
+)
+
+
+def build_usage(warehouse: str, **sizes: int) -> WarehouseUsage:
+    """Return a warehouse with tables by the name of their namespace, of `bytes` live bytes each."""
+    tables = [
+        TableUsage(
+            TableIdentifier(warehouse, tuple(space.split("__")), "t"),
+            TableSize(bytes_live=size - 100, bytes_reclaimable=100, files=4),
+            DETAILS,
+        )
+        for space, size in sizes.items()
+    ]
+    return WarehouseUsage(warehouse, None, tuple(tables), ())
+
+
+def compare(*warehouses: WarehouseUsage) -> list[tuple[str, str, int, str]]:
+    uses = list_limit_uses(CONFIG, UsageReport("acme", NOW, warehouses))
+    return [(use.scope, use.quantity, use.used, use.state) for use in uses]
+
+
+def test_each_limit_is_compared_with_its_part() -> None:
+    usages = (build_usage("a", sales=300, sales__daily=200, salesmen=200), build_usage("b", raw=250))
+    assert compare(*usages) == [
+        ("tenant acme", "bytes", 950, "near"),
+        ("tenant acme", "tables", 4, "reached"),
+        ("warehouse a", "files", 12, "reached"),
+        ("namespace a.sales", "bytes", 500, "reached"),
+        ("namespace a.sales", "tables", 2, "below"),
+    ]
+
+
+def test_unread_warehouses_are_not_below_a_limit() -> None:
+    assert [scope for scope, *_ in compare(build_usage("a", sales=300))] == [
+        "warehouse a",
+        "namespace a.sales",
+        "namespace a.sales",
+    ]
+
+
+@pytest.mark.parametrize(("used", "state"), [(799, "below"), (800, "near"), (999, "near"), (1000, "reached")])
+def test_states_at_their_borders(used: int, state: str) -> None:
+    use = LimitUse("tenant acme", None, None, "bytes", 1000, used)
+    assert (use.state, use.percent) == (state, used / 10)
+
+
+def test_configurations_without_limits_have_no_new_keys() -> None:
+    """Readers of the first release refuse keys that they do not know."""
+    plain = CONFIG.model_copy(update={"limits": None, "warehouses": [CONFIG.warehouse("b")]})
+    assert "limits" not in plain.to_json()
+    assert CatalogConfig.from_json(CONFIG.to_json()) == CONFIG

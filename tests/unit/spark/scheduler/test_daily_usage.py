@@ -1,0 +1,100 @@
+"""Rows of `ops.daily_usage`: one per day, with the minutes of yesterday's late runs; old months are dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
+from lakewright_spark.scheduler import usage_recording
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.daily_usage import DAYS_KEPT, NAME, DailyUsage, list_days, write_day
+from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.usage_recording import measure_candidates
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog.sql import SqlCatalog
+
+NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
+"""Yesterday is in another month."""
+DAY = timedelta(days=1)
+ORDERS = TableIdentifier("results", ("sales",), "orders")
+
+
+def build_usage(at: datetime, size: int, minutes: float = 0.0) -> DailyUsage:
+    return DailyUsage(day=f"{at:%F}", warehouse="results", bytes_live=size, maintenance_minutes=minutes, measured_at=at)
+
+
+def test_second_run_of_a_day_replaces_the_row(local_catalog: SqlCatalog) -> None:
+    for at, size in ((NOW - DAY, 1), (NOW, 2), (NOW + timedelta(hours=9), 3)):
+        write_day(local_catalog, build_usage(at, size), 0.0, at)
+    assert [(usage.day, usage.bytes_live) for usage in list_days(local_catalog)] == [
+        ("2026-11-30", 1),
+        ("2026-12-01", 3),
+    ]
+    assert [usage.day for usage in list_days(local_catalog, NOW)] == ["2026-12-01"]
+
+
+def test_minutes_of_runs_that_ended_after_midnight(local_catalog: SqlCatalog) -> None:
+    write_day(local_catalog, build_usage(NOW - 2 * DAY, 1, minutes=5.0), 0.0, NOW - 2 * DAY)
+    write_day(local_catalog, build_usage(NOW - DAY, 1, minutes=7.0), 5.0, NOW - DAY)
+    write_day(local_catalog, build_usage(NOW, 1, minutes=2.0), 9.5, NOW)
+    assert [usage.maintenance_minutes for usage in list_days(local_catalog)] == [5.0, 9.5, 2.0]
+
+
+def test_months_are_dropped_after_400_days(local_catalog: SqlCatalog) -> None:
+    first = NOW - timedelta(days=DAYS_KEPT)
+    for at in (first - 31 * DAY, first, NOW - DAY, NOW):
+        write_day(local_catalog, build_usage(at, 1), 0.0, at)
+    assert [usage.day for usage in list_days(local_catalog)] == [f"{at:%F}" for at in (first, NOW - DAY, NOW)]
+    table = find_table(local_catalog, NAME)
+    assert table is not None
+    assert len(list(table.scan().plan_files())) <= 3, "a file for each month, whatever the number of days"
+
+
+def test_minutes_count_each_run_once(local_catalog: SqlCatalog) -> None:
+    queued = RunRecord(runner="r", table=ORDERS, table_uuid="u", job="compaction", queued_at=NOW, started_at=NOW)
+    ended = replace(queued, state=RunState.SUCCEEDED, finished_at=NOW + timedelta(seconds=90))
+    closed = replace(ended, state=RunState.FAILED, finished_at=NOW + timedelta(seconds=30))
+    other = replace(ended, id="f" * 32, finished_at=NOW + timedelta(seconds=45))
+    late = replace(ended, id="e" * 32, queued_at=NOW - DAY)
+    job_runs.append(local_catalog, [queued], NOW)
+    job_runs.append(local_catalog, [closed, late], NOW)
+    job_runs.append(local_catalog, [ended, other], NOW)
+    assert job_runs.sum_minutes(local_catalog, ["2026-12-01", "2026-11-30", "2026-11-29"]) == {
+        "2026-12-01": 2.25,
+        "2026-11-30": 1.5,
+        "2026-11-29": 0.0,
+    }
+
+
+def test_candidates_count_their_bytes(
+    local_catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted files, handled candidates and candidates of dropped tables count nothing."""
+    table = local_catalog.create_table("sales.orders", schema=pa.schema([("n", pa.int64())]))
+    paths = {name: tmp_path / f"{name}.parquet" for name in ("lost", "old", "dropped")}
+    for size, file in enumerate(paths.values(), start=10):
+        file.write_bytes(b"x" * size)
+    uuid = str(table.metadata.table_uuid)
+
+    def build_row(name: str, path: Path, at: datetime, table_uuid: str = uuid) -> dict[str, object]:
+        return {"table_name": name, "table_uuid": table_uuid, "file_path": f"file://{path}", "first_seen": at}
+
+    append(
+        local_catalog,
+        CANDIDATES,
+        [
+            build_row("results.sales.orders", paths["old"], NOW - 2 * DAY),
+            mark_handled("", uuid, NOW - DAY),
+            build_row("results.sales.orders", paths["lost"], NOW),
+            build_row("results.sales.orders", tmp_path / "missing.parquet", NOW),
+            build_row("results.sales.gone", paths["dropped"], NOW, "another"),
+        ],
+    )
+    assert measure_candidates(local_catalog, "results") == 10
+    monkeypatch.setattr(usage_recording, "MAX_CANDIDATES", 2)
+    assert measure_candidates(local_catalog, "results") is None, "too many to ask for"
