@@ -84,6 +84,7 @@ LakewrightError                     the base; exit code 1 unless noted
     ├── EvolutionRefusedError       a change of a table would lose data or make it unreadable
     ├── BucketRefusedError          S3, KMS or the provider refused to change a bucket or key
     ├── KeyInUseError               a bucket's key would be removed while objects are encrypted with it
+    ├── ArchiveRefusedError         a warehouse cannot be archived, reactivated or purged by the rules of archives
     ├── RemovalRefusedError         removing a warehouse or storage from the spec would lose data
     └── RoleTooOpenError            the role of a tenant's bucket allows more than the warehouse needs
 """

@@ -333,6 +333,9 @@ FormatVersion = Literal[1, 2, 3]
 Deletion = Literal["protect", "retain", "purge"]
 """Effect of a deletion on data: `protect` refuses while there is any, `retain` keeps it, `purge` deletes it."""
 
+WarehouseDeletion = Literal["protect", "retain", "archive", "purge"]
+"""`Deletion` of a tenant's warehouse. `archive` retains it, makes it read-only, and may purge it later."""
+
 
 def prefixes_overlap(prefix: str, other: str) -> bool:
     """Return whether one key prefix is within the other. An empty prefix is the whole bucket."""

@@ -2,6 +2,7 @@
 
 Each project of a tenant has a record role, whose mark covers everything in the project. `Project` creates it, and
 deletes it with the project. In a project that several tenants share, each warehouse has a record role instead.
+Archived warehouses have further record roles, which `ownership.archive_mark` describes.
 Everything else that lists roles leaves record roles out.
 """
 
@@ -13,7 +14,12 @@ from typing import Any
 
 RECORD_ROLE = "lakewright-record"
 """Name of a project's record role. Specs must not declare a role with the name of a record role."""
-_RECORD_NAME = re.compile(rf"{RECORD_ROLE}(-[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})?", re.IGNORECASE)
+ARCHIVE_ROLE = "lakewright-archive"
+"""Beginning of the name of the role that records the archiving of a warehouse."""
+ANNOUNCEMENT_ROLE = "lakewright-purge"
+"""Beginning of the name of the role that announces the purge of an archived warehouse."""
+_ID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_RECORD_NAME = re.compile(rf"{RECORD_ROLE}({_ID})?|({ARCHIVE_ROLE}|{ANNOUNCEMENT_ROLE}){_ID}", re.IGNORECASE)
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that users of the server create. Servers before 0.12 name no provider."""
@@ -35,6 +41,23 @@ def is_record_name(name: str) -> bool:
 def format_warehouse_record(warehouse_id: str) -> str:
     """Return the name of the record role of a warehouse in a shared project."""
     return f"{RECORD_ROLE}-{warehouse_id}"
+
+
+def format_archive_record(warehouse_id: str) -> str:
+    """Return the name of the role that records the archiving of a warehouse."""
+    return f"{ARCHIVE_ROLE}-{warehouse_id}"
+
+
+def format_announcement(warehouse_id: str) -> str:
+    """Return the name of the role that announces the purge of a warehouse."""
+    return f"{ANNOUNCEMENT_ROLE}-{warehouse_id}"
+
+
+def find_archived_warehouse(role_name: str) -> str | None:
+    """Return the id of the warehouse whose archiving a role records; None for other roles."""
+    folded_name = role_name.casefold()
+    is_archive = is_record_name(folded_name) and folded_name.startswith(f"{ARCHIVE_ROLE}-")
+    return folded_name.removeprefix(f"{ARCHIVE_ROLE}-") if is_archive else None
 
 
 def select_records(roles: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Remove ended grants and memberships from the servers. States are read and never written.
+"""Remove ended grants and memberships from the servers, and purge archives. States are read and never written.
 
 AWS ends the roles of consumers itself, by a condition of their policies. The next `up` removes all of them from the
 state.
@@ -14,6 +14,8 @@ from lakewright_engine.model.errors import EngineError
 from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
+from lakewright.deletions.archive_purging import ArchiveStatus
+from lakewright.deletions.archive_run import process_archives
 from lakewright.drift.objects.sealed_values import seal_secrets
 from lakewright.drift.provider_classes import provider_class
 from lakewright.drift.session import ScanSession
@@ -42,12 +44,15 @@ class StackExpiry:
     stack: str
     removed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Name of the resource, and the principal that lost its access."""
+    archives: list[ArchiveStatus] = field(default_factory=list[ArchiveStatus])
+    """Archived warehouses of the stack, also warehouses that this run purged."""
     problems: list[str] = field(default_factory=list[str])
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         removed = [{"resource": resource, "principal": principal} for resource, principal in self.removed]
-        return {"stack": self.stack, "removed": removed, "problems": self.problems}
+        archives = [archive.to_json() for archive in self.archives]
+        return {"stack": self.stack, "removed": removed, "archives": archives, "problems": self.problems}
 
 
 def expire_shares(
@@ -57,7 +62,7 @@ def expire_shares(
     reader: StateReader | None = None,
     clock: Clock = read_clock,
 ) -> list[StackExpiry]:
-    """Remove the ended grants and memberships of stacks.
+    """Remove the ended grants and memberships of stacks, and announce and purge their archived warehouses.
 
     A stack that is being updated is left to the next run: its update may renew a share.
 
@@ -69,15 +74,15 @@ def expire_shares(
     """
     states, session = reader or state_reader(project), ScanSession(project, clock=clock)
     try:
-        return [*session.map(lambda stack: _expire_stack(session, states, stack.name), selected)]
+        return [*session.map(lambda stack: _expire_stack(session, states, stack), selected)]
     finally:
         session.close()
 
 
-def _expire_stack(session: ScanSession, states: StateReader, stack: str) -> StackExpiry:
-    expiry = StackExpiry(stack)
+def _expire_stack(session: ScanSession, states: StateReader, stack: SelectedStack) -> StackExpiry:
+    expiry = StackExpiry(stack.name)
     try:
-        state = states.read(stack)
+        state = states.read(stack.name)
     except EngineError as error:
         expiry.problems.append(str(error))
         return expiry
@@ -89,6 +94,9 @@ def _expire_stack(session: ScanSession, states: StateReader, stack: str) -> Stac
     try:
         for resource in ending:
             _expire_resource(session, context, resource, expiry)
+        if not state.locked:
+            expiry.archives, problems = process_archives(session, context.clients, stack, states)
+            expiry.problems += problems
     finally:
         context.clients.close()
     return expiry

@@ -95,6 +95,12 @@ class TableSpec(StrictModel):
         Deletion | None, Sets("deletion"), NoWayBack("a decision about later deletions; the server does not have it")
     ] = None
     """Effect on the table when it is no longer declared. Default: the warehouse's `deletion`."""
+    dropped_files: Annotated[
+        Literal["delete", "keep"],
+        Sets("dropped_files", to_args=lambda files: None if files == "delete" else files),
+        NoWayBack("a decision about later deletions; the server does not have it"),
+    ] = "delete"
+    """Effect on the files of the table when `deletion: purge` drops it. A purge of its warehouse deletes them."""
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the table over")
     ] = False

@@ -205,7 +205,7 @@ class TenantSpec(StrictModel):
 
     def find_deletion(self, table: TableSpec) -> Deletion:
         """Return what happens to a table that is no longer declared: its own setting, or its warehouse's."""
-        return table.deletion or self.find_warehouse(table.path.warehouse).deletion
+        return table.deletion or self.find_warehouse(table.path.warehouse).data_deletion
 
     @property
     def project_id(self) -> str:

@@ -2,18 +2,26 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from lakewright.field_map.marks import Makes, NotExpressibleError, NoWayBack, Sets
 from lakewright.names.grant_names import Principal
 from lakewright.names.table_name import PRESETS, match_preset
-from lakewright.names.types import Deletion, FormatVersion, NamespacePath, PrincipalArn, S3KeyPrefix
+from lakewright.names.types import (
+    Deletion,
+    FormatVersion,
+    NamespacePath,
+    PrincipalArn,
+    S3KeyPrefix,
+    WarehouseDeletion,
+)
 from lakewright.spec.adoption import Adoption
 from lakewright.spec.limits import WarehouseLimitsSpec
 from lakewright.storage.lifecycle import PrefixLifecycle
-from lakewright.validation.moment import EndText
+from lakewright.validation.moment import EndText, parse_duration
 from lakewright.validation.strict_model import StrictModel
 
 
@@ -88,6 +96,32 @@ def build_delete_profile(soft_delete_days: int | None) -> Mapping[str, Any]:
     if soft_delete_days is None:
         return {"type": "hard"}
     return {"type": "soft", "expiration_seconds": soft_delete_days * _SECONDS_PER_DAY}
+
+
+def find_data_deletion(deletion: WarehouseDeletion) -> Deletion:
+    """Return what happens to the objects of a warehouse that is no longer declared."""
+    return "retain" if deletion == "archive" else deletion
+
+
+def count_days(delay: str | None) -> int | None:
+    """Return the days of a delay, such as `90d`."""
+    return None if delay is None else parse_duration(delay).days
+
+
+def _check_delay(delay: str) -> str:
+    try:
+        duration = parse_duration(delay)
+    except ValueError:
+        duration = timedelta()
+    if duration.days < 1 or duration.seconds:
+        raise ValueError("expected whole days or weeks, at least one day, such as `90d` or `12w`")
+    return delay
+
+
+PurgeDelay = Annotated[
+    str, AfterValidator(_check_delay), WithJsonSchema({"type": "string", "pattern": r"^\d{1,5}[dwh]$"})
+]
+"""Time between the archiving of a warehouse and its purge."""
 
 
 def _read_soft_delete_days(profile: Mapping[str, Any] | None) -> int | None:
@@ -193,9 +227,19 @@ class WarehouseSpec(StrictModel):
     ] = None
     """Days during which a dropped table can be restored. Without it, dropping is final."""
     deletion: Annotated[
-        Deletion, Sets("deletion"), NoWayBack("a decision about later deletions; the server does not have it")
+        WarehouseDeletion,
+        Sets("deletion", to_args=find_data_deletion),
+        NoWayBack("a decision about later deletions; the server does not have it"),
     ] = "protect"
-    """Effect of a deletion while tables exist: `protect` refuses, `retain` keeps everything, `purge` deletes it."""
+    """Effect of a deletion while tables exist: `protect` refuses, `retain` keeps everything, `archive` keeps everything
+    and makes it read-only, `purge` deletes it."""
+    purge_after: Annotated[
+        PurgeDelay | None,
+        Sets("archive.purge_after_days", to_args=count_days),
+        NoWayBack("a decision about later deletions; the server does not have it"),
+    ] = None
+    """Time from the archiving of the warehouse to its purge, such as `90d`. `lakewright expire` announces the purge for
+    7 days. Default: an archived warehouse is never purged."""
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the warehouse over")
     ] = False
@@ -255,6 +299,16 @@ class WarehouseSpec(StrictModel):
     keeps its own settings for other queues."""
     limits: Annotated[WarehouseLimitsSpec | None, NoWayBack("rules about data, evaluated outside the server")] = None
     """Limits of the warehouse and of its namespaces."""
+
+    @property
+    def data_deletion(self) -> Deletion:
+        """Effect on the objects of the warehouse when it is no longer declared."""
+        return find_data_deletion(self.deletion)
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether the warehouse becomes read-only when it is no longer declared."""
+        return self.deletion == "archive"
 
     @property
     def namespace_paths(self) -> list[str]:

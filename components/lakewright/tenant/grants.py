@@ -32,7 +32,7 @@ def make_roles(
     roles: dict[str, Role] = {}
     for name in names:
         role_opts = pulumi.ResourceOptions(
-            retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses),
+            retain_on_delete=any(w.data_deletion == "retain" for w in tenant.warehouses),
             aliases=[pulumi.Alias(name=f"{tenant.name}-{earlier[name]}")] if name in earlier else None,
         )
         roles[name] = Role(
@@ -106,9 +106,13 @@ def _map_earlier_roles(tenant: TenantSpec) -> dict[str, str]:
     }
 
 
+_READING = frozenset({"describe", "select"})
+"""Privileges that an archived warehouse keeps."""
+
+
 def _is_retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
-    """Return whether the grant is kept, as its target is retained."""
-    deletions = {w.name: w.deletion for w in tenant.warehouses}
-    if grant.on.warehouse:
-        return deletions[grant.on.warehouse] == "retain"
-    return "retain" in deletions.values()
+    """Return whether the grant is kept, as its target is retained. An archived warehouse keeps reading only."""
+    targets = [tenant.find_warehouse(grant.on.warehouse)] if grant.on.warehouse else tenant.warehouses
+    if grant.privilege not in _READING and any(warehouse.is_archived for warehouse in targets):
+        return False
+    return any(warehouse.data_deletion == "retain" for warehouse in targets)

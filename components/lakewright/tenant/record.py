@@ -54,7 +54,7 @@ def _describe_warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
         renamed_tables = [parse_table_name(table.renamed_from) for table in tables if table.renamed_from]
         fields = {
             "bucket": spec.storage[spec.find_storage_name(warehouse)].bucket,
-            "deletion": warehouse.deletion,
+            "deletion": warehouse.data_deletion,
             "renamed_from": warehouse.renamed_from,
             "key_prefix": warehouse.key_prefix,
             "namespaces": sorted(warehouse.namespace_paths) or None,

@@ -161,6 +161,6 @@ def _list_kept_warehouses(
     declared_warehouses = [
         warehouse.name
         for warehouse in spec.warehouses
-        if spec.find_storage_name(warehouse) == storage and warehouse.deletion == "retain"
+        if spec.find_storage_name(warehouse) == storage and warehouse.data_deletion == "retain"
     ]
     return record.list_kept_warehouses(bucket).apply(lambda earlier: [*declared_warehouses, *earlier])

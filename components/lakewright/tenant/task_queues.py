@@ -17,7 +17,7 @@ def configure_task_queues(
     tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Configure the task queues that the spec names. Lakekeeper keeps its own settings for other queues."""
-    retained = {warehouse.name for warehouse in tenant.warehouses if warehouse.deletion == "retain"}
+    retained = {warehouse.name for warehouse in tenant.warehouses if warehouse.data_deletion == "retain"}
     return [
         TaskQueueConfig(
             f"{tenant.name}-{name}-{queue}",

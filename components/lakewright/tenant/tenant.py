@@ -135,7 +135,7 @@ def _bootstrap_server(spec: TenantSpec, platform: Platform, opts: pulumi.Resourc
 
 def _make_project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
     """Make the tenant's project. Its ID is the tenant's name, as project names need not be unique."""
-    keep = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
+    keep = any(warehouse.data_deletion == "retain" for warehouse in spec.warehouses)
     after = [record, *_bootstrap_server(spec, platform, opts)]
     project_opts = pulumi.ResourceOptions(depends_on=after, retain_on_delete=keep)
     return Project(
@@ -163,7 +163,7 @@ def _make_guard(
 ) -> None:
     """Make the deletion guard. It depends on all other resources, so it is deleted first and can protect data."""
     protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
-    retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
+    retained = any(warehouse.data_deletion == "retain" for warehouse in spec.warehouses)
     is_deleted = not spec.shares_project
     ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
     parts = [part for tenant_storage in storage.values() for part in tenant_storage.made_by]
@@ -202,7 +202,7 @@ def _list_purged_tables(spec: TenantSpec) -> dict[str, list[list[str]]] | None:
     for warehouse in spec.warehouses:
         for table in spec.tables:
             is_purged = table.path.warehouse == warehouse.name and spec.find_deletion(table) == "purge"
-            if is_purged and warehouse.deletion == "retain":
+            if is_purged and warehouse.data_deletion == "retain":
                 purged.setdefault(warehouse.name, []).append([*table.path.namespace, table.path.name])
     return purged or None
 
@@ -213,7 +213,7 @@ def _list_guarded_buckets(
     """Yield the buckets that are deleted with the stack, with the key prefixes that are emptied first."""
     for name, tenant_storage in storage.items():
         on_storage = [warehouse for warehouse in spec.warehouses if spec.find_storage_name(warehouse) == name]
-        if tenant_storage.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_storage):
+        if tenant_storage.own_bucket and not any(warehouse.data_deletion == "retain" for warehouse in on_storage):
             purged = [warehouse.name for warehouse in on_storage if warehouse.deletion == "purge"]
             yield tenant_storage.own_bucket | {
                 "emptied": [record.read_warehouse(warehouse, "key_prefix") for warehouse in purged],

@@ -28,7 +28,7 @@ def make_views(
         args.update(adopt=tenant.adopts(spec))
         view_opts = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace], *tables],
-            retain_on_delete=tenant.find_warehouse(path.warehouse).deletion == "retain",
+            retain_on_delete=tenant.find_warehouse(path.warehouse).data_deletion == "retain",
             aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in tenant.list_earlier_names(spec)],
         )
         views.append(

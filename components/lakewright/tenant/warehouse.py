@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
@@ -55,7 +56,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         super().__init__(
             "lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, component_opts)
         )
-        retain = spec.deletion == "retain"
+        retain = spec.data_deletion == "retain"
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
         # Each child has an alias of its own: a killed run may have renamed the component but not the child.
         within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=list_aliases(earlier)))
@@ -66,6 +67,9 @@ class TenantWarehouse(pulumi.ComponentResource):
         self.roles = make_warehouse_roles(settings, external_id)
         args = build_args(spec)
         args["adopt"] = tenant.adopts(spec)
+        archive: dict[str, Any] = args.pop("archive", {})
+        if spec.is_archived:
+            args["archive"] = archive | {"roles": self.roles.list_names()}
         access = WarehouseAccess(
             storage.bucket,
             prefix,
@@ -86,7 +90,11 @@ class TenantWarehouse(pulumi.ComponentResource):
             own_bucket=storage.own_bucket,
             is_adopted=record.is_adopted(spec.name),
             record=record.bucket_tag if tenant.shares_project else None,
-            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
+            opts=pulumi.ResourceOptions.merge(
+                within,
+                # Deleting the resource of an archived warehouse archives it.
+                pulumi.ResourceOptions(depends_on=storage.made_by, retain_on_delete=retain and not spec.is_archived),
+            ),
         )
         self.warehouse_id = adopted.resolve_warehouse_id(spec, warehouse.warehouse_id)
         if not storage.backend.allows_deletion:
@@ -117,7 +125,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                 server=platform.server,
                 warehouse_id=self.warehouse_id,
                 name=path,
-                deletion=spec.deletion,
+                deletion=spec.data_deletion,
                 adopt=tenant.adopts(spec),
                 opts=pulumi.ResourceOptions.merge(
                     inside,

@@ -31,6 +31,11 @@ class WarehouseRoles:
     by_purpose: dict[str, pulumi.Output[str]] = field(default_factory=dict[str, pulumi.Output[str]])
     """Roles for other principals: `maintenance`, and `share-NAME` for each share."""
 
+    def list_names(self) -> list[pulumi.Output[str]]:
+        """Return the names of all roles."""
+        arns = [self.catalog, self.vending, *self.by_purpose.values()]
+        return [arn.apply(lambda value: value.rpartition("/")[2]) for arn in arns if arn is not None]
+
 
 @dataclass(frozen=True)
 class RoleSettings:
@@ -140,7 +145,7 @@ def _make_role(
         session_seconds=session_seconds,
         permissions_boundary=platform.environment.aws.permissions_boundary,
         tags=record.mark_tags(platform.tags(tenant)),
-        retain=spec.deletion == "retain" and ends is None,
+        retain=spec.data_deletion == "retain" and ends is None,
         after=settings.after,
         existing=adopted,
         renamed_from=role_name(tenant.name, spec.renamed_from, suffix) if spec.renamed_from else None,

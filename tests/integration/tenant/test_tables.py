@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from lakewright.http.retry import retry_until
 
 from tests.integration.tenant.conftest import list_changes
 
@@ -50,3 +51,39 @@ def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any],
     rows_after_rename = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
     assert rows_after_rename == [{"id": 1, "note": "first", "price": None}]
     assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+@pytest.mark.parametrize(("files", "remain"), [("delete", False), ("keep", True)])
+def test_removed_table_keeps_or_deletes_its_files(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], files: str, *, remain: bool
+) -> None:
+    """The server deletes files in the background, and keeps files that no task will delete."""
+    tenant = make_tenant(tables=[ORDERS | {"dropped_files": files}])
+    tenant.up()
+    table = tenant.catalog("executions").load_table("results.orders")
+    table.append(pa.Table.from_pylist([{"id": 1, "note": "first"}], schema=ROWS))
+    prefix = table.location().partition(f"{tenant.bucket}/")[2]
+
+    tenant.spec["tables"] = []
+    tenant.write()
+    tenant.up()
+
+    assert not tenant.catalog("executions").table_exists("results.orders")
+    if remain:
+        assert _list_keys(aws, tenant.bucket, prefix)
+    else:
+        retry_until(lambda: _expect_empty(aws, tenant.bucket, prefix), _is_assertion, seconds=60, every=0.1)
+
+
+def _is_assertion(error: BaseException) -> bool:
+    return isinstance(error, AssertionError)
+
+
+def _expect_empty(aws: Callable[..., Any], bucket: str, prefix: str) -> None:
+    """Fail until the server's purge task has run."""
+    assert _list_keys(aws, bucket, prefix) == []
+
+
+def _list_keys(aws: Callable[..., Any], bucket: str, prefix: str) -> list[str]:
+    contents = aws("s3").list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/").get("Contents")
+    return [entry["Key"] for entry in contents or []]

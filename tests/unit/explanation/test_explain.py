@@ -48,8 +48,8 @@ def test_a_field_has_type_default_allowed_values_and_example(path: str) -> None:
     [field] = explain_field(SCHEMA, path, example_spec())
 
     assert (field.type, field.is_required, field.default) == ("text", False, "protect")
-    assert field.allowed == ("protect", "retain", "purge")
-    assert field.example == "protect"
+    assert field.allowed == ("protect", "retain", "archive", "purge")
+    assert field.example == "archive"
     assert "while tables exist" in field.description
 
 

@@ -1,4 +1,7 @@
-"""`lakewright grants` and `lakewright expire`: who has access until when, and the removal of what has ended."""
+"""`lakewright grants` and `lakewright expire`: who has access until when, and the removal of what has ended.
+
+`expire` also purges archived warehouses.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
-from lakewright.validation.moment import parse_duration, read_clock
+from lakewright.validation.moment import format_moment, parse_duration, read_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     from lakewright_engine.project.project import PulumiProject
 
+    from lakewright.deletions.archive_purging import ArchiveStatus
     from lakewright.fleet.selection import SelectedStack
     from lakewright.fleet.states import StateReader
     from lakewright.shares.expiry import StackExpiry
@@ -71,10 +75,11 @@ def expire(
     directory: Directory = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Remove grants and members of roles that have reached their `until` from the servers.
+    """Remove grants and members of roles that have reached their `until`, and purge archived warehouses.
 
-    Reads the states of the stacks and changes none. Removes nothing else, and nothing of other stacks. Stacks that are
-    being updated are left to the next run.
+    A purge comes at the end of `purge_after`, and at least 7 days after a run of this command has announced it. Reads
+    the states of the stacks and changes none. Removes nothing else, and nothing of other stacks. Stacks that are being
+    updated are left to the next run.
 
     Exit codes: 0 all that has ended is removed; 1 something could not be removed.
 
@@ -158,7 +163,25 @@ def _print_expiries(expiries: Sequence[StackExpiry]) -> None:
     for expiry in expiries:
         for resource, principal in expiry.removed:
             print(escape_line(f"{expiry.stack}: removed {principal} from {resource}"))
+        for archive in expiry.archives:
+            print(escape_line(f"{expiry.stack}: {_describe_archive(archive)}"))
         for problem in expiry.problems:
             print(escape_line(f"error: {expiry.stack}: {problem}"))
-    if not any(expiry.removed or expiry.problems for expiry in expiries):
+    if not any(expiry.removed or expiry.archives or expiry.problems for expiry in expiries):
         print("Nothing has ended.")
+
+
+def _describe_archive(archive: ArchiveStatus) -> str:
+    title = f"archived warehouse `{archive.warehouse}`"
+    if archive.purge_at is None:
+        return f"{title} is never purged"
+    purge_at = format_moment(archive.purge_at)
+    match archive.state.value:
+        case "purged":
+            return f"purged {title} with its files"
+        case "announced":
+            return f"{title} will be purged, not before {purge_at}. To keep it, declare it with `adopt: true`"
+        case "refused":
+            return f"{title} is not purged"
+        case _:
+            return f"{title} is kept until {purge_at}"

@@ -78,6 +78,10 @@ class RemovalRefusedError(LakekeeperError):
     """Removing a warehouse or storage from the spec would lose data or stop half-way."""
 
 
+class ArchiveRefusedError(LakekeeperError):
+    """A warehouse cannot be archived, reactivated or purged as its archive's rules require."""
+
+
 def show_sentences_only() -> None:
     """Print later errors of a provider's process as name and message, unless tracebacks are enabled."""
     if not settings.tracebacks():

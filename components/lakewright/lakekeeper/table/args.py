@@ -57,6 +57,8 @@ class TableArgs(Deletable):
     """Paths of the columns that may be dropped. No other column is dropped."""
     undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"
     """Handling of columns that jobs added: `refuse` reports them as drift, `keep` ignores them."""
+    dropped_files: Annotated[Literal["delete", "keep"], StateOnly()] = "delete"
+    """Effect on the table's files when `deletion: purge` drops it."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing table of this name, and change it to match the declaration."""
 

@@ -1,4 +1,4 @@
-"""Drop tables: only with `deletion: purge`, and then immediately and with their files."""
+"""Drop tables: only with `deletion: purge`, and then immediately. `dropped_files` decides about their files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _drop(client: Client, state: TableArgs, live_table: LoadedTable | Tabular) -
         # Only a new drop request deletes the files, and immediately.
         tabular = live_table
         tabulars.undrop(client, state.warehouse_id, tabular)
-    tabulars.drop(client, state.warehouse_id, tabular)
+    tabulars.drop(client, state.warehouse_id, tabular, purge=state.dropped_files == "delete")
 
 
 def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabular | None:

@@ -318,6 +318,7 @@ class Table(Resource, module="lakekeeper", name="Table"):
         protected: pulumi.Input[bool] | None = None,
         dropped_columns: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
         undeclared_columns: pulumi.Input[Literal["refuse", "keep"]] | None = None,
+        dropped_files: pulumi.Input[Literal["delete", "keep"]] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
@@ -343,6 +344,7 @@ class Table(Resource, module="lakekeeper", name="Table"):
             dropped_columns: Paths of the columns that may be dropped. No other column is dropped.
             undeclared_columns: Handling of columns that jobs added: `refuse` reports them as drift, `keep` ignores
                 them.
+            dropped_files: Effect on the table's files when `deletion: purge` drops it.
             deletion: Effect on data when the resource is deleted: `protect` refuses while there is data, `retain` keeps
                 it, `purge` deletes it.
             adopt: Take over an existing table of this name, and change it to match the declaration.
@@ -363,6 +365,7 @@ class Table(Resource, module="lakekeeper", name="Table"):
             protected=protected,
             dropped_columns=dropped_columns,
             undeclared_columns=undeclared_columns,
+            dropped_files=dropped_files,
             deletion=deletion,
             adopt=adopt or None,
         )

@@ -5,6 +5,7 @@ declares. The tenant's warehouses are therefore properties of one resource, whos
 Computed values are inputs, because previews know the inputs and `check` receives the earlier inputs.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +15,11 @@ from typing_extensions import override
 
 from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.archive import archive_records
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.inputs import has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -74,7 +78,17 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
             )
         if not has_unknown([args.server, args.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(args.server), before, self._resolve_references(checked))
+        if before is not None and not args.shares_project and not has_unknown([args.server]):
+            self._note_purges(args)
         return checked
+
+    def _note_purges(self, args: TenantRecordArgs) -> None:
+        """Print the announced purges of archived warehouses. The checks of owners report a server without response."""
+        with contextlib.suppress(LakekeeperError):
+            for text in archive_records.describe_announcements(
+                self.client(args.server), args.project, besides=[*args.warehouses]
+            ):
+                warn(text)
 
     @staticmethod
     def _with_role_paths(args: TenantRecordArgs, identified: Warehouses, before: TenantRecordArgs | None) -> Warehouses:

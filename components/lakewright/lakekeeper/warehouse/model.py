@@ -52,6 +52,15 @@ def _sort_versions(versions: list[int]) -> list[int]:
     return sorted(set(versions))
 
 
+class WarehouseArchive(Declared):
+    """How a warehouse is archived when the resource is deleted. `deletion` must be `retain`."""
+
+    purge_after_days: int | None = None
+    """Days from the archiving to the purge by `lakewright expire`; None if it is never purged."""
+    roles: list[str] = []
+    """Names of the IAM roles of the stack that are limited to reading."""
+
+
 class WarehouseArgs(Deletable):
     """Inputs of a warehouse."""
 
@@ -105,6 +114,8 @@ class WarehouseArgs(Deletable):
     own."""
     stack: Annotated[str | None, Update(via="mark"), ServerKeeps()] = None
     """The stack that owns the warehouse, for its mark. Computed."""
+    archive: Annotated[WarehouseArchive | None, StateOnly()] = None
+    """Archive the warehouse when the resource is deleted: make it read-only, and record when it may be purged."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over an existing warehouse of this name at the declared location."""
 

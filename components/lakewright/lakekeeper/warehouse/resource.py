@@ -17,15 +17,21 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, Forb
 from lakewright.lakekeeper.api.management import permissions as managed
 from lakewright.lakekeeper.api.management import project_record, projects, record_roles, warehouses
 from lakewright.lakekeeper.api.management.record_roles import RecordRole
+from lakewright.lakekeeper.archive import archiving
 from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, create_or_find, explain_unfinished
-from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diagnostics import note, warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError, RemovalRefusedError
+from lakewright.lakekeeper.provider.errors import (
+    ArchiveRefusedError,
+    DeletedOutsideStackError,
+    NotOwnedError,
+    RemovalRefusedError,
+)
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
@@ -36,9 +42,11 @@ from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_holder, patiently
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
 from lakewright.names.types import Deletion
+from lakewright.ownership.archive_mark import ArchiveMark
 from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
+from lakewright.ownership.record_identity import find_recorded
 from lakewright.ownership.running_stack import find_running_stack
 
 _KIND = "credential_kind"
@@ -84,7 +92,21 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         The run that activates a warehouse reads its hidden contents again.
         """
         self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
-        return super().diff(_id, _olds, _news)
+        result, old = super().diff(_id, _olds, _news), self.args.from_state(_olds)
+        is_archived = self._is_archived(RecordedResource(_id, old, _olds))
+        return DiffResult(result.changes or is_archived, result.replaces, result.stables, result.delete_before_replace)
+
+    @override
+    def needs_calls(self, resource: RecordedResource[WarehouseArgs], new: WarehouseArgs) -> bool:
+        return super().needs_calls(resource, new) or self._is_archived(resource)
+
+    def _is_archived(self, resource: RecordedResource[WarehouseArgs]) -> bool:
+        """Return whether an interrupted run archived the warehouse, so that `up` must reactivate it."""
+        state = resource.declared
+        if state.archive is None:
+            return False
+        client = self.connect_as_recorded(state.server)
+        return archiving.find_cached_archive(client, state.project_id, resource.id) is not None
 
     def _fingerprint(
         self, args: WarehouseArgs, recorded_fingerprint: str | None, *, resend: bool = False
@@ -186,6 +208,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
+        self._reactivate_adopted(client, new)
         try:
             warehouse, origin = create_or_find(
                 lambda: patiently(
@@ -246,17 +269,66 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         resend = "storage-credential" in warehouse_changes.list_needed_calls(old, new, resend=False)
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
         self._mark(client, resource.id, new)
+        self._reactivate(client, resource.id, new)
         return self._converge(client, warehouse, new, resend=resend, fresh_role=fresh)
 
     @override
     def remove(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
         state = resource.declared
+        if state.archive is not None:
+            self._archive(client, resource)
+            return
         self._refuse_unexplained(client, resource)
         warehouse_removal.remove(client, resource.id, state.name, state.deletion)
         if state.deletion == "purge" and state.own_bucket and (prefix := getattr(state.storage, "key_prefix", None)):
             warehouse_emptying.empty(client, resource.id, state.own_bucket.with_resolver(self.secret), prefix)
         if state.mark is not None and state.deletion != "retain":
             record_roles.delete_mark(client, RecordRole(state.project_id, resource.id))
+
+    def _archive(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
+        """Make the warehouse read-only and record when it may be purged. Delete nothing."""
+        state, bucket = resource.declared, resource.declared.own_bucket
+        key_prefix = getattr(state.storage, "key_prefix", None)
+        claimant = Claimant(find_running_stack(), self.run.record_id or find_recorded(resource.outs))
+        if state.archive is None or warehouses.get(client, resource.id) is None:
+            return
+        if bucket is None or not key_prefix or not claimant.stack or not claimant.record:
+            raise ArchiveRefusedError(
+                f"{self.title(state)} was not archived: expected a bucket of the stack, a key prefix, and a run of a"
+                " stack with a tenant's record. Use `deletion: retain`."
+            )
+        mark = ArchiveMark(
+            claimant.stack,
+            claimant.record,
+            state.name,
+            bucket.bucket,
+            str(key_prefix).strip("/"),
+            state.archive.purge_after_days,
+            tuple(state.archive.roles),
+            bool(state.is_adopted),
+        )
+        resolved_bucket = bucket.with_resolver(self.secret)
+        archiving.archive_warehouse(client, state.project_id, resource.id, resolved_bucket, mark)
+        days = mark.purge_after_days
+        end = f"`lakewright expire` announces its purge for {days} days from now" if days else "it is never purged"
+        note(f"{self.title(state)} is archived: its data can be read and not be changed; {end}")
+
+    def _reactivate_adopted(self, client: Client, new: WarehouseArgs) -> None:
+        """Reactivate an archived warehouse that this run adopts: the server tries to write before it says it exists."""
+        existing = self.find_existing(client, new) if new.adopt else None
+        if existing is None:
+            return
+        warehouse_id, live_args = existing[0], existing[1].declared
+        if archiving.find_cached_archive(client, new.project_id, warehouse_id) is None:
+            return
+        differs = "" if same_place(live_args, new) else f"at {live_args.storage.where}"
+        self.require_ours(client, live_args, new, Origin.EXISTED, differs, object_id=warehouse_id)
+        self._reactivate(client, warehouse_id, new)
+
+    def _reactivate(self, client: Client, warehouse_id: str, new: WarehouseArgs) -> None:
+        bucket = new.own_bucket.with_resolver(self.secret) if new.own_bucket else None
+        if archiving.reactivate(client, new.project_id, warehouse_id, bucket, self.claimant):
+            note(f"{self.title(new)} was archived, and is reactivated")
 
     def _refuse_unexplained(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:
         """Raise RemovalRefusedError if a purge of an adopted warehouse would delete foreign objects.
@@ -325,7 +397,8 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, selected by its `type` (default: `s3`).
     `credential` takes the fields of the class that its `type` selects. `delete_profile` is `{"type": "hard"}` or
     `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` decides what
-    happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`.
+    happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`, and `archive` takes
+    the fields of `WarehouseArchive`.
     """
 
     project_id: pulumi.Output[str]
@@ -352,6 +425,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         own_bucket: pulumi.Input[Mapping[str, Any]] | None = None,
         is_adopted: pulumi.Input[bool | None] = None,
         record: pulumi.Input[str] | None = None,
+        archive: pulumi.Input[Mapping[str, Any]] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -380,6 +454,8 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
                 none of its tables explains stop a purge.
             record: Id of the tenant's record, for the warehouse's mark. Only a warehouse of a shared project has a mark
                 of its own.
+            archive: Archive the warehouse when the resource is deleted: make it read-only, and record when it may be
+                purged.
             adopt: Take over an existing warehouse of this name at the declared location.
             opts: Options of the resource.
         """
@@ -399,6 +475,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
             own_bucket=own_bucket,
             is_adopted=is_adopted,
             record=record,
+            archive=archive,
             adopt=adopt or None,
         )
         super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))

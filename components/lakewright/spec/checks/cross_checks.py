@@ -15,7 +15,13 @@ from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
-from lakewright.spec.checks.warehouses import queue_checks, remote_signing_checks, service_checks, warehouse_checks
+from lakewright.spec.checks.warehouses import (
+    archive_checks,
+    queue_checks,
+    remote_signing_checks,
+    service_checks,
+    warehouse_checks,
+)
 from lakewright.storage.backend import StorageBackend
 from lakewright.storage.registry import find_backend
 from lakewright.validation.documents import as_list, as_mapping, as_text, join_names, list_items, list_names
@@ -41,6 +47,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from check_vending(place_warehouses(document))
     yield from access_checks(place_warehouses(document))
     yield from service_checks(place_warehouses(document))
+    yield from archive_checks(document, place_warehouses(document))
     yield from log_checks(_storages(document))
     yield from tag_checks(document.get("owner"), place_warehouses(document))
     yield from _find_overlapping_prefixes(document)

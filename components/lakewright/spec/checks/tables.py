@@ -12,7 +12,12 @@ from lakewright.spec.checks.units import no_such_warehouse
 from lakewright.validation.documents import join_names, list_items
 from lakewright.validation.problems import SpecMistake
 
-_ALLOWED_DELETIONS = {"protect": ("protect", "retain", "purge"), "retain": ("retain", "purge"), "purge": ("purge",)}
+_ALLOWED_DELETIONS = {
+    "protect": ("protect", "retain", "purge"),
+    "retain": ("retain", "purge"),
+    "archive": ("retain",),
+    "purge": ("purge",),
+}
 """Allowed `deletion` of a table by its warehouse's. With others, destroying would fail midway or drop the table."""
 
 
@@ -66,6 +71,8 @@ def _compare_with_warehouse(
             f"expected {' or '.join(f'`{choice}`' for choice in fitting)}, since warehouse {name.warehouse} has"
             f" `deletion: {warehouse_deletion}`",
         )
+    if table.get("dropped_files") == "keep" and (deletion or warehouse_deletion) != "purge":
+        yield ("tables", index, "dropped_files"), "expected only with `deletion: purge`, which drops the table"
 
 
 def _parse_table(text: object) -> QualifiedName | None:

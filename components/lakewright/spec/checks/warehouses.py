@@ -37,6 +37,30 @@ def service_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
             yield ("warehouses", index, "delegation"), f"expected `vended`: {storage_text}, and {reason}"
 
 
+def archive_checks(document: Mapping[str, Any], warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield each `deletion: archive` of a warehouse that cannot become read-only, or that others still need."""
+    is_shared = as_mapping(document.get("project")).get("shared") is True
+    for index, warehouse, storage in warehouses:
+        path = ("warehouses", index)
+        if warehouse.get("deletion") != "archive":
+            if warehouse.get("purge_after") is not None:
+                yield (*path, "purge_after"), "expected only with `deletion: archive`"
+            continue
+        backend = find_backend(storage)
+        if backend is not None and not (backend.makes_role and backend.is_made(storage)):
+            yield (
+                (*path, "deletion"),
+                "expected `protect`, `retain` or `purge`: `archive` limits the IAM role of the warehouse to reading,"
+                f" and the storage has `backend: {storage.get('backend')}`, for which the stack makes no role",
+            )
+        if is_shared:
+            yield (*path, "deletion"), "expected `protect`, `retain` or `purge`: the project is shared"
+        if warehouse.get("shares"):
+            yield (*path, "shares"), "expected none with `deletion: archive`: the purge would delete their data"
+        if warehouse.get("protected") is True and warehouse.get("purge_after") is not None:
+            yield (*path, "purge_after"), "expected no purge of a warehouse with `protected: true`"
+
+
 def remote_signing_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield each `remote_signing: true` of a warehouse whose `delegation` is remote signing already."""
     for index, warehouse in list_items(document, "warehouses"):

@@ -114,6 +114,7 @@ STACK_ONLY_PROPERTIES = {
     "credential_fingerprint",
     "managed_access",
     "own_bucket",
+    "archive",
     "is_adopted",
     "record",
     "stack",

@@ -87,11 +87,11 @@ def list_dropped(client: Client, warehouse_id: str) -> list[Tabular]:
     ]
 
 
-def drop(client: Client, warehouse_id: str, tabular: Tabular) -> None:
-    """Drop a table or view and delete its files, without soft deletion."""
+def drop(client: Client, warehouse_id: str, tabular: Tabular, *, purge: bool = True) -> None:
+    """Drop a table or view without soft deletion. With `purge`, the server deletes its files."""
     path = f"{_url(warehouse_id, tabular.namespace, tabular.kind)}/{quote(tabular.name, safe='')}"
     # Both parameters are explicit: the server's default for purging is the opposite of the Iceberg specification's.
-    client.call("DELETE", path, params={"purgeRequested": True, "force": True})
+    client.call("DELETE", path, params={"purgeRequested": purge, "force": True})
 
 
 def undrop(client: Client, warehouse_id: str, tabular: Tabular) -> None:

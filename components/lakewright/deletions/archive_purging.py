@@ -1,0 +1,256 @@
+"""Announce and purge the archived warehouses of a stack. Everything is compared with the servers just before a purge.
+
+Lakekeeper gives the times: the creation of the archive's record and of the announcement, and the present time, which
+the server writes when a role changes. This machine's clock must agree, so that neither clock alone can purge early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from lakewright.errors import LakewrightError
+from lakewright.lakekeeper.api.catalog import contents, tables
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.management import project_record, warehouses
+from lakewright.lakekeeper.archive import archive_records, read_only_roles
+from lakewright.lakekeeper.archive.archive_records import Announcement, ArchiveRecord
+from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.preflight import surroundings, warehouse_contents
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.lakekeeper.warehouse import emptying
+from lakewright.ownership.archive_mark import ANNOUNCED_FOR, ArchiveMark, compute_purge_time
+from lakewright.ownership.mark import Claimant
+from lakewright.validation.moment import format_moment
+
+
+class ArchiveState(StrEnum):
+    """States of an archived warehouse."""
+
+    ARCHIVED = "archived"
+    """Its purge is not announced yet, or never happens."""
+    ANNOUNCED = "announced"
+    """Its purge is announced."""
+    PURGED = "purged"
+    """This run deleted its data."""
+    REFUSED = "refused"
+    """Its purge was refused, and nothing was deleted by this run."""
+
+
+@dataclass(frozen=True)
+class ArchiveStatus:
+    """An archived warehouse after a run."""
+
+    warehouse: str
+    warehouse_id: str
+    state: ArchiveState
+    archived_at: datetime
+    purge_at: datetime | None = None
+    """Earliest time of the purge; None if it never happens."""
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "warehouse": self.warehouse,
+            "warehouse_id": self.warehouse_id,
+            "state": self.state.value,
+            "archived_at": format_moment(self.archived_at),
+            "purge_at": None if self.purge_at is None else format_moment(self.purge_at),
+            "problem": self.problem,
+        }
+
+
+def find_purge_time(client: Client, project_id: str, archive: ArchiveRecord) -> tuple[datetime | None, bool]:
+    """Return the earliest time of a purge, and whether it is announced. The time is None if there is no purge."""
+    due = archive.mark and archive.mark.compute_due_time(archive.archived_at)
+    if due is None:
+        return None, False
+    announcement = archive_records.find_announcement(client, project_id, archive.warehouse_id)
+    return (due, False) if announcement is None else (compute_purge_time(due, announcement.announced_at), True)
+
+
+@dataclass(frozen=True)
+class ArchivePurger:
+    """Announces and purges the archives of one stack in one project."""
+
+    client: Client
+    project_id: str
+    claimant: Claimant
+    """The stack, with the id of its tenant's record if its state has one."""
+    read_live_ids: Callable[[], Collection[str]]
+    """Returns the ids of the warehouses in the stack's state, read now. Raises if the stack is being updated."""
+    kept_places: Collection[tuple[str, str]] | None
+    """Bucket and key prefix of each removed warehouse that the stack's state keeps; None if it has no record."""
+    find_bucket: Callable[[str, str], OwnBucket]
+    """Returns a bucket of the stack's account by name and region."""
+    now: datetime
+    """Time of this machine."""
+
+    def run(self) -> list[ArchiveStatus]:
+        """Announce the purges that come within seven days, and make the purges whose time has come.
+
+        Archives of other stacks are left out.
+        """
+        archives = archive_records.list_archives(self.client, self.project_id)
+        return [status for archive in archives if (status := self._process(archive)) is not None]
+
+    def _process(self, archive: ArchiveRecord) -> ArchiveStatus | None:
+        mark = archive.mark
+        if mark is None:
+            status = ArchiveStatus(
+                archive.warehouse_id, archive.warehouse_id, ArchiveState.REFUSED, archive.archived_at
+            )
+            return replace(status, problem=archive.problem)
+        if mark.stack != self.claimant.stack:
+            return None
+        status = ArchiveStatus(mark.warehouse, archive.warehouse_id, ArchiveState.ARCHIVED, archive.archived_at)
+        due = mark.compute_due_time(archive.archived_at)
+        if due is None:
+            return status
+        try:
+            return self._announce_or_purge(replace(status, purge_at=due), archive, mark, due)
+        except LakewrightError as error:
+            return replace(status, purge_at=due, state=ArchiveState.REFUSED, problem=str(error))
+
+    def _announce_or_purge(
+        self, status: ArchiveStatus, archive: ArchiveRecord, mark: ArchiveMark, due: datetime
+    ) -> ArchiveStatus:
+        if archive.problem:
+            raise ArchiveRefusedError(
+                f"{archive.problem}. Nothing was deleted. Declare the warehouse again with `adopt: true` and archive it"
+                " again."
+            )
+        if self.now < due - ANNOUNCED_FOR:
+            return status
+        self._refuse_foreign(mark)
+        text = f"the data of warehouse {mark.warehouse} is purged, not before {format_moment(due)}"
+        announcement = archive_records.announce(self.client, self.project_id, archive.warehouse_id, text)
+        purge_at = compute_purge_time(due, announcement.announced_at)
+        status = replace(status, purge_at=purge_at, state=ArchiveState.ANNOUNCED)
+        if self.now < purge_at:
+            return status
+        try:
+            self._purge(archive, mark, announcement, purge_at)
+        except LakewrightError as error:
+            return replace(status, state=ArchiveState.REFUSED, problem=str(error))
+        return replace(status, state=ArchiveState.PURGED)
+
+    def _purge(self, archive: ArchiveRecord, mark: ArchiveMark, announcement: Announcement, purge_at: datetime) -> None:
+        client, warehouse_id = self.client, archive.warehouse_id
+        client.lists.forget()
+        client.lists.forget_run()
+        bucket = self._check_warehouse(archive, mark)
+        server_time = archive_records.read_server_time(client, self.project_id, warehouse_id, announcement)
+        if server_time < purge_at:
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` is not purged: the server's time is {format_moment(server_time)}, this"
+                f" machine's {format_moment(self.now)}, and the purge is allowed from {format_moment(purge_at)}."
+            )
+        self._refuse_live(archive, f"warehouse `{mark.warehouse}`")
+        self._refuse_changed(archive)
+        self._refuse_foreign(mark)
+        read_only_roles.restore_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
+        archive_records.note_begin(client, self.project_id, warehouse_id, announcement)
+        warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
+        emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
+        archive_records.delete_archive(client, self.project_id, warehouse_id)
+
+    def _refuse_live(self, archive: ArchiveRecord, title: str) -> None:
+        """Raise if the stack has the warehouse in its state, or is being updated."""
+        if archive.warehouse_id in {str(live_id).casefold() for live_id in self.read_live_ids()}:
+            raise ArchiveRefusedError(f"{title} is in the state of its stack. Nothing was deleted. Run `up`.")
+
+    def _refuse_changed(self, archive: ArchiveRecord) -> None:
+        """Raise if the record of the archive is not the record that this run began with."""
+        if archive_records.find_archive(self.client, self.project_id, archive.warehouse_id) != archive:
+            raise ArchiveRefusedError(
+                f"the record of archived warehouse {archive.warehouse_id} changed during this run. Nothing was deleted."
+            )
+
+    def _refuse_foreign(self, mark: ArchiveMark) -> None:
+        """Raise if the project, or the stack of this state, is not that of the archive."""
+        owner = project_record.read_mark(self.client, self.project_id)
+        is_owner = (owner.stack, owner.record) == (mark.stack, mark.record)
+        if not is_owner or owner.adopt not in {None, mark.stack}:
+            raise ArchiveRefusedError(
+                f"project {self.project_id} at {self.client.endpoint} has not the mark of the stack that archived"
+                f" warehouse `{mark.warehouse}` ({mark.stack}, record {mark.record}). Nothing was deleted."
+            )
+        if self.claimant.record not in {None, mark.record}:
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` was archived by an earlier stack `{mark.stack}` (record {mark.record});"
+                f" this stack has record {self.claimant.record}. Nothing was deleted. Declare the warehouse again with"
+                " `adopt: true`."
+            )
+
+    def _check_warehouse(self, archive: ArchiveRecord, mark: ArchiveMark) -> OwnBucket:
+        """Return the bucket to empty. Raise if the warehouse or its bucket may not be purged."""
+        client, warehouse_id, title = self.client, archive.warehouse_id, f"warehouse `{mark.warehouse}`"
+        self._refuse_live(archive, title)
+        if self.kept_places is not None and (mark.bucket, mark.key_prefix) not in self.kept_places:
+            raise ArchiveRefusedError(
+                f"{title} at {mark.key_prefix}/ of bucket `{mark.bucket}` is not among the warehouses that the state of"
+                " the stack keeps. Nothing was deleted."
+            )
+        self._refuse_changed(archive)
+        self._refuse_foreign(mark)
+        warehouse = warehouses.get(client, warehouse_id)
+        if warehouse is None:
+            if not archive_records.has_begun(client, self.project_id, warehouse_id):
+                raise ArchiveRefusedError(
+                    f"{title} ({warehouse_id}) no longer exists at {client.endpoint}, and this stack did not delete it."
+                    f" Nothing was deleted. Check its files under {mark.key_prefix}/ of bucket `{mark.bucket}`."
+                )
+            region = None
+        else:
+            region = self._check_place(warehouse, mark, title)
+            self._check_contents(warehouse_id, mark, title)
+        bucket = self.find_bucket(mark.bucket, region or "")
+        bucket_owner = bucket_mark.find_marked_bucket(bucket).mark
+        if (bucket_owner.stack, bucket_owner.record) != (mark.stack, mark.record):
+            raise ArchiveRefusedError(
+                f"{bucket.where} has not the mark of stack `{mark.stack}` (record {mark.record}), so the files of"
+                f" {title} were not deleted."
+            )
+        neighbours = surroundings.look_around(client).find_overlapping(bucket, mark.key_prefix, [warehouse_id])
+        if neighbours:
+            raise ArchiveRefusedError(
+                f"{title} shares its place with {neighbours[0]}, under {mark.key_prefix}/ of {bucket.where}. Nothing"
+                " was deleted."
+            )
+        if mark.is_adopted and warehouse is not None:
+            problem = unexplained_objects.describe_problem(
+                client, warehouse_id, mark.warehouse, bucket, mark.key_prefix
+            )
+            if problem:
+                raise ArchiveRefusedError(f"nothing was deleted: {problem}.")
+        return bucket
+
+    def _check_place(self, warehouse: warehouses.WarehouseResponse, mark: ArchiveMark, title: str) -> str:
+        """Return the region of the warehouse. Raise if it is in another project or place than its record says."""
+        profile = warehouse["storage-profile"]
+        live_place = (profile.get("bucket"), str(profile.get("key-prefix") or "").strip("/"))
+        if str(warehouse["project-id"]) != self.project_id or live_place != (mark.bucket, mark.key_prefix):
+            raise ArchiveRefusedError(
+                f"{title} is not at the place that its record says: {mark.key_prefix}/ of bucket `{mark.bucket}` in"
+                f" project {self.project_id}. Nothing was deleted."
+            )
+        return str(profile["region"])
+
+    def _check_contents(self, warehouse_id: str, mark: ArchiveMark, title: str) -> None:
+        if protected := warehouse_contents.find_protected(self.client, warehouse_id, mark.warehouse):
+            raise ArchiveRefusedError(f"nothing was deleted: {'; '.join(protected)}.")
+        for tabular in contents.read_warehouse(self.client, warehouse_id).tabulars:
+            if tabular.kind != "table" or tabular.dropped:
+                continue
+            metadata = tables.load(self.client, warehouse_id, tabular.namespace, tabular.name)
+            if metadata and str(metadata.get("properties", {}).get("gc.enabled", "true")).casefold() == "false":
+                raise ArchiveRefusedError(
+                    f"table {tabular} of {title} has `gc.enabled=false`: a migration or another catalog uses its files."
+                    " Nothing was deleted."
+                )

@@ -1,0 +1,94 @@
+"""Announce and purge the archived warehouses of stacks, as `lakewright expire` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lakewright_engine.model.errors import EngineError
+
+from lakewright.credentials.references import resolve
+from lakewright.deletions.archive_purging import ArchivePurger, ArchiveStatus
+from lakewright.environment.loading import load_environment
+from lakewright.errors import LakewrightError
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.ownership.mark import Claimant, format_stack
+from lakewright.validation.documents import as_list, as_mapping, as_text
+
+if TYPE_CHECKING:
+    from lakewright.drift.session import ScanSession
+    from lakewright.fleet.selection import SelectedStack
+    from lakewright.fleet.states import StackState, StateReader
+    from lakewright.lakekeeper.api.connection.client import ClientPool
+
+_DYNAMIC = "pulumi-python:dynamic/lakekeeper:"
+
+
+def process_archives(
+    session: ScanSession, clients: ClientPool, stack: SelectedStack, states: StateReader
+) -> tuple[list[ArchiveStatus], list[str]]:
+    """Announce and purge the archived warehouses of a stack, and return them with problems.
+
+    The spec names server and project, as the state of a destroyed stack has none.
+
+    Args:
+        session: The run over many stacks.
+        clients: Clients of the stack.
+        stack: The stack with its spec. Without a spec, nothing is done.
+        states: Reads the state of the stack, which is read again just before a purge.
+    """
+    project = as_mapping(stack.spec.get("project"))
+    if not stack.tenant or not stack.environment or project.get("shared") is True:
+        return [], []  # warehouses of shared projects are never archived
+    project_id = as_text(project.get("id")) or stack.tenant
+    try:
+        state = states.read(stack.name)
+        kept_places = _list_kept_places(state)
+        if kept_places is not None and not kept_places:
+            return [], []  # the stack has removed no warehouse
+        environment = load_environment(session.project, stack.environment)
+        aws = environment.aws
+        server = environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
+        client = clients.get(server, lambda reference: resolve(reference, session.config(stack.name).get))
+        purger = ArchivePurger(
+            client,
+            project_id,
+            Claimant(
+                format_stack(session.project.name, stack.name), as_text((_find_record(state) or {}).get("bucket_tag"))
+            ),
+            lambda: _list_warehouse_ids(states.read(stack.name)),
+            kept_places,
+            lambda bucket, region: OwnBucket.model_validate(
+                aws.describe_access(bucket, region or aws.region or "us-east-1")
+            ),
+            session.clock(),
+        )
+        statuses = purger.run()
+    except (LakewrightError, EngineError) as error:
+        return [], [f"archived warehouses could not be checked: {error}"]
+    return statuses, [status.problem for status in statuses if status.problem]
+
+
+def _find_record(state: StackState) -> Mapping[str, Any] | None:
+    """Return the outputs of the tenant's record; None if the state has no record."""
+    records = (resource for resource in state.resources if resource.type == f"{_DYNAMIC}TenantRecord")
+    return next((record.outputs for record in records), None)
+
+
+def _list_kept_places(state: StackState) -> frozenset[tuple[str, str]] | None:
+    """Return bucket and key prefix of the removed warehouses whose data the stack keeps; None without a record."""
+    record = _find_record(state)
+    if record is None:
+        return None
+    kept_data = map(as_mapping, as_list(record.get("kept")))
+    return frozenset(
+        (str(data.get("bucket")), str(data.get("key_prefix"))) for data in kept_data if not data.get("is_declared")
+    )
+
+
+def _list_warehouse_ids(state: StackState) -> frozenset[str]:
+    """Return the ids of the warehouses in a state. Raise ArchiveRefusedError if the stack is being updated."""
+    if state.locked:
+        raise ArchiveRefusedError(f"an update is running ({', '.join(state.locked)}); the next run continues")
+    return frozenset(str(resource.id) for resource in state.resources if resource.type == f"{_DYNAMIC}Warehouse")

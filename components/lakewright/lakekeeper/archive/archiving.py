@@ -1,0 +1,64 @@
+"""Archive a warehouse when its stack no longer declares it, and reactivate it when a stack declares it again."""
+
+from __future__ import annotations
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.archive import archive_records, read_only_roles
+from lakewright.lakekeeper.archive.archive_records import ArchiveRecord
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.ownership.mark import Claimant
+
+
+def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket, mark: ArchiveMark) -> None:
+    """Make a warehouse read-only, and record it. The engine revokes the grants that write.
+
+    The record comes last: its time counts from the moment at which the warehouse is read-only.
+
+    Args:
+        client: Client of the server.
+        project_id: Id of the project.
+        warehouse_id: Id of the warehouse.
+        bucket: Bucket of the warehouse, which the stack made.
+        mark: The record to write.
+
+    Raises:
+        ArchiveRefusedError: The warehouse has no role, or a role belongs to another stack.
+    """
+    if not mark.roles:
+        raise ArchiveRefusedError(
+            f"warehouse `{mark.warehouse}` cannot become read-only: the state names no IAM role of it. Run `up` first."
+        )
+    read_only_roles.limit_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
+    archive_records.write_archive(client, project_id, warehouse_id, mark)
+
+
+def find_cached_archive(client: Client, project_id: str, warehouse_id: str) -> ArchiveRecord | None:
+    """Return the record of an archived warehouse, read once in a run; None if the warehouse is not archived."""
+    archives = archive_records.list_cached_archives(client, project_id)
+    return next((archive for archive in archives if archive.warehouse_id == warehouse_id.casefold()), None)
+
+
+def reactivate(
+    client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket | None, claimant: Claimant
+) -> bool:
+    """Let a warehouse be written again, and delete the record of its archiving. Its owner has been compared.
+
+    Args:
+        client: Client of the server.
+        project_id: Id of the project.
+        warehouse_id: Id of the warehouse.
+        bucket: Bucket of the warehouse; None if the stack did not make it.
+        claimant: The running stack, whose mark the roles have.
+
+    Returns:
+        Whether it was archived.
+    """
+    archive = archive_records.find_archive(client, project_id, warehouse_id)
+    if archive is None:
+        return False
+    if archive.mark is not None and bucket is not None and not bucket.is_in_store:
+        read_only_roles.restore_roles(bucket, archive.mark.roles, claimant)
+    archive_records.delete_archive(client, project_id, warehouse_id)
+    return True

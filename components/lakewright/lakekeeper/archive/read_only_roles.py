@@ -1,0 +1,104 @@
+"""Limit the IAM roles of an archived warehouse to reading, and restore their rights.
+
+A second inline policy denies all writes. The role's own policy is not changed, so a restoration deletes one policy.
+"""
+
+# boto3 has no types; its results are cast where they are used.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, cast
+
+from lakewright.lakekeeper.buckets import own_bucket
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.ownership.mark import Claimant, Ownership, parse_tags
+
+READ_ONLY_POLICY = "lakewright-archive"
+"""Name of the inline policy that denies writes."""
+_WRITES = (
+    "s3:PutObject*",
+    "s3:DeleteObject*",
+    "s3:AbortMultipartUpload",
+    "s3:RestoreObject",
+    "s3:BypassGovernanceRetention",
+)
+
+
+def build_read_only_policy() -> dict[str, Any]:
+    """Return the policy that denies all writes, also to open sessions of the role."""
+    statement = {"Sid": "ArchiveIsReadOnly", "Effect": "Deny", "Action": list(_WRITES), "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def limit_roles(account: OwnBucket, role_names: Iterable[str], claimant: Claimant) -> None:
+    """Limit roles to reading.
+
+    Args:
+        account: The bucket of the warehouse, in the account of the roles.
+        role_names: Names of the roles.
+        claimant: The stack whose mark the roles must have.
+
+    Raises:
+        ArchiveRefusedError: A role does not exist or has the mark of another stack, or IAM refused a call.
+    """
+    policy = json.dumps(build_read_only_policy())
+    for name in role_names:
+        with _raise_refusals(f"limiting role `{name}` to reading"):
+            iam = own_bucket.open_client(account, "iam")
+            if not _is_own(iam, name, claimant):
+                raise ArchiveRefusedError(
+                    f"role `{name}` of the warehouse does not exist, so the warehouse cannot become read-only. Run `up`"
+                    " first."
+                )
+            iam.put_role_policy(RoleName=name, PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
+
+
+def restore_roles(account: OwnBucket, role_names: Iterable[str], claimant: Claimant) -> None:
+    """Let roles write again. Roles that do not exist are left out.
+
+    Raises the errors of `limit_roles`.
+    """
+    for name in role_names:
+        with _raise_refusals(f"restoring the rights of role `{name}`"):
+            iam = own_bucket.open_client(account, "iam")
+            if not _is_own(iam, name, claimant):
+                continue
+            try:
+                iam.delete_role_policy(RoleName=name, PolicyName=READ_ONLY_POLICY)
+            except iam.exceptions.NoSuchEntityException:
+                continue
+
+
+def _is_own(iam: Any, name: str, claimant: Claimant) -> bool:
+    """Return whether a role exists. Raise ArchiveRefusedError if it exists and belongs to another stack."""
+    try:
+        role = cast(dict[str, Any], iam.get_role(RoleName=name)["Role"])
+    except iam.exceptions.NoSuchEntityException:
+        return False
+    mark = parse_tags({str(tag["Key"]): str(tag["Value"]) for tag in role.get("Tags", [])})
+    if mark.compare(claimant) is not Ownership.OWN:
+        raise ArchiveRefusedError(
+            f"role `{name}` has not the mark of stack `{claimant.stack}`, so its rights were not changed. Run `up` of"
+            " the stack that owns it."
+        )
+    return True
+
+
+@contextmanager
+def _raise_refusals(action: str) -> Generator[None]:
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        yield
+    except ClientError as error:
+        raise ArchiveRefusedError(
+            f"{action} failed: IAM responded {own_bucket.read_code(error)}. Let the stack's identity call iam:GetRole,"
+            " iam:PutRolePolicy and iam:DeleteRolePolicy."
+        ) from None
+    except BotoCoreError as error:
+        raise ArchiveRefusedError(f"{action} failed: {' '.join(str(error).split())}.") from None

@@ -1,0 +1,507 @@
+"""`deletion: archive`: a removed warehouse is read-only, is purged after an announcement, and can be reactivated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from lakewright.cli.options import load_project
+from lakewright.fleet.selection import Selection, select
+from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
+from lakewright.lakekeeper.warehouse import emptying
+from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.shares.expiry import StackExpiry, expire_shares
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
+from pyiceberg.catalog import Catalog
+
+from tests.integration.tenant.conftest import (
+    PASSPHRASE,
+    MakeTenant,
+    Tenant,
+    TokensAsNames,
+    aws_client,
+    list_changes,
+    serve,
+    write_environment,
+)
+
+pytestmark = [
+    pytest.mark.stand_in("advances the clock of the server, and signs users in by their names"),
+    pytest.mark.timeout(600),
+]
+
+ARCHIVED = {"name": "executions", "namespaces": ["results"], "deletion": "archive", "purge_after": "90d"}
+OTHER = {"name": "raw", "namespaces": ["landing"], "deletion": "purge"}
+GRANTS = [
+    {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}},
+    {"to": "role:analysts", "privilege": "modify", "on": {"warehouse": "executions"}},
+]
+
+
+@dataclass
+class ArchivingTenant:
+    """A tenant on a server whose clock can be advanced."""
+
+    tenant: Tenant
+    server: httpx.Client
+    clock: Clock
+    days: float = 0
+
+    def advance(self, days: float) -> None:
+        """Let the server's and this machine's clock be later."""
+        self.clock.advance(days * 86_400)
+        self.days += days
+
+    def expire(self, *, machine_days: float | None = None) -> StackExpiry:
+        """Run `lakewright expire` on this machine, whose clock may differ from that of the server."""
+        days = self.days if machine_days is None else machine_days
+        project = load_project(self.tenant.folder)
+        now = datetime.now(UTC) + timedelta(days=days)
+        return expire_shares(project, select(project, Selection((self.tenant.name,))), clock=lambda: now)[0]
+
+    def remove_from_spec(self) -> dict[str, Any]:
+        """Remove the warehouse from the spec and deploy that."""
+        self.tenant.spec["warehouses"] = [OTHER]
+        self.tenant.spec["grants"] = []
+        self.tenant.write()
+        return self.tenant.up()
+
+    def declare_again(self, **changes: Any) -> None:
+        """Declare the warehouse with `adopt`."""
+        self.tenant.spec["warehouses"] = [{**ARCHIVED, "adopt": True, **changes}, OTHER]
+        self.tenant.write()
+
+    def list_privileges(self) -> set[str]:
+        """Return the privileges of the role `analysts` on the archived warehouse."""
+        warehouses = self.server.get("/management/v1/warehouse").json()["warehouses"]
+        (warehouse_id,) = [entry["id"] for entry in warehouses if entry["name"] == "executions"]
+        path = f"/management/v1/permissions/warehouse/{warehouse_id}/assignments"
+        assignments = self.server.get(path).json()["assignments"]
+        return {entry["type"] for entry in assignments if "role" in entry}
+
+    def list_warehouses(self) -> set[str]:
+        """Return the names of the warehouses on the server."""
+        return {entry["name"] for entry in self.server.get("/management/v1/warehouse").json()["warehouses"]}
+
+    def list_records(self) -> dict[str, dict[str, Any]]:
+        """Return the roles that record archives and announcements, by the beginning of their names."""
+        roles = self.server.get("/management/v1/role").json()["roles"]
+        return {"-".join(role["name"].split("-")[:2]): role for role in roles if role["name"].startswith("lakewright-")}
+
+
+@pytest.fixture
+def archiving(
+    make_tenant: MakeTenant, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ArchivingTenant]:
+    """A deployed tenant with tables in a warehouse with `archive` and in another warehouse."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+        aws_endpoint=sandbox.aws.endpoint,
+        credentials_file=sandbox.credentials_file,
+        aws_system_identity=True,
+        authorizer="openfga",
+        maintenance_queues=True,
+    )
+    clock = Clock()
+    headers = {"authorization": "Bearer operator"}
+    with (
+        serve(TokensAsNames(create_app(settings, clock))) as endpoint,
+        httpx.Client(base_url=endpoint, headers=headers, timeout=60) as server,
+    ):
+        accepted = {"accept-terms-of-use": True, "is-operator": True}
+        server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+        tenant = make_tenant(warehouses=[ARCHIVED, OTHER], grants=GRANTS)
+        write_environment(tenant, server)
+        server.headers["x-project-id"] = tenant.name
+        tenant.up()
+        for name, value in {
+            "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+            **tenant.environ,
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tenant.folder)
+        for warehouse, namespace in (("executions", "results"), ("raw", "landing")):
+            open_catalog(tenant, warehouse).create_table(
+                f"{namespace}.flights", schema=pa.schema([("n", pa.int64())])
+            ).append(pa.table({"n": [1, 2, 3]}))
+        yield ArchivingTenant(tenant, server, clock)
+
+
+def open_catalog(tenant: Tenant, warehouse: str) -> Catalog:
+    """Return a catalog with the rights of the operator: grants refuse it nothing."""
+    from pyiceberg.catalog import load_catalog
+
+    properties = tenant.catalog_config().pyiceberg("raw") | {"warehouse": f"{tenant.name}/{warehouse}"}
+    return load_catalog(warehouse, **properties, token="operator")
+
+
+def read_rows(tenant: Tenant, warehouse: str, namespace: str) -> list[int]:
+    """Return the rows of the table of a warehouse."""
+    return open_catalog(tenant, warehouse).load_table(f"{namespace}.flights").scan().to_arrow()["n"].to_pylist()
+
+
+def append_row(tenant: Tenant) -> None:
+    """Write to the warehouse with `archive`."""
+    open_catalog(tenant, "executions").load_table("results.flights").append(pa.table({"n": [4]}))
+
+
+def list_objects(aws: Callable[..., Any], tenant: Tenant, warehouse: str) -> list[str]:
+    """Return the keys of the files of a warehouse."""
+    contents = aws("s3").list_objects_v2(Bucket=tenant.bucket, Prefix=f"{tenant.name}/{warehouse}/").get("Contents")
+    return [entry["Key"] for entry in contents or []]
+
+
+def assert_read_only(archiving: ArchivingTenant) -> None:
+    """Check that the data of the warehouse can be read and not be changed, although grants refuse nothing."""
+    assert read_rows(archiving.tenant, "executions", "results") == [1, 2, 3]
+    with pytest.raises(Exception, match=r"(?i)access.?denied|forbidden|permission"):
+        append_row(archiving.tenant)
+    assert read_rows(archiving.tenant, "executions", "results") == [1, 2, 3]
+
+
+def assert_purged(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    """Check that the warehouse and its files no longer exist, and everything else does."""
+    assert archiving.list_warehouses() == {"raw"}
+    assert list_objects(aws, archiving.tenant, "executions") == []
+    assert read_rows(archiving.tenant, "raw", "landing") == [1, 2, 3]
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+def test_removed_warehouse_is_read_only_until_it_is_purged(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    changes = list_changes(archiving.remove_from_spec())
+
+    assert {op for op, kind, _ in changes if kind in {"Warehouse", "Namespace", "Role"}} == {"retain"}
+    assert archiving.list_privileges() == {"select"}
+    assert_read_only(archiving)
+
+    archiving.advance(82)
+    assert [archive.state for archive in archiving.expire().archives] == ["archived"]
+    archiving.advance(2)
+    expiry = archiving.expire()
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["announced"], [])
+    assert "deletes the data of archived warehouse `executions` from" in archiving.tenant.output("preview")
+    archiving.advance(6.9)
+    assert [archive.state for archive in archiving.expire().archives] == ["announced"]
+    assert_read_only(archiving)
+
+    archiving.advance(0.2)
+    expiry = archiving.expire()
+
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+    assert archiving.expire().archives == []
+
+
+def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    archiving.tenant.spec["warehouses"][1]["deletion"] = "retain"
+    archiving.tenant.write()
+    archiving.tenant.up()
+    archiving.tenant.verb("destroy", "--yes")
+    archiving.advance(100)
+
+    assert [archive.state for archive in archiving.expire().archives] == ["announced"]
+    assert json.loads(archiving.tenant.output("expire", "--json"))["stacks"][0]["archives"][0]["state"] == "archived"
+    archiving.advance(7.1)
+    expiry = archiving.expire()
+
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert archiving.list_warehouses() == {"raw"}
+    assert list_objects(aws, archiving.tenant, "executions") == []
+    assert list_objects(aws, archiving.tenant, "raw") != []
+
+
+def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.declare_again()
+    archiving.tenant.up()
+
+    append_row(archiving.tenant)
+
+    assert read_rows(archiving.tenant, "executions", "results") == [4, 1, 2, 3]
+    assert archiving.list_records().keys() == {"lakewright-record"}
+    archiving.advance(100)
+    assert archiving.expire().archives == []
+    assert archiving.list_warehouses() == {"executions", "raw"}
+    assert archiving.tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+
+def test_destroyed_tenant_is_writable_again(archiving: ArchivingTenant) -> None:
+    tenant = archiving.tenant
+    tenant.spec["warehouses"][1]["deletion"] = "retain"
+    tenant.write()
+    tenant.up()
+    tenant.verb("destroy", "--yes")
+    assert "lakewright-archive" in archiving.list_records()
+
+    tenant.spec["adopt"] = True
+    tenant.write()
+    tenant.up()
+
+    append_row(archiving.tenant)
+    assert archiving.list_privileges() == {"select", "modify"}
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.timeout(900)
+def test_archive_on_the_cli(archiving: ArchivingTenant, attached_providers: dict[str, str]) -> None:
+    tenant = archiving.tenant
+    tenant.environ = tenant.environ | attached_providers
+    tenant.spec["warehouses"], tenant.spec["grants"] = [OTHER], []
+    tenant.write()
+    tenant.output("up", "--yes", "--engine", "pulumi")
+    assert archiving.list_privileges() == {"select"}
+    assert_read_only(archiving)
+
+    archiving.declare_again()
+    tenant.output("up", "--yes", "--engine", "pulumi")
+
+    append_row(tenant)
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+def test_clock_alone_purges_nothing(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    """The clock of this machine is ahead of the server's."""
+    archiving.remove_from_spec()
+
+    announced = archiving.expire(machine_days=400)
+    refused = archiving.expire(machine_days=400)
+
+    assert [archive.state for archive in announced.archives + refused.archives] == ["refused", "refused"]
+    assert "the server's time is" in refused.problems[0]
+    assert list_objects(aws, archiving.tenant, "executions") != []
+    archiving.advance(98)
+    assert [archive.state for archive in archiving.expire(machine_days=0).archives] == ["archived"]
+
+
+def change_mark(archiving: ArchivingTenant, **changes: Any) -> None:
+    """Change the record of the archive, as another user of the server may."""
+    role = archiving.list_records()["lakewright-archive"]
+    mark = json.loads(role["description"]) | changes
+    body = {"name": role["name"], "description": json.dumps(mark)}
+    archiving.server.post(f"/management/v1/role/{role['id']}", json=body).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"purge_after_days": 1}, "was changed at"),
+        ({"record": "other"}, "was changed at"),
+        ({"bucket": "other"}, "was changed at"),
+        ({"version": 2}, "expected an archive mark of version 1"),
+        ({"stack": "other/other"}, None),
+    ],
+)
+def test_changed_mark_purges_nothing(archiving: ArchivingTenant, changes: dict[str, Any], problem: str | None) -> None:
+    archiving.remove_from_spec()
+    change_mark(archiving, **changes)
+    archiving.advance(200)
+    archiving.expire()
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == (["refused"] if problem else [])
+    assert problem is None or problem in expiry.problems[0]
+    assert_read_only(archiving)
+
+
+def make_foreign_project(archiving: ArchivingTenant) -> None:
+    """Give the project the mark of another stack, as a takeover does."""
+    role = archiving.list_records()["lakewright-record"]
+    mark = json.loads(role["description"]) | {"stack": "other/other", "record": "other"}
+    body = {"name": role["name"], "description": json.dumps(mark)}
+    archiving.server.post(f"/management/v1/role/{role['id']}", json=body).raise_for_status()
+
+
+def protect_table(archiving: ArchivingTenant) -> None:
+    """Protect a table of the archived warehouse."""
+    warehouses = archiving.server.get("/management/v1/warehouse").json()["warehouses"]
+    (warehouse_id,) = [entry["id"] for entry in warehouses if entry["name"] == "executions"]
+    table_id = open_catalog(archiving.tenant, "executions").load_table("results.flights").metadata.table_uuid
+    path = f"/management/v1/warehouse/{warehouse_id}/table/{table_id}/protection"
+    archiving.server.post(path, json={"protected": True}).raise_for_status()
+
+
+def use_files_elsewhere(archiving: ArchivingTenant) -> None:
+    """Fence the table, as a migration does while another catalog uses its files. IAM permits it for a moment."""
+    role = f"lakewright.{archiving.tenant.name}.executions"
+    iam = aws_client(archiving.tenant.sandbox, "iam")
+    policy = iam.get_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY)["PolicyDocument"]
+    iam.delete_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY)
+    with open_catalog(archiving.tenant, "executions").load_table("results.flights").transaction() as transaction:
+        transaction.set_properties({"gc.enabled": "false"})
+    iam.put_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY, PolicyDocument=json.dumps(policy))
+
+
+@pytest.mark.parametrize(
+    ("interfere", "problem"),
+    [
+        (make_foreign_project, "has not the mark of the stack"),
+        (protect_table, "protected"),
+        (use_files_elsewhere, "has `gc.enabled=false`"),
+    ],
+    ids=["foreign", "protected", "fenced"],
+)
+def test_purge_is_refused(
+    archiving: ArchivingTenant, interfere: Callable[[ArchivingTenant], None], problem: str
+) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    interfere(archiving)
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert problem in expiry.problems[0]
+    assert_read_only(archiving)
+
+
+def test_bucket_of_another_stack_is_not_emptied(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    tags = {tag["Key"]: tag["Value"] for tag in aws("s3").get_bucket_tagging(Bucket=archiving.tenant.bucket)["TagSet"]}
+    tag_set = [{"Key": name, "Value": value} for name, value in (tags | {"lakewright:record": "other"}).items()]
+    aws("s3").put_bucket_tagging(Bucket=archiving.tenant.bucket, Tagging={"TagSet": tag_set})
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert "has not the mark of stack" in expiry.problems[0]
+    assert_read_only(archiving)
+
+
+def test_other_deletion_of_a_declared_warehouse_archives_nothing(archiving: ArchivingTenant) -> None:
+    archiving.tenant.spec["warehouses"] = [{"name": "executions", "namespaces": ["results"]}, OTHER]
+    archiving.tenant.write()
+    archiving.tenant.up()
+
+    append_row(archiving.tenant)
+
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+def test_renamed_warehouse_is_not_archived(archiving: ArchivingTenant) -> None:
+    archiving.tenant.spec["warehouses"] = [{**ARCHIVED, "name": "runs", "renamed_from": "executions"}, OTHER]
+    archiving.tenant.spec["grants"] = []
+    archiving.tenant.write()
+    archiving.tenant.up()
+
+    assert archiving.list_records().keys() == {"lakewright-record"}
+    assert archiving.list_warehouses() == {"runs", "raw"}
+
+
+def test_record_of_a_live_warehouse_purges_nothing(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    """Another user of the server records that a declared warehouse is archived, with the mark of its stack."""
+    archiving.remove_from_spec()
+    warehouses = archiving.server.get("/management/v1/warehouse").json()["warehouses"]
+    (raw_id,) = [entry["id"] for entry in warehouses if entry["name"] == "raw"]
+    mark = json.loads(archiving.list_records()["lakewright-archive"]["description"])
+    forged = mark | {"warehouse": "raw", "key_prefix": f"{archiving.tenant.name}/raw"}
+    body = {"name": f"lakewright-archive-{raw_id}", "description": json.dumps(forged)}
+    archiving.server.post("/management/v1/role", json=body).raise_for_status()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    states = {archive.warehouse: archive.state for archive in expiry.archives}
+    assert states == {"executions": "purged", "raw": "refused"}
+    assert "`raw` is in the state of its stack" in expiry.problems[0]
+    assert archiving.list_warehouses() == {"raw"}
+    assert list_objects(aws, archiving.tenant, "executions") == []
+    assert read_rows(archiving.tenant, "raw", "landing") == [1, 2, 3]
+
+
+def archive_declared(archiving: ArchivingTenant) -> None:
+    """Archive the warehouse, as a `destroy` does that is killed before it changes the state."""
+    exported = json.loads(archiving.tenant.output("stack", "export"))
+    resources = {resource["type"].rsplit(":", 1)[-1]: resource for resource in exported["deployment"]["resources"]}
+    record = resources["TenantRecord"]["outputs"]["bucket_tag"]
+    (warehouse,) = [
+        entry
+        for entry in archiving.server.get("/management/v1/warehouse").json()["warehouses"]
+        if entry["name"] == "executions"
+    ]
+    tenant, name = archiving.tenant, archiving.tenant.name
+    role = f"lakewright.{name}.executions"
+    mark = ArchiveMark(f"lakewright/{name}", record, "executions", tenant.bucket, f"{name}/executions", 90, (role,))
+    body = {"name": f"lakewright-archive-{warehouse['id']}", "description": mark.to_description()}
+    archiving.server.post("/management/v1/role", json=body).raise_for_status()
+    policy = json.dumps(build_read_only_policy())
+    iam = aws_client(tenant.sandbox, "iam")
+    iam.put_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
+
+
+def test_up_after_a_killed_destroy_reactivates(archiving: ArchivingTenant) -> None:
+    archive_declared(archiving)
+    assert_read_only(archiving)
+    archiving.advance(200)
+    assert archiving.expire().archives == []
+
+    archiving.tenant.up()
+
+    append_row(archiving.tenant)
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+def test_declared_warehouse_is_never_purged(archiving: ArchivingTenant) -> None:
+    """The state keeps another removed warehouse, so the run looks for archives."""
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    record = archiving.list_records()["lakewright-archive"]
+    archiving.declare_again()
+    archiving.tenant.up()
+    body = {"name": record["name"], "description": record["description"]}
+    archiving.server.post("/management/v1/role", json=body).raise_for_status()
+    archiving.advance(200)
+    archiving.expire()
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert "is in the state of its stack" in expiry.problems[0]
+    append_row(archiving.tenant)
+    assert archiving.list_warehouses() == {"executions", "raw"}
+
+
+def test_killed_purge_is_completed(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(emptying, "empty", kill)
+        with pytest.raises(KeyboardInterrupt):
+            archiving.expire()
+    assert archiving.list_warehouses() == {"raw"}
+    aws("s3").put_object(Bucket=archiving.tenant.bucket, Key=f"{archiving.tenant.name}/executions/left", Body=b"1")
+
+    expiry = archiving.expire()
+
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
