@@ -28,6 +28,7 @@ LakewrightSparkError           1
 ├── StoppedError              14   the process was asked to stop before its work was done
 ├── JobRefusedError           15   a job that the catalog's server does itself or does not support
 ├── MigrationError            16   a migration refused, or some of its tables failed
+├── StandbyError              17   tables of a standby failed, or are too far behind
 ├── ScalingError               1   the Kubernetes API refused to scale a unit, or did not respond
 └── _EndedError                1   a signal asked a run to stop; converted to JobFailedError
 
