@@ -112,6 +112,8 @@ class TableWorker:
                 self.events.put(Event("began", self, began))
                 ended = self._run_job(began)
                 self.events.put(Event("ended", self, _end(ended, self.clock())))
+            with suppress(Py4JError, ConnectionError):  # the JVM may have ended
+                self._shared.close()
         finally:
             self.events.put(Event("left", self))
 
