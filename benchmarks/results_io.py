@@ -19,13 +19,14 @@ from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
+from lakewright_spark.run.launch import RETURN_MEMORY
 from lakewright_spark.session.builder import spark_session
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, measure_seconds, read_peak_mib
+from benchmarks.measure import Row, measure_seconds
 
 TIMES = 9
 COMMITS, ROWS_A_COMMIT = 10, 100_000
@@ -197,36 +198,11 @@ def _compare(
 
 def _memory(config: CatalogConfig) -> Row:
     """Return the peak memory of a process that writes rows one by one, and reads them by batches."""
-    command = [sys.executable, "-m", "benchmarks.results_io", str(STREAM_ROWS)]
-    finished = subprocess.run(command, input=config.to_json(), capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "benchmarks.streamed_rows", str(STREAM_ROWS)]
+    environment = {**os.environ, **RETURN_MEMORY}  # as `lakewright-spark run` starts scripts
+    finished = subprocess.run(
+        command, input=config.to_json(), env=environment, capture_output=True, text=True, check=True
+    )
     seconds, mebibytes = map(float, finished.stdout.split()[-2:])
     note = f"{STREAM_ROWS:,} rows in {seconds:.0f} s; peak of the process; reference: the limit"
     return Row("rows written and read, memory", mebibytes, MEMORY_TARGET, 1.0, unit="MiB", note=note)
-
-
-def _stream(rows: int) -> None:
-    """Write and read this number of rows in the catalog on standard input; print seconds and peak memory in MiB."""
-    config = CatalogConfig.from_json(sys.stdin.read())
-    writer = ResultWriter(config, config.warehouses[0].name)
-    uri = Execution(901, 1).result(Port("Stream-1"))
-    taken = measure_seconds(
-        lambda: writer.write_rows(
-            uri, batch(1).schema, ((number, number % 97, f"row {number}", number * 0.5) for number in range(rows))
-        )
-    )
-    written = read_peak_mib()
-    read = 0
-
-    def read_rows() -> None:
-        nonlocal read
-        for rows_of_group in ResultReader(config, writer.warehouse).iterate_batches(uri):
-            read += rows_of_group.num_rows
-
-    taken += measure_seconds(read_rows)
-    if read != rows:
-        raise SystemExit(f"expected {rows} rows, found {read}")
-    print(f"{written:.0f} MiB after writing", taken, read_peak_mib())
-
-
-if __name__ == "__main__":
-    _stream(int(sys.argv[1]))

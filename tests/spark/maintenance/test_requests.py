@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
 from tests.spark.maintenance.conftest import FaultyWarehouse, Maintained
+from tests.spark.maintenance.scheduling import ScheduledNamespace
 
 pytestmark = pytest.mark.spark
 NONE, VENDED = "client-managed", "vended-credentials"
@@ -176,3 +178,21 @@ def test_closed_table_is_loaded_again(faulty: FaultyWarehouse, loaded_table: Mai
             shared.open()
             shared.close()
     assert loads.complete["loads"][VENDED] + loads.unchanged["loads"] == 2
+
+
+def test_night_loads_an_unchanged_table_once(faulty: FaultyWarehouse, loaded_table: Maintained) -> None:
+    """The plan loads it without credentials, and its jobs with credentials. The next night has no work on it."""
+    started = loaded_table.now
+    nights: list[Loads] = []
+    runs: list[int] = []
+    for number in range(2):
+        night = ScheduledNamespace(faulty.config, loaded_table.spark, "maintained", "faulty").maintenance(
+            jobs=("compaction", "rewrite-manifests", "statistics"),
+            table=re.compile("loads"),
+            clock=lambda now=started + timedelta(days=number): now,
+        )
+        with count_loads(faulty.catalog) as loads:
+            runs.append(len(night.run().runs))
+        nights.append(loads)
+    assert runs == [2, 0], "compaction and statistics; nothing"
+    assert [night.complete["loads"] for night in nights] == [{NONE: 1, VENDED: 1}, {NONE: 1}]
