@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -159,7 +160,7 @@ class Bench:
 
         def read_last_group() -> None:
             with self.reader.table(uri).io.new_input(task.file.file_path).open() as stream:
-                file = pq.ParquetFile(stream, pre_buffer=True)
+                file: Any = pq.ParquetFile(stream, pre_buffer=True)
                 groups[:] = [file.num_row_groups, file.read_row_group(file.num_row_groups - 1).num_rows]
 
         def read_last_page() -> None:
