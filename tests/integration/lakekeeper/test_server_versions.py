@@ -192,15 +192,15 @@ def test_row_etags_of_tables(old: Old) -> None:
 
     vended, managed = (load(access).headers["etag"] for access in ("vended-credentials", "client-managed"))
     tags = (vended, managed, committed)
-    known = {
+    statuses = {
         access: [load(access, tag).status_code for tag in tags] for access in ("vended-credentials", "client-managed")
     }
     if old.is_at_least("0.14"):
-        assert known == {"vended-credentials": [304, 200, 200], "client-managed": [200, 304, 200]}
+        assert statuses == {"vended-credentials": [304, 200, 200], "client-managed": [200, 304, 200]}
     elif old.is_at_least("0.13"):
-        assert known == {"vended-credentials": [304, 200, 200], "client-managed": [304, 304, 304]}
+        assert statuses == {"vended-credentials": [304, 200, 200], "client-managed": [304, 304, 304]}
     else:
-        assert known == {"vended-credentials": [304] * 3, "client-managed": [304] * 3}
+        assert statuses == {"vended-credentials": [304] * 3, "client-managed": [304] * 3}
 
 
 def test_row_default_delegation_signer_keys(old: Old) -> None:

@@ -58,8 +58,8 @@ def count_loads(proxy: FaultInjectingProxy, fault: Fault = forward_request) -> I
         method, path = exchange.line.split()
         if method != "GET" or "/tables/" not in path:
             continue
-        name, _, rest = path.rpartition("/tables/")[2].partition("?")[0].partition("/")
-        if rest == "credentials":
+        name, _, subresource = path.rpartition("/tables/")[2].partition("?")[0].partition("/")
+        if subresource == "credentials":
             loads.renewals[name] += 1
         elif exchange.status == 304:
             loads.unchanged[name] += 1

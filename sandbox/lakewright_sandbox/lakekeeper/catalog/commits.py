@@ -101,7 +101,7 @@ def commit_table(
 
 def _commit_result(call: CatalogCall, location: str | None, document: Json) -> Response:
     body = {"metadata-location": location, "metadata": document, "config": None}
-    return json_response(body, headers={"etag": call.etags.of_commit(location)} if location else None)
+    return json_response(body, headers={"etag": call.etags.build_for_commit(location)} if location else None)
 
 
 @router.post("/transactions/commit")

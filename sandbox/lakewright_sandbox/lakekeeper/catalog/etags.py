@@ -24,7 +24,7 @@ class TableETags:
     """Whether the ETag depends on the requested kind of credentials as well: on 0.14."""
     now: int
 
-    def of_load(self, location: str, delegation: Delegation, access: dict[str, Any]) -> str:
+    def build_for_load(self, location: str, delegation: Delegation, access: dict[str, Any]) -> str:
         """Return the ETag of a loaded table, given what the response says about access to its files."""
         if self.is_before_0_13:
             return f'"{_digest(location)}"'
@@ -34,29 +34,31 @@ class TableETags:
             return f'W/"lk2.{_digest(f"{location} {delegation}")}{until}"'
         return f'"lk1.{_digest(location)}{until}"'
 
-    def of_commit(self, location: str) -> str:
+    def build_for_commit(self, location: str) -> str:
         """Return the ETag of the response to a commit, which has no credentials."""
         if self.is_before_0_13:
             return f'"{_digest(location)}"'
         return f'W/"lk2.{_digest(f"{location} no config")}"' if self.has_shapes else f'"lk1.{_digest(location)}"'
 
-    def match(self, known: Iterable[str], location: str, delegation: Delegation, *, vends: bool) -> str | None:
+    def match(self, client_tags: Iterable[str], location: str, delegation: Delegation, *, vends: bool) -> str | None:
         """Return the client's ETag that is still valid.
 
         Args:
-            known: ETags that the client sent.
+            client_tags: ETags that the client sent.
             location: Current metadata file.
             delegation: Kind of credentials that the client requests.
             vends: Whether a response to this request has credentials.
         """
-        for tag in known:
+        for tag in client_tags:
             if self.is_before_0_13:
-                if tag == self.of_load(location, delegation, {}):
+                if tag == self.build_for_load(location, delegation, {}):
                     return tag
                 continue
-            current = _SHAPE.fullmatch(self.of_load(location, delegation, {}))
+            current_parts = _SHAPE.fullmatch(self.build_for_load(location, delegation, {}))
             parts = _SHAPE.fullmatch(tag)
-            if not (current and parts) or parts.group("prefix", "digest") != current.group("prefix", "digest"):
+            if not (current_parts and parts) or parts.group("prefix", "digest") != current_parts.group(
+                "prefix", "digest"
+            ):
                 continue
             if (self.now < int(parts["until"], 16)) if parts["until"] else not vends:
                 return tag

@@ -183,8 +183,8 @@ def _load(
         loaded = call.open(session).find(path, name, "table")
     location = loaded.tabular.metadata_location
     if known_etags and location is not None:
-        known = [tag.strip() for tag in known_etags.split(",")]
-        if tag := call.etags.match(known, location, call.delegation, vends=loaded.access.vends(call.delegation)):
+        client_tags = [tag.strip() for tag in known_etags.split(",")]
+        if tag := call.etags.match(client_tags, location, call.delegation, vends=loaded.access.vends(call.delegation)):
             return Response(status_code=304, headers={"etag": tag})
     return load_result(loaded, refs_only=refs_only)
 
@@ -202,7 +202,7 @@ def load_result(loaded: OpenTabular, *, refs_only: bool = False) -> Response:
     body: Json = {"metadata-location": loaded.tabular.metadata_location, "metadata": document}
     access = loaded.access.to_json(loaded.call.delegation)
     location = loaded.tabular.metadata_location
-    tag = loaded.call.etags.of_load(location, loaded.call.delegation, access) if location is not None else None
+    tag = loaded.call.etags.build_for_load(location, loaded.call.delegation, access) if location is not None else None
     return json_response(body | access, headers={"etag": tag} if tag else None)
 
 
