@@ -143,7 +143,7 @@ def _submit_each(config: Path) -> None:
 @contextmanager
 def _session(config: CatalogConfig) -> Iterator[SparkSession]:
     name = config.warehouses[0].name
-    spark = spark_session(config, "benchmark", properties={**FAIR, **session_properties(name)})
+    spark = spark_session(config, "benchmark", properties={**FAIR, **session_properties(config, name)})
     # Iceberg looks for orphans of the last day only where this says so.
     java: Any = spark._jsparkSession
     java.sessionState().conf().setConfString("spark.testing", "true")

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.file_index import plan
+from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
+from lakewright_spark.run.launch import RETURN_MEMORY
+from lakewright_spark.session.builder import spark_session
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 
 from benchmarks.ground import Ground
-from benchmarks.measure import Row, measure_seconds, read_peak_mib
+from benchmarks.measure import Row, measure_seconds
 
 TIMES = 9
 COMMITS, ROWS_A_COMMIT = 10, 100_000
 FILES, FILES_A_COMMIT, ROWS_A_FILE = 1000, 20, 4096
 PAGE = 20_000
-STREAM_ROWS = 10_000_000
-TARGET, PAGE_TARGET, MEMORY_TARGET = 1.1, 1.5, 600.0
+LAST_PAGE, ROWS_OF_PAGED_FILE = 1000, 1_000_000
+STREAM_ROWS = int(os.environ.get("LAKEWRIGHT_BENCH_STREAM_ROWS", "10000000"))
+TARGET, PAGE_TARGET, MEMORY_TARGET = 1.1, 1.5, 300.0
 
 
 def measure(ground: Ground) -> list[Row]:
     bench = Bench(ground.catalog)
-    return [*bench.measure_writing(), *bench.measure_reading(), *bench.measure_paging(), _memory(ground.catalog)]
+    return [
+        *bench.measure_writing(),
+        *bench.measure_reading(),
+        *bench.measure_paging(),
+        *bench.measure_last_pages(),
+        _memory(ground.catalog),
+    ]
 
 
 def batch(rows: int, start: int = 0) -> pa.RecordBatch:
@@ -127,8 +140,51 @@ class Bench:
             note,
         )
 
+    def measure_last_pages(self) -> Iterator[Row]:
+        """Compare the last page of a file of each writer with reading the row group that holds it."""
+        numbers = pa.array(range(ROWS_OF_PAGED_FILE), pa.int64())
+        of_pyiceberg, of_spark = self.new(), self.new()
+        self.writer.write(of_pyiceberg, pa.table({"number": numbers, "text": numbers.cast(pa.string())}))
+        spark = spark_session(self.config, "benchmark")
+        try:
+            frame = spark.range(0, ROWS_OF_PAGED_FILE, numPartitions=1).selectExpr("id", "string(id) AS text")
+            ResultFrames(spark, self.config, self.warehouse).write(of_spark, frame)
+        finally:
+            spark.stop()
+        for writer, uri in (("PyIceberg", of_pyiceberg), ("Spark", of_spark)):
+            yield self._compare_last_page(writer, uri)
 
-def _compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, note: str) -> Row:
+    def _compare_last_page(self, writer: str, uri: ResultUri) -> Row:
+        (task,) = self.reader.table(uri).scan().plan_files()
+        groups: list[int] = []
+
+        def read_last_group() -> None:
+            with self.reader.table(uri).io.new_input(task.file.file_path).open() as stream:
+                file: Any = pq.ParquetFile(stream, pre_buffer=True)
+                groups[:] = [file.num_row_groups, file.read_row_group(file.num_row_groups - 1).num_rows]
+
+        def read_last_page() -> None:
+            page = self.reader.range(uri, ROWS_OF_PAGED_FILE - LAST_PAGE, LAST_PAGE)
+            assert page.num_rows == LAST_PAGE
+
+        read_last_group()
+        number, rows = groups
+        note = f"{LAST_PAGE:,} of {ROWS_OF_PAGED_FILE:,} rows"
+        reference = f"load the table, read the last of {number} row groups ({rows:,} rows) with PyArrow"
+        return _compare(
+            f"last page, file of {writer}", read_last_page, read_last_group, PAGE_TARGET, note, reference_name=reference
+        )
+
+
+def _compare(
+    name: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    target: float,
+    note: str,
+    *,
+    reference_name: str = "PyIceberg alone",
+) -> Row:
     """Return the medians of both, measured alternately after a warm-up of each."""
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     actions = {"ours": ours, "theirs": theirs}
@@ -138,33 +194,16 @@ def _compare(name: str, ours: Callable[[], object], theirs: Callable[[], object]
             if number:
                 seconds[side].append(taken)
     mine, reference = (statistics.median(seconds[side]) for side in ("ours", "theirs"))
-    return Row(name, mine, reference, target, note=f"{note}; reference: PyIceberg alone; median of {TIMES}")
+    return Row(name, mine, reference, target, note=f"{note}; reference: {reference_name}; median of {TIMES}")
 
 
 def _memory(config: CatalogConfig) -> Row:
-    """Return the peak memory of a process that yields ten million rows one by one."""
-    command = [sys.executable, "-m", "benchmarks.results_io", str(STREAM_ROWS)]
-    finished = subprocess.run(command, input=config.to_json(), capture_output=True, text=True, check=True)
-    seconds, mebibytes = map(float, finished.stdout.split()[-2:])
-    note = f"{STREAM_ROWS:,} rows one by one in {seconds:.0f} s; peak of the process; reference: the limit"
-    return Row("streaming write, memory", mebibytes, MEMORY_TARGET, 1.0, unit="MiB", note=note)
-
-
-def _stream(rows: int) -> None:
-    """Write this number of rows to the catalog on standard input; print seconds and peak memory in MiB."""
-    config = CatalogConfig.from_json(sys.stdin.read())
-    writer = ResultWriter(config, config.warehouses[0].name)
-    uri = Execution(901, 1).result(Port("Stream-1"))
-    taken = measure_seconds(
-        lambda: writer.write_rows(
-            uri, batch(1).schema, ((number, number % 97, f"row {number}", number * 0.5) for number in range(rows))
-        )
+    """Return the peak memory of a process that writes rows one by one, and reads them by batches."""
+    command = [sys.executable, "-m", "benchmarks.streamed_rows", str(STREAM_ROWS)]
+    environment = {**os.environ, **RETURN_MEMORY}  # as `lakewright-spark run` starts scripts
+    finished = subprocess.run(
+        command, input=config.to_json(), env=environment, capture_output=True, text=True, check=True
     )
-    counted = ResultReader(config, writer.warehouse).count(uri)
-    if counted != rows:
-        raise SystemExit(f"expected {rows} rows, found {counted}")
-    print(taken, read_peak_mib())
-
-
-if __name__ == "__main__":
-    _stream(int(sys.argv[1]))
+    seconds, mebibytes = map(float, finished.stdout.split()[-2:])
+    note = f"{STREAM_ROWS:,} rows in {seconds:.0f} s; peak of the process; reference: the limit"
+    return Row("rows written and read, memory", mebibytes, MEMORY_TARGET, 1.0, unit="MiB", note=note)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from random import Random
 
 import httpx
@@ -23,17 +24,23 @@ ENCODED = {b"content-length", b"content-encoding", b"transfer-encoding", b"conne
 """Response headers that do not apply once the body is read."""
 
 
-class FaultInjectingProxy:
-    """Forwards every request except while a fault is injected.
+@dataclass
+class Exchange:
+    """A request and the status of its response; 0 without one."""
 
-    `lines` are the requests since the last injection, and `delegations` their headers that ask for credentials.
-    """
+    line: str
+    delegation: str
+    """The header that asks for credentials."""
+    status: int = 0
+
+
+class FaultInjectingProxy:
+    """Forwards every request except while a fault is injected. `exchanges` are those since the last injection."""
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream.rstrip("/")
         self.http = httpx.Client(timeout=60, limits=httpx.Limits(max_connections=None), trust_env=False)
-        self.lines: list[str] = []
-        self.delegations: list[str] = []
+        self.exchanges: list[Exchange] = []
         self._fault: Fault | None = None
         self._lock = threading.Lock()
 
@@ -58,17 +65,23 @@ class FaultInjectingProxy:
             return self.http.request(scope["method"], self.upstream + path.decode(), headers=headers, content=body)
 
         line = f"{scope['method']} {path.decode()}"
+        exchange = Exchange(line, dict(scope["headers"]).get(DELEGATION, b"").decode())
         with self._lock:
-            self.lines.append(line)
-            self.delegations.append(dict(scope["headers"]).get(DELEGATION, b"").decode())
+            self.exchanges.append(exchange)
             fault = self._fault
-        return fault(line, forward) if fault else forward()
+        response = fault(line, forward) if fault else forward()
+        exchange.status = response.status_code
+        return response
+
+    @property
+    def lines(self) -> list[str]:
+        """The request lines of all exchanges."""
+        return [exchange.line for exchange in self.exchanges]
 
     @contextmanager
     def inject(self, fault: Fault) -> Iterator[None]:
         """Apply a fault to every request until the block ends."""
-        self.lines.clear()
-        self.delegations.clear()
+        self.exchanges.clear()
         self._fault = fault
         try:
             yield

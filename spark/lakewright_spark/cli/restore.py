@@ -48,7 +48,7 @@ def restore(
     from lakewright_spark.session.builder import spark_session  # noqa: PLC0415
 
     policies = PolicyTables(catalog, warehouse_name).show(identifier).policies
-    properties = {**job_runner.session_properties(warehouse_name), **user_properties}
+    properties = {**job_runner.session_properties(catalog, warehouse_name), **user_properties}
 
     def start_spark() -> SparkSession:
         return spark_session(

@@ -10,12 +10,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.kinds import NO_CREDENTIALS
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.switches import reason_to_skip
 from lakewright_spark.maintenance.table.iceberg import SharedTable, first_line
 from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.session.own_classes import MAINTENANCE_CATALOG
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -78,10 +81,17 @@ def run_job(
         raise JobFailedError(f"{name} of table {table} failed: {first_line(error)}") from error
 
 
-def session_properties(warehouse: str) -> dict[str, str]:
+def session_properties(config: CatalogConfig, warehouse: str) -> dict[str, str]:
     """Return the Spark properties of a session for jobs on this warehouse.
 
     A catalog with soft delete tells clients not to delete files, so that a dropped table can be restored. Jobs drop no
     tables and delete only files that no table refers to.
     """
-    return {f"spark.sql.catalog.{warehouse}.s3.delete-enabled": "true"}
+    # The jobs of a table share a loaded table until `SharedTable.close`. By default, Spark's catalog forgets it 30
+    # seconds after its last use by name.
+    options = {"s3.delete-enabled": "true", "cache.expiration-interval-ms": "-1"}
+    if config.kind in ("lakekeeper", "rest"):
+        options["catalog-impl"] = MAINTENANCE_CATALOG
+    if config.kind == "lakekeeper":
+        options["lakewright.refresh-delegation"] = NO_CREDENTIALS
+    return {f"spark.sql.catalog.{warehouse}.{name}": value for name, value in options.items()}

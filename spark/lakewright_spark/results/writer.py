@@ -40,7 +40,7 @@ class CommitInterval:
     """
 
     rows: int | None = None
-    bytes: int | None = 32 * 1024 * 1024
+    bytes: int | None = 16 * 1024 * 1024
     seconds: float | None = 5.0
     """Shortest time. A stream commits less often with age, since each commit costs as much as all snapshots before."""
 

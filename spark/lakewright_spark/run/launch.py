@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -47,6 +47,10 @@ STALE = timedelta(minutes=5)
 
 CONSOLE = "script"
 """Operator ID of the script's console messages."""
+
+
+RETURN_MEMORY: Mapping[str, str] = {"MIMALLOC_PURGE_DELAY": "0"}
+"""Lets PyArrow's allocator return freed memory at once. A writer of results took 40 MiB more by default."""
 
 
 @dataclass
@@ -170,6 +174,7 @@ class Launch:
 
     def _run_script(self) -> None:
         environment = {key: value for key, value in os.environ.items() if key not in (REGISTRY, SECRETS_VARIABLE)}
+        environment = {**RETURN_MEMORY, **environment}
         environment["LAKEWRIGHT_CATALOG"] = self.config.to_json()
         writer = ResultWriter(self.config, self.facts.warehouse, self.namespaces)
         console = Console(writer, self.facts.addresses.console_messages(CONSOLE))

@@ -11,7 +11,7 @@ it, such as a job that a user starts on another machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,9 +30,10 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField, StringType, TimestamptzType
 
-from lakewright_spark.catalog.config import Kind
+from lakewright_spark.catalog.config import CatalogConfig, Kind
 from lakewright_spark.errors import LeaseHeldError
-from lakewright_spark.policies.builtin import LEASE
+from lakewright_spark.policies.builtin import LEASE, OPS
+from lakewright_spark.pyiceberg_client.catalog import open_metadata_catalog
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
 from lakewright_spark.times import format_time
 
@@ -78,6 +79,25 @@ class EarlierLease:
 
 
 _LEASE = TypeAdapter(EarlierLease)
+
+
+@dataclass
+class RenewalCatalog:
+    """Loads the table for renewals. They write no file, so they need no credentials of the storage."""
+
+    config: CatalogConfig
+    warehouse: str
+    catalog: Catalog
+    """The warehouse's catalog with credentials."""
+    _opened: Catalog | None = field(default=None, init=False, repr=False)
+
+    def load_table(self) -> Table:
+        """Return the table. Errors of PyIceberg are raised."""
+        # `cached_property` would let a server that does not respond hold up the renewals of other warehouses: until
+        # Python 3.12, instances share its lock.
+        if self._opened is None:
+            self._opened = open_metadata_catalog(self.config, self.warehouse, self.catalog)
+        return self._opened.load_table((OPS, NAME))
 
 
 def open_lease_table(catalog: Catalog) -> Table:

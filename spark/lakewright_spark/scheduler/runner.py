@@ -342,9 +342,10 @@ class MaintenanceRunner:
         if self.session is not None:
             yield self.session
             return
-        names = [warehouse.name for warehouse in self.config.warehouses]
-        warehouse_properties = {key: value for name in names for key, value in session_properties(name).items()}
-        properties = {**FAIR, **warehouse_properties, **self.properties}
+        properties = dict(FAIR)
+        for warehouse in self.config.warehouses:
+            properties |= session_properties(self.config, warehouse.name)
+        properties |= self.properties
         spark = spark_session(
             self.config,
             "lakewright-maintain",

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.scheduler.claims import (
     CLAIM,
     RUNNER,
@@ -29,6 +29,7 @@ from lakewright_spark.scheduler.lease_table import (
     LIFE,
     NAME,
     NEVER,
+    RenewalCatalog,
     add_snapshot,
     open_lease_table,
     refuse_earlier_lease,
@@ -76,7 +77,7 @@ class RunnerClaims:
         self._since = NEVER
         self._held: dict[str, ClaimRow] = {}
         self._snapshot: int | None = None
-        self._metadata_catalog: Catalog | None = None
+        self._renewals = RenewalCatalog(self.config, self.warehouse, self.catalog)
         self._lock = threading.Lock()  # one commit at a time: of the heartbeat or of the work queue
 
     def register(self, now: datetime) -> None:
@@ -165,12 +166,8 @@ class RunnerClaims:
             LeaseLostError: Other runners took this runner for dead.
         """
         with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
-            # Renewals write no file and need no credentials of the storage. `cached_property` would let a server that
-            # does not respond hold up the renewals of other warehouses: until Python 3.12, instances share its lock.
-            if self._metadata_catalog is None:
-                self._metadata_catalog = open_metadata_catalog(self.config, self.warehouse, self.catalog)
             for _ in range(ATTEMPTS):
-                table = self._metadata_catalog.load_table(("ops", NAME))
+                table = self._renewals.load_table()
                 self._check_alive(table)
                 if set_properties(table, self._to_properties(now)):
                     self.expires_at = now + self.life

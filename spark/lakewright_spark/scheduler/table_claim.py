@@ -17,13 +17,14 @@ from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
+from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.scheduler.claims import CLAIM, REQUEST, ClaimRow, read_claims, read_runners, to_property
 from lakewright_spark.scheduler.lease_table import (
     ATTEMPTS,
     LIFE,
     NAME,
     NEVER,
+    RenewalCatalog,
     add_snapshot,
     open_lease_table,
     refuse_earlier_lease,
@@ -55,7 +56,10 @@ class TableClaim:
     _since: datetime = field(init=False)
     expires_at: datetime = NEVER
     """Instant of expiry, according to this job's last successful commit."""
-    _metadata_catalog: Catalog | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the renewals."""
+        self._renewals = RenewalCatalog(self.config, self.warehouse, self.catalog)
 
     @property
     def warehouse(self) -> str:
@@ -104,10 +108,8 @@ class TableClaim:
             LeaseLostError: Another runner holds it.
         """
         with explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
-            if self._metadata_catalog is None:  # renewals write no file and need no credentials of the storage
-                self._metadata_catalog = open_metadata_catalog(self.config, self.warehouse, self.catalog)
             for _ in range(ATTEMPTS):
-                table = self._metadata_catalog.load_table(("ops", NAME))
+                table = self._renewals.load_table()
                 if not self._is_ours(table):
                     raise LeaseLostError(f"table {self.table}: another runner took over the claim of {self.runner}")
                 claim = self._new_row(now)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
@@ -112,6 +113,8 @@ class TableWorker:
                 self.events.put(Event("began", self, began))
                 ended = self._run_job(began)
                 self.events.put(Event("ended", self, _end(ended, self.clock())))
+            with suppress(Py4JError, PySparkException, ConnectionError):  # the JVM may have ended
+                self._shared.close()
         finally:
             self.events.put(Event("left", self))
 

@@ -22,6 +22,7 @@ from lakewright_spark.catalog.config import REDACTION, CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailedError
 from lakewright_spark.session import jars, truststore
 from lakewright_spark.session.cluster import cluster_properties, driver_memory, spark_defaults
+from lakewright_spark.session.own_classes import load_own_jar, needs_own_jar, replace_catalog_types
 from lakewright_spark.session.secrets import (
     REDACTION_KEY,
     check_before_start,
@@ -169,7 +170,7 @@ def spark_session(
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         properties = {**properties, **_join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
-    everything = {"spark.app.name": app, **base_properties, **secrets, **properties}
+    everything = replace_catalog_types({"spark.app.name": app, **base_properties, **secrets, **properties})
     try:
         _start_jvm(split_secrets(everything)[0])
         if submitted:
@@ -178,13 +179,16 @@ def spark_session(
         builder = SparkSession.builder
         for key, value in everything.items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise JobFailedError(
             "Spark's JVM did not start (see its output above): expected Java 17 or newer in JAVA_HOME or on the PATH"
         ) from error
+    if needs_own_jar(everything):
+        load_own_jar(session)
+    return session
 
 
 _END_SECONDS = 30

@@ -177,6 +177,32 @@ def test_row_default_delegation_is_vending(old: Old) -> None:
     assert "s3.signer" not in config
 
 
+def test_row_etags_of_tables(old: Old) -> None:
+    """Until 0.12, the metadata decides; 0.13 looks at the known credentials, too; 0.14 has an ETag for each request."""
+    warehouse = old.warehouse()
+    root = f"/catalog/v1/{warehouse['id']}/namespaces"
+    old.http.post(root, json={"namespace": ["n"]}).raise_for_status()
+    old.http.post(f"{root}/n/tables", json={"name": "t", "schema": SCHEMA}).raise_for_status()
+    change = {"action": "set-properties", "updates": {"k": "v"}}
+    committed = old.http.post(f"{root}/n/tables/t", json={"requirements": [], "updates": [change]}).headers["etag"]
+
+    def load(access: str, tag: str = "") -> httpx.Response:
+        headers = {"X-Iceberg-Access-Delegation": access, "If-None-Match": tag}
+        return old.http.get(f"{root}/n/tables/t", headers=headers)
+
+    vended, managed = (load(access).headers["etag"] for access in ("vended-credentials", "client-managed"))
+    tags = (vended, managed, committed)
+    statuses = {
+        access: [load(access, tag).status_code for tag in tags] for access in ("vended-credentials", "client-managed")
+    }
+    if old.is_at_least("0.14"):
+        assert statuses == {"vended-credentials": [304, 200, 200], "client-managed": [200, 304, 200]}
+    elif old.is_at_least("0.13"):
+        assert statuses == {"vended-credentials": [304, 200, 200], "client-managed": [304, 304, 304]}
+    else:
+        assert statuses == {"vended-credentials": [304] * 3, "client-managed": [304] * 3}
+
+
 def test_row_default_delegation_signer_keys(old: Old) -> None:
     config = new_table(old, **{"sts-enabled": False})["loaded"]["config"]
     assert "s3.signer.uri" in config

@@ -24,6 +24,7 @@ from lakewright_spark.maintenance import job_runner
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.scheduler.runner import FAIR
 from lakewright_spark.session.builder import spark_session
+from lakewright_spark.session.own_classes import replace_catalog_types
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
@@ -87,7 +88,7 @@ def spark(tenant: CatalogConfig) -> Iterator[SparkSession]:
         if key.startswith("spark.sql.catalog.soft")
     }
     session = spark_session(
-        tenant, "maintenance", properties={**FAIR, **job_properties, **job_runner.session_properties("softly")}
+        tenant, "maintenance", properties={**FAIR, **job_properties, **job_runner.session_properties(tenant, "softly")}
     )
     # Iceberg looks for orphans of the last day only in tests; these tests pass later times to the jobs.
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
@@ -122,11 +123,10 @@ def faulty(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession)
         created = create_warehouse(sandbox, catalog_config, "faulty", store_url, {"type": "hard"})
         warehouse = created.model_copy(update={"s3": IMPATIENT})
         config = catalog_config.model_copy(update={"uri": f"{catalog_url}/catalog", "warehouses": [warehouse]})
-        for key, value in config.spark_properties().items():
+        properties = {**config.spark_properties(), **job_runner.session_properties(config, "faulty")}
+        for key, value in replace_catalog_types(properties).items():
             if key.startswith("spark.sql.catalog.faulty"):
                 spark.conf.set(key, value)
-        # Tests count loads, on machines of any speed.
-        spark.conf.set("spark.sql.catalog.faulty.cache.expiration-interval-ms", "-1")
         spark.sql("CREATE NAMESPACE faulty.maintained")
         yield FaultyWarehouse(store, catalog, config)
 

@@ -40,7 +40,7 @@ def main(config: CatalogConfig, commits: int, files: int, listed_paths: int) -> 
         config,
         "large table",
         workload=Workload.MAINTENANCE,
-        properties={"spark.driver.memory": "2g", **job_runner.session_properties(warehouse)},
+        properties={"spark.driver.memory": "2g", **job_runner.session_properties(config, warehouse)},
     )
     session: Any = spark
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")

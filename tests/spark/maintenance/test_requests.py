@@ -1,36 +1,70 @@
-"""Requests to the catalog: what the heartbeat loads, with and without credentials."""
+"""Requests to the catalog: which tables jobs and the heartbeat load, with and without credentials."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import httpx
 import pytest
-from fault_proxy import FaultInjectingProxy
+from fault_proxy import Fault, FaultInjectingProxy
+from lakewright_sandbox.runtime.state import Sandbox
+from lakewright_spark.maintenance import job_runner
+from lakewright_spark.maintenance.table import iceberg
+from lakewright_spark.maintenance.table.iceberg import SharedTable
+from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.heartbeat import RENEWALS
 from lakewright_spark.scheduler.lease_table import LIFE
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
+from lakewright_spark.table_identifier import TableIdentifier
+from pyspark.sql import SparkSession
 
-from tests.spark.maintenance.conftest import FaultyWarehouse
+from tests.spark.maintenance.conftest import FaultyWarehouse, Maintained
+from tests.spark.maintenance.scheduling import ScheduledNamespace
 
 pytestmark = pytest.mark.spark
-NONE = "client-managed"
+NONE, VENDED = "client-managed", "vended-credentials"
+
+
+@dataclass
+class Loads:
+    """Requests for tables."""
+
+    complete: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    """Responses with metadata, by name of the table, and by the credentials that the request asks for."""
+    unchanged: Counter[str] = field(default_factory=Counter[str])
+    """Responses without metadata, since it did not change, by name of the table."""
+    renewals: Counter[str] = field(default_factory=Counter[str])
+    """Requests for new credentials of a loaded table, by its name."""
+
+
+def forward_request(_: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+    return forward()
 
 
 @contextmanager
-def count_loads(proxy: FaultInjectingProxy) -> Iterator[dict[str, Counter[str]]]:
-    """Count loads by name of the table, and by what they ask for. Yield counts that are complete after the block."""
-    counts: dict[str, Counter[str]] = {}
-    with proxy.inject(lambda _, forward: forward()):
-        yield counts
-    for line, delegation in zip(proxy.lines, proxy.delegations, strict=True):
-        method, path = line.split()
-        if method == "GET" and "/tables/" in path:
-            name = path.rpartition("/tables/")[2].partition("?")[0]
-            counts.setdefault(name, Counter())[delegation] += 1
+def count_loads(proxy: FaultInjectingProxy, fault: Fault = forward_request) -> Iterator[Loads]:
+    """Count loads. Yield counts that are complete after the block."""
+    loads = Loads()
+    with proxy.inject(fault):
+        yield loads
+    for exchange in proxy.exchanges:
+        method, path = exchange.line.split()
+        if method != "GET" or "/tables/" not in path:
+            continue
+        name, _, subresource = path.rpartition("/tables/")[2].partition("?")[0].partition("/")
+        if subresource == "credentials":
+            loads.renewals[name] += 1
+        elif exchange.status == 304:
+            loads.unchanged[name] += 1
+        elif exchange.status == 200:
+            loads.complete.setdefault(name, Counter())[exchange.delegation] += 1
 
 
 def test_heartbeat_asks_for_no_credentials(faulty: FaultyWarehouse) -> None:
@@ -40,5 +74,125 @@ def test_heartbeat_asks_for_no_credentials(faulty: FaultyWarehouse) -> None:
         for _ in range(3):
             claims.renew(datetime.now(UTC))
     claims.release(datetime.now(UTC))
-    assert loads == {"maintenance_lease": {NONE: 3}}
+    assert loads.complete == {"maintenance_lease": {NONE: 3}}
     assert timedelta(hours=1) / (LIFE / RENEWALS) <= 120
+
+
+POLICIES: dict[str, Any] = {
+    "compaction": {"min_input_files": 2},
+    "history": {"versions": 2},
+    "retention": {"column": "day", "keep": 40, "unit": "day"},
+    "refs": {"audit": {"type": "tag"}},
+    "engine_statistics": {"columns": "all"},
+}
+
+
+@pytest.fixture
+def loaded_table(faulty: FaultyWarehouse, spark: SparkSession, sandbox: Sandbox) -> Iterator[Maintained]:
+    """Return a table in `faulty` on which each job has work, with queries of the table's metadata tables."""
+    table = Maintained(spark, sandbox, TableIdentifier("faulty", ("maintained",), "loads"))
+    table.do(
+        "CREATE TABLE THIS (id bigint, day date) PARTITIONED BY (day) TBLPROPERTIES ("
+        "'write.delete.mode' = 'merge-on-read', 'write.distribution-mode' = 'none')"
+    )
+    for day in ("current_date()", "current_date()", "current_date() - 300"):
+        table.do(f"INSERT INTO THIS SELECT /*+ COALESCE(1) */ id, {day} FROM range(10)")
+    table.do("DELETE FROM THIS WHERE id = 3 AND day = current_date()")
+    table.create_lost_file("lost.parquet")
+    table.set_policies(**POLICIES)
+    yield table
+    spark.sql(f"DROP TABLE {table.sql}")
+
+
+def test_jobs_share_a_load_with_credentials(
+    faulty: FaultyWarehouse, loaded_table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata is read again only if another client changed it, even before each commit."""
+    monkeypatch.setattr(iceberg, "REFRESH_AFTER_SECONDS", 0)
+    table, loads = loaded_table, dict[JobName, Loads]()
+    shared = SharedTable(table.spark, table.table)
+    for job in JOBS:
+        now = table.now + timedelta(days=10 * len(loads))
+        with count_loads(faulty.catalog) as loads[job]:
+            done: Any = job_runner.run_job(
+                job, table.spark, table.table, table.policy, dry_run=False, now=now, shared=shared
+            )
+        assert done.state == "SUCCEEDED"
+        assert done.reason == "" or job == "retention"
+        assert loads[job].unchanged["loads"] > 0, f"{job} checks whether the table changed"
+        assert loads[job].renewals == Counter()
+    complete = {job: job_loads.complete.get("loads", Counter()) for job, job_loads in loads.items()}
+    assert complete == {job: Counter({VENDED: 1} if job == JOBS[0] else {}) for job in JOBS}
+    ops = Counter[str]()
+    for job_loads in loads.values():
+        ops.update({name: counts[VENDED] for name, counts in job_loads.complete.items() if name != "loads"})
+    assert max(ops.values()) <= 1, "the jobs share the tables of `ops` too"
+
+
+def test_shared_table_reads_changes_without_credentials(
+    faulty: FaultyWarehouse, loaded_table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg, "REFRESH_AFTER_SECONDS", 0)
+    table = loaded_table
+    shared = SharedTable(table.spark, table.table)
+    before = shared.open().java.currentSnapshot().snapshotId()
+    other = open_catalog(faulty.config, "faulty").load_table(("maintained", "loads"))
+    other.manage_snapshots().rollback_to_snapshot(other.snapshots()[0].snapshot_id).commit()
+    with count_loads(faulty.catalog) as loads:
+        snapshot = shared.open().java.currentSnapshot().snapshotId()
+        shared.open()
+    assert snapshot == other.snapshots()[0].snapshot_id != before
+    assert loads.complete == {"loads": {NONE: 1}}
+    assert loads.unchanged == {"loads": 1}
+
+
+def test_shared_table_renews_credentials_before_they_expire(faulty: FaultyWarehouse, loaded_table: Maintained) -> None:
+    expiry = str(int(datetime.now(UTC).timestamp() + 60) * 1000)
+
+    def expire_soon(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        response = forward()
+        if not (line.startswith("GET") and "/tables/loads?" in line) or response.status_code != 200:
+            return response
+        body = response.json()
+        for entry in body["storage-credentials"]:
+            entry["config"] |= {"s3.session-token-expires-at-ms": expiry, "expiration-time": expiry}
+        return httpx.Response(200, json=body, headers={"etag": response.headers["etag"]})
+
+    table = loaded_table
+    with count_loads(faulty.catalog, expire_soon) as loads:
+        shared = SharedTable(table.spark, table.table)
+        done: Any = job_runner.run_job(
+            "compaction", table.spark, table.table, table.policy, dry_run=False, now=table.now, shared=shared
+        )
+    assert done.rewritten == 2
+    assert loads.complete["loads"] == {VENDED: 1}
+    assert loads.renewals["loads"] > 0
+
+
+def test_closed_table_is_loaded_again(faulty: FaultyWarehouse, loaded_table: Maintained) -> None:
+    """A night of 10,000 tables would keep the metadata of each in memory."""
+    table = loaded_table
+    with count_loads(faulty.catalog) as loads:
+        for _ in range(2):
+            shared = SharedTable(table.spark, table.table)
+            shared.open()
+            shared.close()
+    assert loads.complete["loads"][VENDED] + loads.unchanged["loads"] == 2
+
+
+def test_night_loads_an_unchanged_table_once(faulty: FaultyWarehouse, loaded_table: Maintained) -> None:
+    """The plan loads it without credentials, and its jobs with credentials. The next night has no work on it."""
+    started = loaded_table.now
+    nights: list[Loads] = []
+    runs: list[int] = []
+    for number in range(2):
+        night = ScheduledNamespace(faulty.config, loaded_table.spark, "maintained", "faulty").maintenance(
+            jobs=("compaction", "rewrite-manifests", "statistics"),
+            table=re.compile("loads"),
+            clock=lambda now=started + timedelta(days=number): now,
+        )
+        with count_loads(faulty.catalog) as loads:
+            runs.append(len(night.run().runs))
+        nights.append(loads)
+    assert runs == [2, 0], "compaction and statistics; nothing"
+    assert [night.complete["loads"] for night in nights] == [{NONE: 1, VENDED: 1}, {NONE: 1}]

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.authz.store import Target
 from lakewright_sandbox.lakekeeper.catalog.delegation import AccessDelegation, Delegation, TabularAccess
+from lakewright_sandbox.lakekeeper.catalog.etags import TableETags
 from lakewright_sandbox.lakekeeper.catalog.scope import BaseUri, WarehouseId
 from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, WarehouseRow
@@ -38,6 +39,16 @@ class CatalogCall:
         except ApiError as error:
             return OpenWarehouse(self, session, warehouse, error)
         return OpenWarehouse(self, session, warehouse, storage)
+
+    @property
+    def etags(self) -> TableETags:
+        """The rules of the played release for ETags of tables."""
+        settings = self.server.settings
+        return TableETags(
+            is_before_0_13=not settings.is_at_least("0.13"),
+            has_shapes=settings.is_at_least("0.14"),
+            now=self.server.clock.now() // 1000,
+        )
 
     def objects(self, storage: AnyStorage) -> ObjectStore:
         """Return the objects of a storage."""

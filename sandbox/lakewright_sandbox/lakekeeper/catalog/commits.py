@@ -89,18 +89,19 @@ def commit_table(
 
     def commit() -> Response:
         done = _commit(call, [change])[0]
-        return _commit_result(done.metadata_location, done.document)
+        return _commit_result(call, done.metadata_location, done.document)
 
     def reload() -> Response:
         with call.server.database.read() as session:
             row = call.open(session).find(namespace, table, "table").tabular
-        return _commit_result(row.metadata_location, json.loads(row.document))
+        return _commit_result(call, row.metadata_location, json.loads(row.document))
 
     return idempotency.run(commit, reload)
 
 
-def _commit_result(location: str | None, document: Json) -> Response:
-    return json_response({"metadata-location": location, "metadata": document, "config": None})
+def _commit_result(call: CatalogCall, location: str | None, document: Json) -> Response:
+    body = {"metadata-location": location, "metadata": document, "config": None}
+    return json_response(body, headers={"etag": call.etags.build_for_commit(location)} if location else None)
 
 
 @router.post("/transactions/commit")

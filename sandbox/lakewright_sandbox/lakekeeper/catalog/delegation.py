@@ -74,6 +74,11 @@ class TabularAccess:
         config |= {key: keys[key] for key in (KEY_FIELDS if is_in_s3 else keys)}
         return {"config": config, "storage-credentials": self._entries(keys)}
 
+    def vends(self, delegation: Delegation) -> bool:
+        """Return whether a client that requests this delegation gets credentials."""
+        vending = self.storage.vends_credentials and self.readable
+        return delegation.methods(vending=vending, signing=self.storage.signs_requests and self.readable)[0]
+
     def storage_credentials(self) -> list[dict[str, Any]]:
         """Return the entries of `storage-credentials`, without keys if nothing is vended."""
         if self.storage.vends_credentials and self.readable:

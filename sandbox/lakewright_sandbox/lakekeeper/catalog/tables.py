@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Annotated, Any
 
@@ -182,9 +181,11 @@ def _load(
 ) -> Response:
     with call.server.database.read() as session:
         loaded = call.open(session).find(path, name, "table")
-    tag = _etag(loaded)
-    if known_etags and tag and tag in (etag.strip().removeprefix("W/") for etag in known_etags.split(",")):
-        return Response(status_code=304, headers={"etag": tag})
+    location = loaded.tabular.metadata_location
+    if known_etags and location is not None:
+        client_tags = [tag.strip() for tag in known_etags.split(",")]
+        if tag := call.etags.match(client_tags, location, call.delegation, vends=loaded.access.vends(call.delegation)):
+            return Response(status_code=304, headers={"etag": tag})
     return load_result(loaded, refs_only=refs_only)
 
 
@@ -199,17 +200,10 @@ def load_result(loaded: OpenTabular, *, refs_only: bool = False) -> Response:
         snapshots = document["snapshots"]
         document["snapshots"] = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in referenced_ids]
     body: Json = {"metadata-location": loaded.tabular.metadata_location, "metadata": document}
-    body |= loaded.access.to_json(loaded.call.delegation)
-    tag = _etag(loaded)
-    return json_response(body, headers={"etag": tag} if tag else None)
-
-
-def _etag(loaded: OpenTabular) -> str | None:
-    """Return the ETag, which changes with the metadata and the requested kind of credentials."""
+    access = loaded.access.to_json(loaded.call.delegation)
     location = loaded.tabular.metadata_location
-    if location is None:
-        return None
-    return f'"{hashlib.sha256(f"{location} {loaded.call.delegation}".encode()).hexdigest()[:32]}"'
+    tag = loaded.call.etags.build_for_load(location, loaded.call.delegation, access) if location is not None else None
+    return json_response(body | access, headers={"etag": tag} if tag else None)
 
 
 @router.head(TABLE)

@@ -20,7 +20,7 @@ from lakewright_spark.maintenance.jobs.job import (
     due_after_change,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate, sql_map
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
 from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.table_identifier import literal
@@ -229,14 +229,11 @@ def _rewrite_delete_files(
     opened: IcebergTable, compaction: CompactionPolicy, metrics: CompactionMetrics
 ) -> CompactionMetrics:
     """Merge files of position deletes. In format version 3, convert them to deletion vectors."""
-    files = cast(SqlSession, opened.spark).sql(
-        f"SELECT count(*) AS n FROM {opened.metadata('delete_files')} "  # noqa: S608
-        f"WHERE content = {_POSITION_DELETES} AND file_format <> 'PUFFIN'"
-    )
+    files = opened.read_metadata("delete_files").where(f"content = {_POSITION_DELETES} AND file_format <> 'PUFFIN'")
     options = {"min-input-files": str(compaction.min_input_files)}
     if opened.format_version >= _WITH_DELETION_VECTORS:
         options = {"rewrite-all": "true"}
-    number = files.collect()[0].n
+    number = files.count()
     if number == 0 or (number < compaction.min_input_files and "rewrite-all" not in options):
         return metrics
     if metrics.dry_run:

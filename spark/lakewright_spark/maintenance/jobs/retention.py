@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
@@ -15,7 +15,7 @@ from lakewright_spark.maintenance.jobs.job import NIGHTLY, DueDecision, History,
 from lakewright_spark.maintenance.table.backups import build_manifest, delete_manifests, manifest_path
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.file_conditions import FileConditions, build_conditions
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, format_moment
 from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
@@ -180,11 +180,13 @@ def _plan(
 ) -> RetentionMetrics:
     """Return what would be deleted, and the files that are kept."""
     limit, old, mixed, other = conditions
-    session = cast(SqlSession, opened.spark)
-    counts = session.sql(
-        f"SELECT count_if({old}) AS files, count_if({mixed}) AS mixed, count_if({other}) AS other, "  # noqa: S608  # quoted parts alone
-        f"coalesce(sum(record_count) FILTER (WHERE {old}), 0) AS rows, "
-        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {old}), 0) AS bytes FROM {opened.metadata('data_files')}"
+    files = opened.read_metadata("data_files")
+    counts = files.selectExpr(
+        f"count_if({old}) AS files",
+        f"count_if({mixed}) AS mixed",
+        f"count_if({other}) AS other",
+        f"coalesce(sum(record_count) FILTER (WHERE {old}), 0) AS rows",
+        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {old}), 0) AS bytes",
     ).collect()[0]
     plan = RetentionMetrics(
         before=limit,
@@ -196,10 +198,7 @@ def _plan(
     )
     if not counts.other:
         return plan
-    rows = session.sql(
-        f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {other} "  # noqa: S608
-        f"ORDER BY file_path LIMIT {_NAMED_FILES}"
-    ).collect()
+    rows = files.where(other).select("file_path").orderBy("file_path").limit(_NAMED_FILES).collect()
     names = ", ".join(row.file_path for row in rows)
     more = f" and {counts.other - len(rows)} more" if counts.other > len(rows) else ""
     reason = (
@@ -222,8 +221,7 @@ def _delete_old_files(
 
     A backup's manifest names the files. Without one, rows that another writer deletes in the meantime do not matter.
     """
-    session = cast(SqlSession, opened.spark)
-    rows = session.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {conditions.old}").collect()  # noqa: S608
+    rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
     old_files = {row.file_path for row in rows}
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
     if not retention.backup:

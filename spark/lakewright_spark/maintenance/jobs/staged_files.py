@@ -60,7 +60,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """
     if opened.keeps_garbage:
         return StagedFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
-    spark, table = opened.spark, opened.table
+    table = opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
     candidates = read_candidates(opened).cache()
     doomed: DataFrame | None = None
@@ -82,13 +82,11 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
                 f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
             )
         # The listing has checked their age; Iceberg checks again for references.
-        reopened = IcebergTable.open(spark, table)
-        if reopened.uuid != opened.uuid:
-            raise JobFailedError(f"table {table} was replaced by another table of this name; no file was deleted")
+        opened.refresh()
         old = f.expr(instant_sql(limit - timedelta(seconds=1)))
-        still = compare_with_metadata(reopened, doomed.select("file_path", old.alias("last_modified")), limit)
-        deleted = _delete_files(reopened, still)
-        remaining = still.join(find_unreferenced_files(reopened, limit), "file_path", "left_semi").cache()
+        still = compare_with_metadata(opened, doomed.select("file_path", old.alias("last_modified")), limit)
+        deleted = _delete_files(opened, still)
+        remaining = still.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").cache()
         try:
             # The store's response to a deletion is not reliable, so a new listing shows which files remain.
             refused = record_candidates(opened, remaining, now - ttl)

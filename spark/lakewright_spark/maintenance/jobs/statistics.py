@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from lakewright_spark.maintenance.jobs.job import NIGHTLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.partition_sizes import (
@@ -120,11 +120,8 @@ def _table_row(opened: IcebergTable, metadata: Metadata, sums: Row) -> Row:
 
 def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
     """Return number and bytes of the distinct files of a metadata table."""
-    session = cast(SqlSession, opened.spark)
-    row = session.sql(
-        "SELECT count(*) AS n, coalesce(sum(file_size_in_bytes), 0) AS size FROM "  # noqa: S608
-        f"(SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata(files)})"
-    ).collect()[0]
+    distinct = opened.read_metadata(files).select("file_path", "file_size_in_bytes").distinct()
+    row = distinct.selectExpr("count(*) AS n", "coalesce(sum(file_size_in_bytes), 0) AS size").collect()[0]
     return row.n, row.size
 
 

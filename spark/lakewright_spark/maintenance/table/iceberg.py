@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
+from lakewright_spark.session.own_classes import use_loaded_jars
 from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 if TYPE_CHECKING:
@@ -62,24 +63,30 @@ class IcebergTable:
             NoSuchResultError: The table does not exist.
             JobFailedError: The catalog failed.
         """
-        session = cast(Any, spark)
-        jvm = session._jvm
-        resolve = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
         try:
-            catalog_and_name = resolve(session._jsparkSession, table.sql)
-            if catalog_and_name.catalog().name() != table.warehouse:
-                # Spark has to load the catalog first: threads of py4j do not see the jars of its class.
-                spark.catalog.refreshTable(table.sql)
-                catalog_and_name = resolve(session._jsparkSession, table.sql)
+            catalog_and_name = _resolve(spark, table)
             # One request to the catalog: Spark's `refreshTable` loads the table three times.
             catalog_and_name.catalog().invalidateTable(catalog_and_name.identifier())
             java = catalog_and_name.catalog().loadTable(catalog_and_name.identifier()).table()
         except (Py4JJavaError, PySparkException) as error:
-            reason = first_line(error)
-            missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
-            kind = NoSuchResultError if missing else JobFailedError
-            raise kind(f"table {table} cannot be opened: {reason}") from error
+            raise _build_open_error(table, first_line(error)) from error
         return cls(spark, table, java, buffer)
+
+    @classmethod
+    def open_kept(cls, spark: SparkSession, table: TableIdentifier) -> IcebergTable:
+        """Open the newest state of a table that Spark's catalog may have loaded, without another load.
+
+        Raises:
+            NoSuchResultError: The table does not exist.
+            JobFailedError: The catalog failed.
+        """
+        try:
+            catalog_and_name = _resolve(spark, table)
+            opened = cls(spark, table, catalog_and_name.catalog().loadTable(catalog_and_name.identifier()).table())
+            opened.refresh()
+        except (Py4JJavaError, PySparkException, NoSuchResultError, JobFailedError):
+            return cls.open(spark, table)  # another table has this name, or the error says what is wrong
+        return opened
 
     @property
     def uuid(self) -> str:
@@ -126,9 +133,35 @@ class IcebergTable:
         fields = self.java.spec().fields()
         return [(schema.findColumnName(field.sourceId()), field.transform().toString()) for field in fields]
 
-    def metadata(self, name: str) -> str:
-        """Return the name of a metadata table, such as `snapshots`, for Spark SQL."""
-        return f"{self.table.sql}.{name}"
+    def read_metadata(self, name: str) -> DataFrame:
+        """Return the rows of a metadata table, such as `snapshots`, of the opened table.
+
+        By its name, Spark would ask the catalog for a table of this name, and then load the table again.
+        """
+        kind = self.jvm.org.apache.iceberg.MetadataTableType.valueOf(name.upper())
+        session = cast(Any, self.spark)._jsparkSession
+        java = self.jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(session, self.java, kind)
+        return DataFrame(java, self.spark)
+
+    def refresh(self) -> None:
+        """Read the table's newest metadata if it changed. The credentials of the storage remain.
+
+        Raises:
+            NoSuchResultError: The table does not exist.
+            JobFailedError: The catalog failed, or another table has this name now.
+        """
+        try:
+            self.java.refresh()
+        except (Py4JJavaError, PySparkException) as error:
+            reason = first_line(error)
+            if _OTHER_UUID in reason:
+                raise JobFailedError(f"table {self.table} was replaced by another table of this name") from error
+            raise _build_open_error(self.table, reason) from error
+
+    def forget(self) -> None:
+        """Remove the table from Spark's catalog, which otherwise keeps it for its next use by name."""
+        catalog_and_name = _resolve(self.spark, self.table)
+        catalog_and_name.catalog().invalidateTable(catalog_and_name.identifier())
 
     def call(self, procedure: str, **arguments: str) -> DataFrame:
         """Run one of Iceberg's procedures. Arguments are Spark SQL expressions."""
@@ -193,34 +226,77 @@ class IcebergTable:
         return [file.location() for file in iterate(self.java.io().listPrefix(prefix))]
 
 
-OPEN_AGAIN_SECONDS = 20.0
-"""Time after which a table is opened again. Iceberg's catalog in Spark, whose table the procedures change, keeps an
-unused table for 30 seconds."""
+_OTHER_UUID = "Table UUID does not match"
+"""Part of Iceberg's message if another table has the name of a loaded table."""
+
+
+def _resolve(spark: SparkSession, table: TableIdentifier) -> Any:
+    """Return Spark's catalog of the table, and the table's name in it."""
+    session = cast(Any, spark)
+    use_loaded_jars(spark)
+    resolve = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
+    catalog_and_name = resolve(session._jsparkSession, table.sql)
+    if catalog_and_name.catalog().name() != table.warehouse:
+        # Iceberg takes the default catalog if this catalog cannot be loaded. Spark says why.
+        spark.catalog.refreshTable(table.sql)
+        catalog_and_name = resolve(session._jsparkSession, table.sql)
+    return catalog_and_name
+
+
+def _build_open_error(table: TableIdentifier, reason: str) -> JobFailedError | NoSuchResultError:
+    """Return the error of a table that cannot be loaded, given the first line of Java's error."""
+    missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
+    kind = NoSuchResultError if missing else JobFailedError
+    return kind(f"table {table} cannot be opened: {reason}")
+
+
+REFRESH_AFTER_SECONDS = 20.0
+"""Time after which the next job refreshes the metadata of a shared table, since others may have committed."""
 
 
 @dataclass
 class SharedTable:
-    """A table for several jobs in a row. Each load of a table asks the catalog for credentials."""
+    """A table for several jobs in a row. It is loaded once, since each load asks the catalog for credentials.
+
+    The table renews its credentials by itself before they expire.
+    """
 
     spark: SparkSession
     table: TableIdentifier
     buffer: RowBuffer | None = None
     _opened: IcebergTable | None = None
-    _opened_at: float = 0.0
+    _read_at: float = 0.0
 
     def open(self) -> IcebergTable:
-        """Return the table. It is opened again if it was opened too long ago, or forgotten.
+        """Return the table. Its metadata is refreshed if it was read too long ago.
 
         Raises:
             NoSuchResultError: The table does not exist.
             JobFailedError: The catalog failed.
         """
-        if self._opened is None or time.monotonic() - self._opened_at > OPEN_AGAIN_SECONDS:
-            self._opened, self._opened_at = IcebergTable.open(self.spark, self.table, self.buffer), time.monotonic()
+        if self._opened is not None and time.monotonic() - self._read_at > REFRESH_AFTER_SECONDS:
+            self._refresh(self._opened)
+        if self._opened is None:
+            self._opened, self._read_at = IcebergTable.open(self.spark, self.table, self.buffer), time.monotonic()
         return self._opened
+
+    def _refresh(self, opened: IcebergTable) -> None:
+        now = time.monotonic()
+        try:
+            opened.refresh()
+        except (NoSuchResultError, JobFailedError):
+            self._opened = None  # a new load finds another table of this name, or says what is wrong
+        else:
+            self._read_at = now
 
     def forget(self) -> None:
         """Open the table again for the next job, after a job that failed."""
+        self._opened = None
+
+    def close(self) -> None:
+        """Release the memory of the table after its last job."""
+        if self._opened is not None:
+            self._opened.forget()
         self._opened = None
 
 

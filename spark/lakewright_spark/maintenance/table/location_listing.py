@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from typing import Any, cast
 
 from pyspark.errors import PySparkException
@@ -11,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line
-from lakewright_spark.session import jars
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
+from lakewright_spark.session.own_classes import load_own_jar
 
 FILES_PER_TASK = 50_000
 """Files that a task lists: fifty requests to S3, about five seconds."""
@@ -21,7 +20,6 @@ _SAMPLES_PER_TASK = 20
 _LISTING = "lakewright.spark.LocationListing"
 _COLUMNS = {"file_path": "string", "last_modified": "timestamp"}
 """Columns of a listing, and their types in Spark SQL, as `remove_orphan_files` expects them in `file_list_view`."""
-_loading = threading.Lock()
 
 
 def list_location(opened: IcebergTable, listing: str | None = None) -> DataFrame:
@@ -75,7 +73,8 @@ def _read_listing(opened: IcebergTable, listing: str) -> DataFrame:
 
 def _list_with_executors(opened: IcebergTable) -> DataFrame:
     session = cast(Any, opened.spark)
-    method = next(method for method in _load_class(opened).getMethods() if method.getName() == "list")
+    listing = load_own_jar(opened.spark).loadClass(_LISTING)
+    method = next(method for method in listing.getMethods() if method.getName() == "list")
     boundaries = session._jvm.java.util.ArrayList()
     for boundary in find_boundaries(opened):
         boundaries.add(boundary)
@@ -84,22 +83,6 @@ def _list_with_executors(opened: IcebergTable) -> DataFrame:
     for number, value in enumerate(values):
         arguments[number] = value
     return DataFrame(method.invoke(None, arguments), opened.spark)
-
-
-def _load_class(opened: IcebergTable) -> Any:
-    """Return the Java class that lists locations, which executors load as well.
-
-    It is not on the class path of every session, so that other sessions need no compiled class.
-    """
-    session = cast(Any, opened.spark)
-    with _loading:
-        loader = session._jsparkSession.sharedState().jarClassLoader()
-        jar = jars.own()
-        url = session._jvm.java.io.File(str(jar)).toURI().toURL()
-        if url.toString() not in {entry.toString() for entry in loader.getURLs()}:
-            loader.addURL(url)
-            session.sparkContext._jsc.addJar(str(jar))
-        return loader.loadClass(_LISTING)
 
 
 def find_boundaries(opened: IcebergTable) -> list[str]:
@@ -114,8 +97,8 @@ def find_boundaries(opened: IcebergTable) -> list[str]:
     if tasks <= 1:
         return []
     step = max(total // (tasks * _SAMPLES_PER_TASK), 1)
-    query = f"SELECT file_path FROM {opened.metadata('data_files')} WHERE pmod(xxhash64(file_path), {step}) = 0"  # noqa: S608
-    paths = (str(row.file_path) for row in cast(SqlSession, opened.spark).sql(query).collect())
+    sample = opened.read_metadata("data_files").where(f"pmod(xxhash64(file_path), {step}) = 0")
+    paths = (str(row.file_path) for row in sample.select("file_path").collect())
     inside = sorted((path for path in paths if path.startswith(f"{opened.location}/")), key=str.encode)
     boundaries = {inside[number * len(inside) // tasks] for number in range(1, tasks)} if inside else set[str]()
     return sorted(boundaries, key=str.encode)

@@ -20,7 +20,7 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
     """Create the table if it is missing, refresh Spark's copy of it, and return its name for Spark SQL."""
     identifier = TableIdentifier(warehouse, (OPS,), table.name)
     try:
-        IcebergTable.open(spark, identifier)  # refreshes it: other runs write to it as well
+        IcebergTable.open_kept(spark, identifier)  # refreshes it: other runs write to it as well
     except NoSuchResultError:
         properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
         session = cast(SqlSession, spark)

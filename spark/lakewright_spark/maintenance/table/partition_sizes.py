@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.iceberg_values import to_instant
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import PARTITION_STATISTICS
@@ -37,18 +37,20 @@ class PartitionSizes:
     def __init__(self, opened: IcebergTable) -> None:
         """Prepare the query."""
         self._opened = opened
-        name = opened.metadata("partitions")
         # By the current spec or an earlier spec: files remain in the partition that they were written to.
         is_partitioned = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
         partition, spec = ("to_json(partition)", "spec_id") if is_partitioned else ("'{}'", "0")
-        self._frame = cast(SqlSession, opened.spark).sql(
-            f"SELECT {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608
-            "CAST(file_count AS bigint) AS data_files, total_data_file_size_in_bytes AS data_bytes, "
-            "position_delete_record_count AS position_deletes, equality_delete_record_count AS equality_deletes, "
+        self._frame = opened.read_metadata("partitions").selectExpr(
+            f"{spec} AS spec_id",
+            f"{partition} AS partition",
+            "record_count AS row_count",
+            "CAST(file_count AS bigint) AS data_files",
+            "total_data_file_size_in_bytes AS data_bytes",
+            "position_delete_record_count AS position_deletes",
+            "equality_delete_record_count AS equality_deletes",
             # A number, since PySpark converts timestamps to the machine's time zone.
-            f"unix_millis({_LAST_CHANGE}) AS {_LAST_CHANGE}, "
-            "CAST(position_delete_file_count + equality_delete_file_count AS bigint) AS delete_files "
-            f"FROM {name}"
+            f"unix_millis({_LAST_CHANGE}) AS {_LAST_CHANGE}",
+            "CAST(position_delete_file_count + equality_delete_file_count AS bigint) AS delete_files",
         )
         self._rows = self._collect_rows()
 

@@ -1,0 +1,59 @@
+"""Load this package's Java classes into a running session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+
+from lakewright_spark.session import jars
+
+MAINTENANCE_CATALOG = "lakewright.spark.MaintenanceCatalog"
+"""Iceberg's REST catalog, whose tables refresh their metadata without new credentials of the storage."""
+CATALOG_CLASS = ".catalog-impl"
+"""End of the property that names the class of a catalog."""
+_loading = threading.Lock()
+
+
+def load_own_jar(spark: SparkSession) -> Any:
+    """Load the jar on the driver and the executors for this thread, and return its Java class loader.
+
+    It is not on the class path of every session, so that other sessions need no compiled class.
+    """
+    session = cast(Any, spark)
+    with _loading:
+        loader = session._jsparkSession.sharedState().jarClassLoader()
+        jar = jars.own()
+        url = session._jvm.java.io.File(str(jar)).toURI().toURL()
+        if url.toString() not in {entry.toString() for entry in loader.getURLs()}:
+            loader.addURL(url)
+            session.sparkContext._jsc.addJar(str(jar))
+    return use_loaded_jars(spark)
+
+
+def use_loaded_jars(spark: SparkSession) -> Any:
+    """Let this thread find the classes of jars that the session has loaded, and return their Java class loader.
+
+    Each thread of Python has its own thread in Java. The first use of a catalog loads its class.
+    """
+    session = cast(Any, spark)
+    loader = session._jsparkSession.sharedState().jarClassLoader()
+    session._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    return loader
+
+
+def needs_own_jar(properties: Mapping[str, str]) -> bool:
+    """Return whether a catalog is a class of this package."""
+    return any(key.endswith(CATALOG_CLASS) and value == MAINTENANCE_CATALOG for key, value in properties.items())
+
+
+def replace_catalog_types(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties without the types of catalogs that name a class: Iceberg accepts one of both.
+
+    >>> replace_catalog_types({"spark.sql.catalog.a.type": "rest", "spark.sql.catalog.a.catalog-impl": "org.Own"})
+    {'spark.sql.catalog.a.catalog-impl': 'org.Own'}
+    """
+    types = {key.removesuffix(CATALOG_CLASS) + ".type" for key in properties if key.endswith(CATALOG_CLASS)}
+    return {key: value for key, value in properties.items() if key not in types}
