@@ -57,9 +57,7 @@ def forecast_limits(reports: Iterable[SparkReport], days: Iterable[UsageDay]) ->
 
 
 def _forecast(stack: str, warehouse: str | None, quantity: str, limit: int, rows: Iterable[UsageDay]) -> LimitForecast:
-    amounts: dict[date, int] = {}
-    for row in rows:
-        amounts[row.day] = amounts.get(row.day, 0) + _read_amount(row, quantity)
+    amounts = _sum_days(rows, quantity)
     last = max(amounts)
     recent = {day: amount for day, amount in amounts.items() if last - day <= timedelta(days=TREND_DAYS)}
     slope, used = compute_slope(recent), amounts[last]
@@ -68,6 +66,19 @@ def _forecast(stack: str, warehouse: str | None, quantity: str, limit: int, rows
         remaining = ceil((limit - used) / slope)
         reached = last + timedelta(days=remaining) if remaining <= _MAX_DAYS else None
     return LimitForecast(stack, warehouse, quantity, limit, used, slope, reached)
+
+
+def _sum_days(rows: Iterable[UsageDay], quantity: str) -> dict[date, int]:
+    """Return the amount of each day. A warehouse without a row on a day has the amount of its last row before it."""
+    by_warehouse: dict[str, dict[date, int]] = {}
+    for row in rows:
+        by_warehouse.setdefault(row.warehouse, {})[row.day] = _read_amount(row, quantity)
+    last_amounts: dict[str, int] = {}
+    sums: dict[date, int] = {}
+    for day in sorted({day for amounts in by_warehouse.values() for day in amounts}):
+        last_amounts |= {name: amounts[day] for name, amounts in by_warehouse.items() if day in amounts}
+        sums[day] = sum(last_amounts.values())
+    return sums
 
 
 def _read_amount(row: UsageDay, quantity: str) -> int:

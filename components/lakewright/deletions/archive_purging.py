@@ -249,7 +249,12 @@ class ArchivePurger:
             if tabular.kind != "table" or tabular.dropped:
                 continue
             metadata = tables.load(self.client, warehouse_id, tabular.namespace, tabular.name)
-            if metadata and str(metadata.get("properties", {}).get("gc.enabled", "true")).casefold() == "false":
+            if metadata is None:
+                raise ArchiveRefusedError(
+                    f"table {tabular} of {title} cannot be loaded, so it is not known whether another catalog uses its"
+                    " files. Nothing was deleted. Let the identity load the table."
+                )
+            if str(metadata.get("properties", {}).get("gc.enabled", "true")).casefold() == "false":
                 raise ArchiveRefusedError(
                     f"table {tabular} of {title} has `gc.enabled=false`: a migration or another catalog uses its files."
                     " Nothing was deleted."

@@ -25,7 +25,7 @@ from lakewright_spark.migration.delete_files import POSITION_DELETES, relocate_d
 
 Json = dict[str, Any]
 
-_LOCATION_PROPERTIES = (
+LOCATION_PROPERTIES = (
     "write.data.path",
     "write.metadata.path",
     "write.object-storage.path",
@@ -44,6 +44,8 @@ class _Relocation:
     target: str
     copied_files: dict[str, str] = field(default_factory=dict[str, str])
     """Files whose content does not change, by source address."""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """Bytes of these files, by source address."""
 
     def move(self, path: str) -> str:
         """Return the new address of a file.
@@ -55,9 +57,9 @@ class _Relocation:
             raise MigrationError(f"{path} is not below the table's location {self.source}, so it cannot be copied")
         return self.target + path.removeprefix(self.source)
 
-    def copy(self, path: str) -> str:
+    def copy(self, path: str, size: int) -> str:
         """Return the new address of a file, and add it to the files to copy."""
-        self.copied_files[path] = self.move(path)
+        self.copied_files[path], self.sizes[path] = self.move(path), size
         return self.copied_files[path]
 
 
@@ -91,7 +93,9 @@ def copy_table(
     for manifest_list in sorted(lists):
         if relocation.move(manifest_list) not in existing:
             written_lists[relocation.move(manifest_list)] = manifests.copy_list(manifest_list)
-    pending = {old: new for old, new in relocation.copied_files.items() if new not in existing}
+    # A file of another size is what an interrupted copy left.
+    sizes = relocation.sizes
+    pending = {old: new for old, new in relocation.copied_files.items() if existing.get(new) != sizes[old]}
     store.copy(pending)
     # Lists come after their manifests and data, so that an existing list has complete files.
     for path, content in written_lists.items():
@@ -136,9 +140,11 @@ def relocate_metadata(metadata: Json, relocation: _Relocation) -> Json:
         snapshot["manifest-list"] = relocation.move(snapshot["manifest-list"])
     for section in ("statistics", "partition-statistics"):
         for statistics in document.get(section, []):
-            statistics["statistics-path"] = relocation.copy(statistics["statistics-path"])
+            statistics["statistics-path"] = relocation.copy(
+                statistics["statistics-path"], statistics["file-size-in-bytes"]
+            )
     properties = document.get("properties", {})
-    for name in _LOCATION_PROPERTIES:
+    for name in LOCATION_PROPERTIES:
         if name in properties:
             properties[name] = relocation.move(properties[name].rstrip("/"))
     return document
@@ -148,7 +154,7 @@ def find_copy_obstacles(table: Table) -> list[str]:
     """Return the reason why a table cannot be copied, if its metadata shows a reason."""
     outside = [
         name
-        for name in _LOCATION_PROPERTIES
+        for name in LOCATION_PROPERTIES
         if name in table.properties and not table.properties[name].startswith(f"{table.metadata.location}/")
     ]
     return [f"files outside of its location ({', '.join(outside)})"] if outside else []
@@ -181,7 +187,7 @@ class _ManifestCopy:
             elif file.get("content") == POSITION_DELETES:
                 self._copy_deletes(file)
             else:
-                file["file_path"] = self.relocation.copy(file["file_path"])
+                file["file_path"] = self.relocation.copy(file["file_path"], file["file_size_in_bytes"])
         return _write_avro(header, records)
 
     def _copy_deletes(self, file: Json) -> None:
@@ -198,8 +204,11 @@ class _ManifestCopy:
 
 
 def _read_avro(content: bytes) -> tuple[Mapping[str, str], list[Json]]:
-    reader = fastavro.reader(io.BytesIO(content))
-    return reader.metadata, list(reader)
+    try:
+        reader = fastavro.reader(io.BytesIO(content))
+        return reader.metadata, list(reader)
+    except (ValueError, OverflowError, EOFError) as error:  # such as an encrypted file
+        raise MigrationError(f"a manifest or its list cannot be read as Avro: {error}") from error
 
 
 def _write_avro(header: Mapping[str, str], records: Collection[Json]) -> bytes:

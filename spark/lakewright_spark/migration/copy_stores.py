@@ -1,14 +1,19 @@
 """Object stores between which tables are copied: one store that copies files itself, or two stores."""
 
+# boto3 has no types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import s3fs
+from botocore.exceptions import BotoCoreError, ClientError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
@@ -78,21 +83,22 @@ class S3Store:
         """Copy files with CopyObject, in parts above 5 GB. Compare sizes and, if both are MD5 sums, ETags."""
         if not pairs:
             return
-        self.files.copy(list(pairs), list(pairs.values()), batch_size=BATCH)
+        with _explain_errors(f"{len(pairs)} files could not be copied"):
+            self.files.copy(list(pairs), list(pairs.values()), batch_size=BATCH)
         for source, target in pairs.items():
             _compare(self.files, source, self.files, target)
 
     def read(self, location: str) -> bytes:
         """Return the content of a file."""
-        return self.files.cat_file(location)
+        return _read(self.files, location)
 
     def read_copy(self, location: str) -> bytes:
         """Return the content of a file."""
-        return self.files.cat_file(location)
+        return _read(self.files, location)
 
     def write(self, location: str, content: bytes) -> None:
         """Write a file, in one step."""
-        self.files.pipe_file(location, content)
+        _write(self.files, location, content)
 
     def delete(self, locations: Collection[str]) -> None:
         """Delete files."""
@@ -114,24 +120,36 @@ class StorePair:
         """Copy files, several at a time. Compare sizes and, if both are MD5 sums, ETags."""
 
         def copy_file(pair: tuple[str, str]) -> None:
-            with cast(Any, self.source).open(pair[0], "rb") as file, cast(Any, self.target).open(pair[1], "wb") as copy:
-                shutil.copyfileobj(file, copy, PART_BYTES)
+            with _explain_errors(f"{pair[0]} could not be copied"):
+                self._stream(*pair)
             _compare(self.source, pair[0], self.target, pair[1])
 
         with ThreadPoolExecutor(STREAMS, thread_name_prefix="copy") as pool:
             list(pool.map(copy_file, pairs.items()))
 
+    def _stream(self, source: str, target: str) -> None:
+        """Copy a file in parts. An interrupted copy leaves no file: `close` would complete the upload."""
+        with cast(Any, self.source).open(source, "rb") as file:
+            copy = cast(Any, self.target).open(target, "wb")
+            try:
+                shutil.copyfileobj(file, copy, PART_BYTES)
+            except BaseException:
+                copy.discard()
+                copy.closed = True
+                raise
+            copy.close()
+
     def read(self, location: str) -> bytes:
         """Return the content of a file of the source."""
-        return self.source.cat_file(location)
+        return _read(self.source, location)
 
     def read_copy(self, location: str) -> bytes:
         """Return the content of a file of the target."""
-        return self.target.cat_file(location)
+        return _read(self.target, location)
 
     def write(self, location: str, content: bytes) -> None:
         """Write a file of the target, in one step."""
-        self.target.pipe_file(location, content)
+        _write(self.target, location, content)
 
     def delete(self, locations: Collection[str]) -> None:
         """Delete files of the target."""
@@ -158,22 +176,49 @@ def open_files(config: CatalogConfig, warehouse: str) -> s3fs.S3FileSystem:
     )
 
 
+@contextmanager
+def _explain_errors(problem: str) -> Generator[None]:
+    """Turn errors of a store into MigrationError."""
+    try:
+        yield
+    except (OSError, BotoCoreError, ClientError) as error:
+        text = str(error).splitlines()
+        raise MigrationError(f"{problem}: {type(error).__name__}{f': {text[0]}' if text else ''}") from error
+
+
 def _list_files(files: s3fs.S3FileSystem, location: str) -> Mapping[str, int]:
     scheme = location.partition("://")[0]
-    details = cast(dict[str, Json], files.find(location, detail=True))
+    with _explain_errors(f"{location} could not be listed"):
+        details = cast(dict[str, Json], files.find(location, detail=True))
     return {f"{scheme}://{path}": file["size"] for path, file in details.items()}
 
 
+def _read(files: s3fs.S3FileSystem, location: str) -> bytes:
+    with _explain_errors(f"{location} could not be read"):
+        return files.cat_file(location)
+
+
+def _write(files: s3fs.S3FileSystem, location: str, content: bytes) -> None:
+    with _explain_errors(f"{location} could not be written"):
+        files.pipe_file(location, content)
+
+
 def _compare(source: s3fs.S3FileSystem, source_path: str, target: s3fs.S3FileSystem, target_path: str) -> None:
-    """Raise MigrationError unless a copy has the size and checksum of its source."""
-    original, copy = source.info(source_path), target.info(target_path)
+    """Raise MigrationError unless a copy has the size and checksum of its source. A wrong copy is deleted."""
+    with _explain_errors(f"{target_path} could not be compared with {source_path}"):
+        original, copy = source.info(source_path), target.info(target_path)
     tags = [str(file.get("ETag", "")).strip('"') for file in (original, copy)]
     # The tag of a file that was written in parts depends on its parts.
     is_comparable = all(len(tag) == 32 for tag in tags)
     if original["size"] != copy["size"] or (is_comparable and tags[0] != tags[1]):
+        _delete(target, [target_path])
         raise MigrationError(f"{target_path}: expected a copy of {source_path} with its size and checksum")
 
 
 def _delete(files: s3fs.S3FileSystem, locations: Collection[str]) -> None:
+    def delete_file(location: str) -> None:
+        with _explain_errors(f"{location} could not be deleted"):
+            cast(Any, files).rm_file(location)  # `rm` reads brackets in names as patterns
+
     with ThreadPoolExecutor(STREAMS, thread_name_prefix="delete") as pool:
-        list(pool.map(cast(Any, files).rm_file, locations))  # `rm` reads brackets in names as patterns
+        list(pool.map(delete_file, locations))

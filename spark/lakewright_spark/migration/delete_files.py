@@ -42,10 +42,13 @@ def relocate_delete_file(file: dict[str, Any], content: bytes, move: Move) -> by
         MigrationError: The file has another format than Parquet and Puffin.
     """
     file_format = file["file_format"].upper()
-    if file_format == "PARQUET":
-        return _relocate_positions(content, move)
-    if file_format == "PUFFIN":
-        return _relocate_vectors(file["file_path"], content, move)
+    try:
+        if file_format == "PARQUET":
+            return _relocate_positions(content, move)
+        if file_format == "PUFFIN":
+            return _relocate_vectors(file["file_path"], content, move)
+    except (ValueError, KeyError) as error:  # such as an encrypted file
+        raise MigrationError(f"{file['file_path']} cannot be read: {error}") from error
     raise MigrationError(
         f"{file['file_path']}: expected positions of deleted rows in Parquet or Puffin, found {file_format}; compact "
         "the table and expire its old snapshots first"
@@ -60,9 +63,19 @@ def relocate_entry(file: dict[str, Any], size: int, move: Move) -> None:
     if file["file_format"].upper() == "PARQUET":
         file["split_offsets"] = None  # row groups have other offsets
     for name in ("lower_bounds", "upper_bounds"):
-        for bound in file.get(name) or ():
-            if bound["key"] == _PATH_FIELD:
-                bound["value"] = move(bytes(bound["value"]).decode()).encode()
+        bounds = file.get(name)
+        if bounds is not None:
+            file[name] = [new for bound in bounds if (new := _relocate_bound(bound, move)) is not None]
+
+
+def _relocate_bound(bound: dict[str, Any], move: Move) -> dict[str, Any] | None:
+    """Return the bound of a column; None for a bound of addresses that is cut off. Bounds are optional."""
+    if bound["key"] != _PATH_FIELD:
+        return bound
+    try:
+        return {**bound, "value": move(bytes(bound["value"]).decode()).encode()}
+    except (MigrationError, ValueError):
+        return None
 
 
 def _relocate_positions(content: bytes, move: Move) -> bytes:

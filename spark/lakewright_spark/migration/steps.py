@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Any
 from pyiceberg.table import Table
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
-from lakewright_spark.migration.copy import copy_table
+from lakewright_spark.migration.copy import LOCATION_PROPERTIES, copy_table
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
@@ -43,7 +44,7 @@ class TableMigration:
         location = self._prepare(source_table)
         target_table = self._point_target(location)
         self._record(Step.REGISTERED)
-        compared = verify(source_table, target_table, depth)
+        compared = verify(source_table, target_table, depth, self._own_properties)
         self._record(Step.VERIFIED, verified=compared)
 
     def cut_over(self) -> None:
@@ -65,13 +66,21 @@ class TableMigration:
             location = self._prepare(stopped)
             if not self._is_continued(location):
                 self._point_target(location)
-            compared = verify(stopped, self._require_target(), Depth.METADATA) if self._has_location(location) else ""
+            compared = self._verify_metadata(stopped) if self._has_location(location) else ""
         except LakewrightSparkError:
             if not self._has_writes():
                 with suppress(LakewrightSparkError):
                     mover.resume_writers(identifier)
             raise
         self._record(Step.CUT_OVER, verified=compared or self.entry.verified)
+
+    @property
+    def _own_properties(self) -> Collection[str]:
+        """Properties that a copy has with other values."""
+        return LOCATION_PROPERTIES if self.entry.method is Method.COPY else ()
+
+    def _verify_metadata(self, source_table: Table) -> str:
+        return verify(source_table, self._require_target(), Depth.METADATA, self._own_properties)
 
     def undo(self) -> None:
         """Give the table back to the source, with all commits that the target got since the cut-over."""

@@ -40,8 +40,9 @@ def record_usage(
         try:
             with explain_errors(config, name, "ops.daily_usage"):
                 usages.append(_record_warehouse(config, name, catalog, now))
-        except LakewrightSparkError as error:
-            problems.append(f"the usage of warehouse {name} is not in ops.daily_usage: {error}")
+        except Exception as error:  # noqa: BLE001  # any error: the night's jobs have succeeded
+            reason = str(error) if isinstance(error, LakewrightSparkError) else f"{type(error).__name__}: {error}"
+            problems.append(f"the usage of warehouse {name} is not in ops.daily_usage: {reason}")
     return usages, problems
 
 
@@ -85,6 +86,8 @@ def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:
             table = load_metadata(catalog, TableIdentifier.parse(warehouse, name).within[1:])
         except (NoSuchTableError, NoSuchNamespaceError):
             continue
+        except Exception:  # noqa: BLE001  # one table that cannot be read does not cost the day's row
+            return None
         files += ((table, path) for path in paths)
     with ThreadPoolExecutor(_CONCURRENT_REQUESTS, thread_name_prefix="candidates") as pool:
         sizes = list(pool.map(_read_size, files))

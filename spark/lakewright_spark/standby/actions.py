@@ -25,7 +25,7 @@ from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.runner import new_runner_name
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
-from lakewright_spark.standby.mark import StandbyMark, read_mark
+from lakewright_spark.standby.mark import read_mark
 from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.times import format_json_time
@@ -60,7 +60,7 @@ class TableStatus:
     copied_at: datetime | None = None
     """Time of the last copy (UTC)."""
     lag: timedelta = timedelta()
-    """Age of the last copy if the source has later commits, or may have."""
+    """Time since the first commit that the standby lacks; age of the last copy if the source does not respond."""
     snapshots: int = 0
     """Number of the source's snapshots that the standby lacks."""
     detail: str = ""
@@ -149,8 +149,9 @@ class Standby:
             StandbyError: The standby has no copies.
         """
         store, source = (None, None) if is_source_lost else (self._open_store(), self._open_source())
-        tables = self._list_copies(source)
-        if not tables:
+        copies = self._list_copies(source)
+        tables = self._merge(copies, self._list_tables(source)) if source else copies
+        if not copies:
             raise StandbyError(f"{self.standby}: expected copies of {self.source_name}, found none")
 
         def promote_table(table: StandbyTable) -> TableStatus:
@@ -174,8 +175,8 @@ class Standby:
             reason = str(error).splitlines()[0]
             copies = self._list_copies(None)
             return self._run(copies, lambda table: self._measure_without_source(table, reason, now))
-        merged = {table.identifier: table for table in (*self._list_copies(source), *tables)}
-        return self._run([merged[key] for key in sorted(merged)], lambda table: self._measure(table, source, now))
+        merged = self._merge(self._list_copies(source), tables)
+        return self._run(merged, lambda table: self._measure(table, source, now))
 
     def _measure(self, table: StandbyTable, source: Endpoint, now: datetime) -> TableStatus:
         name = ".".join(table.identifier)
@@ -192,8 +193,9 @@ class Standby:
         if source_table.metadata_location == mark.metadata:
             return TableStatus(name, State.CURRENT, mark.copied_at)
         copied = {snapshot.snapshot_id for snapshot in standby_table.snapshots()}
-        lacking = sum(snapshot.snapshot_id not in copied for snapshot in source_table.snapshots())
-        return TableStatus(name, State.BEHIND, mark.copied_at, now - mark.copied_at, lacking)
+        times = [snapshot.timestamp_ms for snapshot in source_table.snapshots() if snapshot.snapshot_id not in copied]
+        behind_since = _to_time(min(times, default=source_table.metadata.last_updated_ms))
+        return TableStatus(name, State.BEHIND, mark.copied_at, max(now - behind_since, timedelta()), len(times))
 
     def _measure_without_source(self, table: StandbyTable, reason: str, now: datetime) -> TableStatus:
         copy = table.find_copy()
@@ -225,10 +227,14 @@ class Standby:
         """Return the tables of the standby that are copies of the source."""
         copies: list[StandbyTable] = []
         for identifier in sorted(self._select(self.standby)):
-            mark = _find_mark(self.standby.find_table(identifier))
-            if mark and mark.source == self.source_name:
+            if _is_copy(self.standby.find_table(identifier), self.source_name):
                 copies.append(self._build_table(identifier, source))
         return copies
+
+    def _merge(self, *groups: Collection[StandbyTable]) -> list[StandbyTable]:
+        """Return the tables of all groups by name, each once."""
+        tables = {table.identifier: table for group in groups for table in group}
+        return [tables[identifier] for identifier in sorted(tables)]
 
     def _select(self, endpoint: Endpoint) -> list[Identifier]:
         """Return the tables of the patterns. The maintenance of each warehouse has its own tables in `ops`."""
@@ -270,18 +276,22 @@ class Standby:
             raise LeaseLostError(reason)
 
 
-def _find_mark(table: Table | None) -> StandbyMark | None:
+def _is_copy(table: Table | None, source_name: str) -> bool:
+    """Return whether a table is a copy of the source. A mark that cannot be read is reported with its table."""
     try:
-        return read_mark(table.properties) if table else None
+        mark = read_mark(table.properties) if table else None
     except StandbyError:
-        return None
+        return True
+    return mark is not None and mark.source == source_name
+
+
+def _to_time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _find_age(table: Table | None, now: datetime) -> timedelta:
     """Return the time since a table's first snapshot."""
-    times = (
-        [datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC) for snapshot in table.snapshots()] if table else []
-    )
+    times = [_to_time(snapshot.timestamp_ms) for snapshot in table.snapshots()] if table else []
     return now - min(times, default=now)
 
 
@@ -290,6 +300,7 @@ def find_problems(statuses: Sequence[TableStatus], max_lag: timedelta | None = N
     problems = [f"{status.name}: {status.detail}" for status in statuses if status.state is State.FAILED]
     problems += [f"{s.name}: other writers changed it in the standby" for s in statuses if s.state is State.WRITTEN]
     if max_lag is not None:
+        problems += [f"{s.name}: the source no longer has it" for s in statuses if s.state is State.DROPPED]
         behind = [status for status in statuses if status.lag > max_lag and status.state is not State.WRITTEN]
         problems += [f"{status.name}: {_format_lag(status.lag)} behind its source" for status in behind]
     return problems

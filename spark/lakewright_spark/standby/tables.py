@@ -6,17 +6,33 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import uuid5
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
-from lakewright_spark.errors import LakewrightSparkError, StandbyError
-from lakewright_spark.migration.copy import copy_table, find_copy_obstacles, list_copied_files, name_metadata
+from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
+from lakewright_spark.migration.copy import (
+    LOCATION_PROPERTIES,
+    copy_table,
+    find_copy_obstacles,
+    list_copied_files,
+    name_metadata,
+)
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import read_fence, release
 from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
+
+_DIFFERENT = (*OWN_PROPERTIES, *LOCATION_PROPERTIES)
+"""Properties that may differ between a table and its copy."""
+_MAX_DATABASE_VERSION = 2
+"""Last format version of which PyIceberg writes the metadata file itself."""
+_CLOCK_DIFFERENCE_MS = 60_000
+"""Clocks of writers differ by less, as Iceberg assumes."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +62,15 @@ class StandbyTable:
             StandbyError: The table in the standby is no copy of the source, or has commits of other writers.
             MigrationError: The table cannot be copied, or its copy differs.
         """
-        source_table = self._require_source().find_table(self.identifier)
-        if source_table is None:
-            raise StandbyError(f"{self}: expected the table in {self.source_name}, found none")
-        return self._copy_state(source_table, store, depth, now)
+        source_table = self._load_source()
+        try:
+            return self._copy_state(source_table, store, depth, now)
+        except MigrationError:
+            newer_table = self._load_source()
+            if newer_table.metadata_location == source_table.metadata_location:
+                raise
+            # The source may have deleted files of the state before.
+            return self._copy_state(newer_table, store, depth, now)
 
     def promote(self, store: CopyStore, now: datetime) -> None:
         """Stop the source's writers, copy their last commits, and let the standby have writers.
@@ -66,18 +87,14 @@ class StandbyTable:
             self._copy_state(source_table, store, Depth.METADATA, now)  # most files, while the writers continue
             mover.stop_writers(self.identifier)
         try:
-            stopped = mover.load_stopped(self.identifier)
-            if stopped is None:
-                raise StandbyError(
-                    f"{self}: expected the table in {self.source_name}, found none. Promote its last copy with "
-                    "--source-lost"
-                )
+            stopped = self._load_stopped()
             self._copy_state(stopped, store, Depth.METADATA, now)
-        except LakewrightSparkError:
-            with suppress(LakewrightSparkError):
-                mover.resume_writers(self.identifier)
+            self._release(now)
+        except BaseException:
+            with suppress(Exception):
+                if not self._is_promoted():
+                    mover.resume_writers(self.identifier)
             raise
-        self._release(now)
 
     def promote_last_copy(self, now: datetime) -> None:
         """Let the standby have writers, without the source. Its commits after the last copy are lost."""
@@ -116,7 +133,10 @@ class StandbyTable:
             table, mark = copy
             self._check_unwritten(table, mark)
             if mark.metadata == source_table.metadata_location:
-                return "unchanged"
+                self.standby.protect(table, is_protected=True)  # an earlier run may have been killed
+                is_compared = depth is not Depth.METADATA
+                return verify(source_table, table, depth, _DIFFERENT) if is_compared else "unchanged"
+            self._check_successor(source_table, table)
             location, replaced = table.metadata.location, table
         self._check_source(source_table)
         properties = build_mark(self.source_name, source_table.metadata_location, source_table.properties, now)
@@ -128,7 +148,11 @@ class StandbyTable:
             self.standby.repoint(replaced, self.identifier, metadata_location)
             new_table = self._require_copy()[0]
         self.standby.protect(new_table, is_protected=True)
-        compared = verify(source_table, new_table, depth, OWN_PROPERTIES)
+        try:
+            compared = verify(source_table, new_table, depth, _DIFFERENT)
+        except LakewrightSparkError:
+            self._withdraw(new_table, replaced)
+            raise
         self._delete_old_files(
             location, {metadata_location, *([replaced.metadata_location] if replaced else [])}, store
         )
@@ -138,18 +162,51 @@ class StandbyTable:
         existing = store.list_files(location).keys()
         needed = set[str]().union(*(list_copied_files(path, store) for path in metadata_locations))
         self.check_claim()
-        store.delete(existing - needed)
+        old_files = existing - needed
+        lists = {path for path in old_files if path.endswith(".metadata.json") or "/snap-" in path}
+        manifests = {path for path in old_files - lists if path.endswith(".avro")}
+        # A list that remains after a kill has its manifests, and a manifest has its files.
+        for paths in (lists, manifests, old_files - lists - manifests):
+            store.delete(paths)
 
     def _choose_location(self, source_table: Table) -> str:
-        """Return the same location at each call, so that a killed copy is continued."""
+        """Return the same location at each call, so that a killed copy is continued.
+
+        A table that is copied back does not get its earlier location, whose files may be about to be deleted.
+        """
         suggested_location = self.standby.choose_location(self.identifier, source_table.schema())
-        return f"{suggested_location.rstrip('/').rpartition('/')[0]}/{source_table.metadata.table_uuid}"
+        folder = uuid5(source_table.metadata.table_uuid, source_table.metadata.location)
+        return f"{suggested_location.rstrip('/').rpartition('/')[0]}/{folder}"
 
     def _check_source(self, table: Table) -> None:
         if fence := read_fence(table.properties):
             raise StandbyError(f"{self}: it belongs to migration {fence.run}; finish or undo the migration first")
-        if obstacles := find_copy_obstacles(table):
+        obstacles = find_copy_obstacles(table)
+        if is_readable_only(table):
+            obstacles.append("a type that PyIceberg cannot write, such as variant")
+        if isinstance(self.standby.catalog, SqlCatalog) and table.metadata.format_version > _MAX_DATABASE_VERSION:
+            obstacles.append(
+                f"format version {table.metadata.format_version}, which catalogs in a database do not write"
+            )
+        if obstacles:
             raise StandbyError(f"{self}: it cannot be copied: it has {'; '.join(obstacles)}")
+
+    def _check_successor(self, source_table: Table, table: Table) -> None:
+        """Raise StandbyError unless the source's state is a later state of the table that was copied."""
+        if source_table.metadata.table_uuid != table.metadata.table_uuid:
+            raise StandbyError(
+                f"{self}: {self.source_name} has another table of this name. The copy was not changed. Promote it with "
+                "--source-lost, or drop it and copy the new table"
+            )
+        source, copy = source_table.metadata, table.metadata
+        # Format version 1 has no sequence numbers.
+        numbers = [int(getattr(metadata, "last_sequence_number", 0)) for metadata in (source, copy)]
+        is_older = numbers[0] < numbers[1]
+        if is_older or source.last_updated_ms < copy.last_updated_ms - _CLOCK_DIFFERENCE_MS:
+            raise StandbyError(
+                f"{self}: {self.source_name} has an older state than the copy, as after a restore from a backup. The "
+                "copy was not changed. Promote it with --source-lost, or drop it and copy again"
+            )
 
     def _check_unwritten(self, table: Table, mark: StandbyMark) -> None:
         if mark.promoted_at:
@@ -158,9 +215,31 @@ class StandbyTable:
             )
         if self.is_written(table, mark):
             raise StandbyError(
-                f"{self}: {self.standby} has commits of other writers. Nothing was changed. Promote the table, or drop "
-                "it without its files and copy it again"
+                f"{self}: {self.standby} has commits of other writers. Nothing was changed. Promote the table with "
+                "--source-lost, which gives up later commits of the source, or drop it without its files and copy it "
+                "again"
             )
+
+    def _withdraw(self, new_table: Table, replaced: Table | None) -> None:
+        """Let the standby have the state before, since the new state differs from the source."""
+        if replaced is None:
+            self.standby.drop(self.identifier)
+        else:
+            self.standby.repoint(new_table, self.identifier, replaced.metadata_location)
+
+    def _load_stopped(self) -> Table:
+        stopped = self._require_source().mover.load_stopped(self.identifier)
+        if stopped is None:
+            raise StandbyError(
+                f"{self}: expected the table in {self.source_name}, found none. Use --source-lost to promote its copy"
+            )
+        return stopped
+
+    def _load_source(self) -> Table:
+        table = self._require_source().find_table(self.identifier)
+        if table is None:
+            raise StandbyError(f"{self}: expected the table in {self.source_name}, found none")
+        return table
 
     def _require_source(self) -> Endpoint:
         if self.source is None:

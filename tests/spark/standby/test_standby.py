@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import s3fs
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
-from lakewright_spark.errors import LakewrightSparkError, StandbyError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import list_copied_files
 from lakewright_spark.migration.copy_stores import S3Store
 from lakewright_spark.migration.verify import Depth
+from lakewright_spark.standby import tables
 from lakewright_spark.standby.actions import State, find_problems
 from lakewright_spark.standby.mark import MARK
+from lakewright_spark.standby.tables import StandbyTable
 from pyiceberg.exceptions import NoSuchTableError
 
 from tests.spark.standby.conftest import DAY, Pair, build_rows, list_snapshots, read_rows
@@ -33,13 +39,15 @@ def test_standby_to_the_end(pair: Pair) -> None:
     assert copy.metadata.table_uuid == table.metadata.table_uuid
     assert copy.metadata.refs == table.metadata.refs
     assert copy.properties["gc.enabled"] == "false", "no client deletes files of the copy"
-    assert pair.copy()["sales.orders"].detail == "unchanged"
+    assert pair.copy(depth=Depth.METADATA)["sales.orders"].detail == "unchanged"
+    assert "with 6 rows" in pair.copy()["sales.orders"].detail, "the rows are compared on request"
 
     table.append(build_rows(4))
     pair.now += DAY
     behind = pair.measure()["sales.orders"]
-    assert (behind.state, behind.lag, behind.snapshots) == (State.BEHIND, DAY, 1)
-    assert find_problems([behind], DAY / 2) == ["sales.orders: 1 day, 0:00:00 behind its source"]
+    assert (behind.state, behind.snapshots) == (State.BEHIND, 1)
+    assert DAY - timedelta(minutes=2) < behind.lag <= DAY, "since the first commit that the standby lacks"
+    assert re.fullmatch(r"sales.orders: 23:5\d:\d\d behind its source", find_problems([behind], DAY / 2)[0])
     assert find_problems([behind], 2 * DAY) == []
     pair.copy()
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
@@ -201,3 +209,93 @@ def test_killed_copies_continue(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> 
     copy = pair.copies.load_table("sales.orders")
     store = S3Store.open(pair.source, "results")
     assert list_copied_files(copy.metadata_location, store) <= store.list_files(copy.location()).keys()
+
+
+def test_source_that_was_rebuilt_changes_no_copy(pair: Pair) -> None:
+    """Another table of the same name, and a source that was restored from a backup."""
+    table = pair.add_table("sales.orders")
+    old_state = table.metadata_location
+    table.append(build_rows(4))
+    pair.copy()
+    rows = read_rows(pair.copies, "sales.orders")
+    pair.catalog.drop_table("sales.orders")
+    pair.catalog.register_table("sales.orders", old_state)
+    restored = pair.copy()["sales.orders"]
+    assert "has an older state than the copy" in restored.detail
+    pair.catalog.drop_table("sales.orders")
+    dropped = pair.measure()["sales.orders"]
+    assert find_problems([dropped], DAY) == ["sales.orders: the source no longer has it"]
+    pair.add_table("sales.orders")
+    rebuilt = pair.copy()["sales.orders"]
+    assert "has another table of this name. The copy was not changed" in rebuilt.detail
+    assert read_rows(pair.copies, "sales.orders") == rows
+    assert pair.promote(is_source_lost=True)["sales.orders"].state is State.PROMOTED
+
+
+def test_new_tables_are_promoted_too(pair: Pair) -> None:
+    pair.add_table("sales.orders")
+    pair.copy()
+    pair.add_table("sales.returns")
+    rows = read_rows(pair.catalog, "sales.returns")
+    assert {status.state for status in pair.promote().values()} == {State.PROMOTED}
+    assert read_rows(pair.copies, "sales.returns") == rows
+    assert [name for _, name in pair.catalog.list_tables("sales") if not name.endswith("__moved")] == []
+
+
+def test_failed_promotion_leaves_the_writers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pair.add_table("sales.orders")
+    pair.copy()
+    table.append(build_rows(1))
+
+    def fail(*_: object) -> None:
+        raise PermissionError("the store refuses")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(s3fs.S3FileSystem, "pipe_file", fail)
+        failed = pair.promote()["sales.orders"]
+    assert failed.state is State.FAILED
+    assert "could not be written: PermissionError: the store refuses" in failed.detail
+    pair.catalog.load_table("sales.orders").append(build_rows(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyTable, "_release", fail)
+        with pytest.raises(PermissionError):
+            pair.promote()
+    pair.catalog.load_table("sales.orders").append(build_rows(1))
+    pair.copy()
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+
+
+def test_copy_that_differs_is_withdrawn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pair.add_table("sales.orders")
+    pair.copy()
+    rows = read_rows(pair.copies, "sales.orders")
+    table.append(build_rows(1))
+
+    def differ(*_: object) -> str:
+        raise MigrationError("the tables differ: rows")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "verify", differ)
+        assert pair.copy()["sales.orders"].state is State.FAILED
+        assert pair.copy()["sales.orders"].state is State.FAILED, "the next night compares again"
+    assert read_rows(pair.copies, "sales.orders") == rows
+    assert pair.measure()["sales.orders"].state is State.BEHIND
+    pair.copy()
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+
+
+def test_interrupted_stream_leaves_no_file(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.add_table("sales.orders", rows=1000)
+    (source,), (copies,) = pair.source.warehouses, pair.standby.warehouses
+    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": source.s3_keys})
+    pair.standby = pair.standby.model_copy(update={"warehouses": [with_key]})
+
+    def interrupt(source_file: Any, target_file: Any, _: int) -> None:
+        target_file.write(source_file.read(10))
+        raise ConnectionResetError("the store ended the connection")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfileobj", interrupt)
+        assert "ConnectionResetError" in pair.copy()["sales.orders"].detail
+    assert pair.copy()["sales.orders"].state is State.CURRENT
+    assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")

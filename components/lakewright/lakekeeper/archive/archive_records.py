@@ -118,9 +118,13 @@ def announce(client: Client, project_id: str, warehouse_id: str, text: str) -> A
 
 
 def read_server_time(client: Client, project_id: str, warehouse_id: str, announcement: Announcement) -> datetime:
-    """Return the present time of the server: it writes the time at which this call changes the announcement."""
+    """Return the present time of the server: it writes the time at which this call changes the announcement.
+
+    The announcement of a purge that has begun says so afterwards, too.
+    """
     name = format_announcement(warehouse_id)
-    roles.replace(client, project_id, announcement.role_id, name, "`lakewright expire` reads the time of the server")
+    text = _BEGUN if has_begun(client, project_id, warehouse_id) else "`lakewright expire` reads the time of the server"
+    roles.replace(client, project_id, announcement.role_id, name, text)
     role = roles.get(client, project_id, announcement.role_id)
     if role is None or not role.get("updated-at"):
         raise LakekeeperError(

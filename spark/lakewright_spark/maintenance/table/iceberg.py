@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import uuid4
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,8 @@ class IcebergTable:
         try:
             catalog_and_name = _resolve(spark, table)
             opened = cls(spark, table, catalog_and_name.catalog().loadTable(catalog_and_name.identifier()).table())
+            if not opened.renews_credentials:
+                return cls.open(spark, table)
             opened.refresh()
         except (Py4JJavaError, PySparkException, NoSuchResultError, JobFailedError):
             return cls.open(spark, table)  # another table has this name, or the error says what is wrong
@@ -142,6 +145,18 @@ class IcebergTable:
         session = cast(Any, self.spark)._jsparkSession
         java = self.jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(session, self.java, kind)
         return DataFrame(java, self.spark)
+
+    @property
+    def renews_credentials(self) -> bool:
+        """Return whether access to the table's files outlives its credentials. Some servers cannot renew them."""
+        io = self.java.io()
+        properties = set(io.properties())
+        if is_instance_of(cast(Any, self.spark.sparkContext)._gateway, io, _WITH_CREDENTIALS):
+            properties |= {key for credential in io.credentials() for key in credential.config()}
+        has_token = any(
+            key.endswith(("session-token", "oauth2.token")) or key.startswith("adls.sas-token") for key in properties
+        )
+        return not has_token or any(key.endswith("refresh-credentials-endpoint") for key in properties)
 
     def refresh(self) -> None:
         """Read the table's newest metadata if it changed. The credentials of the storage remain.
@@ -226,6 +241,7 @@ class IcebergTable:
         return [file.location() for file in iterate(self.java.io().listPrefix(prefix))]
 
 
+_WITH_CREDENTIALS = "org.apache.iceberg.io.SupportsStorageCredentials"
 _OTHER_UUID = "Table UUID does not match"
 """Part of Iceberg's message if another table has the name of a loaded table."""
 
@@ -275,7 +291,10 @@ class SharedTable:
             JobFailedError: The catalog failed.
         """
         if self._opened is not None and time.monotonic() - self._read_at > REFRESH_AFTER_SECONDS:
-            self._refresh(self._opened)
+            if self._opened.renews_credentials:
+                self._refresh(self._opened)
+            else:
+                self._opened = None
         if self._opened is None:
             self._opened, self._read_at = IcebergTable.open(self.spark, self.table, self.buffer), time.monotonic()
         return self._opened

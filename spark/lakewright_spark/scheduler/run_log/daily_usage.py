@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -133,5 +133,7 @@ def list_days(catalog: Catalog, earliest: datetime | None = None) -> list[DailyU
 
 
 def _from_row(row: dict[str, Any]) -> DailyUsage:
-    values = {name: value for name, value in row.items() if name != "month"}
+    """Return a row. Columns that this release does not know are left out."""
+    known_names = {field.name for field in fields(DailyUsage)}
+    values = {name: value for name, value in row.items() if name in known_names}
     return DailyUsage(**{**values, "measured_at": row["measured_at"].astimezone(UTC)})
