@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import uuid4
 
-from py4j.java_gateway import is_instance_of
+from py4j.java_gateway import is_instance_of  # pyright: ignore
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
