@@ -191,6 +191,8 @@ def spark_session(
     return session
 
 
+JVM_STARTS = 2
+"""Attempts to start a JVM."""
 _END_SECONDS = 30
 """Time for the process of a JVM that no longer responds to end."""
 
@@ -236,7 +238,15 @@ def _start_jvm(properties: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False)
     for key, value in properties.items():
         conf.set(key, value)
-    cast(Any, SparkContext)._ensure_initialized(conf=conf)
+    for attempt in range(JVM_STARTS):
+        try:
+            cast(Any, SparkContext)._ensure_initialized(conf=conf)
+        except PySparkRuntimeError as error:
+            # In a process that has used gRPC, gRPC's threads may end the child before it becomes Java.
+            if error.getCondition() != "JAVA_GATEWAY_EXITED" or attempt == JVM_STARTS - 1:
+                raise
+        else:
+            return
 
 
 def _build_workload_properties(workload: Workload) -> Mapping[str, str]:
