@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -202,7 +203,7 @@ def test_build_of_lakewright_passes_everything_on(tmp_path: Path) -> None:
         assert f"--build-arg {name}={value}" in run.stdout
     assert "--file images/lakewright.Containerfile" in run.stdout
     assert "--ignorefile images/lakewright.Containerfile.dockerignore" in run.stdout
-    assert "--tag lakewright:0.1.0 ." in run.stdout
+    assert f"--tag lakewright:{version('lakewright')} ." in run.stdout
 
 
 def test_build_says_which_tools_it_needs(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_upgrade_shows_the_differences_and_writes_them(older_project: Path) -> N
         "-from lakewright.program import declare_tenant",
         "+from lakewright import declare_tenant",
         "-lakewright[aws]==0.0.9  # pinned",
-        "+lakewright[aws]==0.1.0  # pinned",
+        f"+lakewright[aws]=={version('lakewright')}  # pinned",
         "-  lakewright:config:tenant:  # the spec",
         "+  lakewright:tenant:  # the spec",
         "schema/tenant.schema.json: new",

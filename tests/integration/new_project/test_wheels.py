@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from email import message_from_string
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_wheels_have_metadata_types_and_an_sbom(wheels: dict[str, Path]) -> None
     assert sorted(wheels) == sorted(PACKAGES.values())
     for name, wheel in wheels.items():
         archive = zipfile.ZipFile(wheel)
-        info = f"{name}-0.1.0.dist-info"
+        info = f"{name}-{version(name)}.dist-info"
         metadata = message_from_string(archive.read(f"{info}/METADATA").decode())
         assert metadata["License-Expression"] == "Apache-2.0"
         assert metadata["Author-email"]
