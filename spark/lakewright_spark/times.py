@@ -17,6 +17,15 @@ def format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def format_day(moment: datetime) -> str:
+    """Return the UTC day of an instant, as in the columns `day` of tables in `ops`.
+
+    >>> format_day(datetime(2026, 1, 31, 12, tzinfo=UTC))
+    '2026-01-31'
+    """
+    return f"{moment.astimezone(UTC):%Y-%m-%d}"
+
+
 def format_json_time(moment: datetime) -> str:
     """Return a time for JSON: RFC 3339 in UTC, with a fraction only if the time has one.
 

@@ -65,15 +65,6 @@ class ArchiveStatus:
         }
 
 
-def find_purge_time(client: Client, project_id: str, archive: ArchiveRecord) -> tuple[datetime | None, bool]:
-    """Return the earliest time of a purge, and whether it is announced. The time is None if there is no purge."""
-    due = archive.mark and archive.mark.compute_due_time(archive.archived_at)
-    if due is None:
-        return None, False
-    announcement = archive_records.find_announcement(client, project_id, archive.warehouse_id)
-    return (due, False) if announcement is None else (compute_purge_time(due, announcement.announced_at), True)
-
-
 @dataclass(frozen=True)
 class ArchivePurger:
     """Announces and purges the archives of one stack in one project."""

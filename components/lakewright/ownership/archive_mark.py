@@ -1,7 +1,8 @@
 """ArchiveMark: an archived warehouse and the rules of its purge, as a role of the warehouse's project records them.
 
 The description of the role `lakewright-archive-WAREHOUSE_ID` is the mark. The server writes the role's creation time,
-from which the time to the purge counts. Nobody changes the role: a role with a time of update was edited.
+from which the time to the purge counts. Lakewright never changes the role. If the role has a time of update, another
+program changed it.
 The role `lakewright-purge-WAREHOUSE_ID` is the announcement of the purge, which was made when the role was created.
 """
 

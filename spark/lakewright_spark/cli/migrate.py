@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,21 +12,13 @@ import typer
 
 from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.options import AsJson
+from lakewright_spark.cli.options import AsJson, FromWarehouse, TablePatterns, ToWarehouse, VerifyDepth
 
 if TYPE_CHECKING:
     from lakewright_spark.migration.ledger import Entry
     from lakewright_spark.migration.plan import Plan
 
 DEFAULT_LEDGER = Path("migration.db")
-
-
-class VerifyDepth(Enum):
-    """How much of the rows is compared."""
-
-    FULL = "full"
-    SAMPLE = "sample"
-    METADATA = "metadata"
 
 
 def migrate(
@@ -38,18 +29,9 @@ def migrate(
     target: Annotated[
         Path, typer.Option("--to", metavar="CONFIG", help="Catalog configuration (JSON) that gets the tables.")
     ],
-    from_warehouse: Annotated[
-        str | None, typer.Option("--from-warehouse", help="Required if --from has several warehouses.")
-    ] = None,
-    to_warehouse: Annotated[
-        str | None, typer.Option("--to-warehouse", help="Required if --to has several warehouses.")
-    ] = None,
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table", metavar="PATTERN", help="NAMESPACE.TABLE, where * is any text; repeatable. Default: all."
-        ),
-    ] = None,
+    from_warehouse: FromWarehouse = None,
+    to_warehouse: ToWarehouse = None,
+    tables: TablePatterns = None,
     ledger: Annotated[Path, typer.Option("--ledger", metavar="FILE", help="File with the state of the migration.")] = (
         DEFAULT_LEDGER
     ),
@@ -142,7 +124,7 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         print(f"loss: {loss}")
     if unprotected := [entry for entry in entries if entry.registered and not entry.is_protected]:
         printing.note(
-            f"the target does not protect {len(unprotected)} tables from drops: make sure that nobody drops them"
+            f"the target does not protect {len(unprotected)} tables from drops: drop none of them before --finish"
         )
     steps = Counter(entry.step.value for entry in entries)
     counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,3 +93,21 @@ def open_registry(
         yield opened
     finally:
         opened.close()
+
+
+class VerifyDepth(Enum):
+    """How many rows of a table and its copy are compared."""
+
+    FULL = "full"
+    SAMPLE = "sample"
+    METADATA = "metadata"
+
+
+FromWarehouse = Annotated[
+    str | None, typer.Option("--from-warehouse", help="Required if --from has several warehouses.")
+]
+ToWarehouse = Annotated[str | None, typer.Option("--to-warehouse", help="Required if --to has several warehouses.")]
+TablePatterns = Annotated[
+    list[str] | None,
+    typer.Option("--table", metavar="PATTERN", help="NAMESPACE.TABLE, where * is any text; repeatable. Default: all."),
+]

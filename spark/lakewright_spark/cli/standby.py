@@ -13,8 +13,7 @@ import typer
 
 from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.migrate import VerifyDepth
-from lakewright_spark.cli.options import AsJson, duration
+from lakewright_spark.cli.options import AsJson, FromWarehouse, TablePatterns, ToWarehouse, VerifyDepth, duration
 from lakewright_spark.errors import StandbyError
 from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.times import format_time
@@ -30,14 +29,6 @@ Source = Annotated[
 Target = Annotated[
     Path, typer.Option("--to", metavar="CONFIG", help="Catalog configuration (JSON) that has the copies.")
 ]
-FromWarehouse = Annotated[
-    str | None, typer.Option("--from-warehouse", help="Required if --from has several warehouses.")
-]
-ToWarehouse = Annotated[str | None, typer.Option("--to-warehouse", help="Required if --to has several warehouses.")]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option("--table", metavar="PATTERN", help="NAMESPACE.TABLE, where * is any text; repeatable. Default: all."),
-]
 
 
 @app.callback()
@@ -52,7 +43,7 @@ def copy(
     target: Target,
     from_warehouse: FromWarehouse = None,
     to_warehouse: ToWarehouse = None,
-    tables: Tables = None,
+    tables: TablePatterns = None,
     verify: Annotated[
         VerifyDepth, typer.Option("--verify", help="Rows to compare: all, of some files, or none.")
     ] = VerifyDepth.METADATA,
@@ -75,7 +66,7 @@ def status(
     target: Target,
     from_warehouse: FromWarehouse = None,
     to_warehouse: ToWarehouse = None,
-    tables: Tables = None,
+    tables: TablePatterns = None,
     max_lag: Annotated[
         timedelta | None,
         typer.Option(
@@ -99,7 +90,7 @@ def promote(
     target: Target,
     from_warehouse: FromWarehouse = None,
     to_warehouse: ToWarehouse = None,
-    tables: Tables = None,
+    tables: TablePatterns = None,
     is_source_lost: Annotated[
         bool,
         typer.Option("--source-lost", help="Promote the last copies without the source. Later commits are lost."),
@@ -126,7 +117,7 @@ def _open(
 
 def _print(statuses: Sequence[TableStatus], max_lag: timedelta | None = None, *, as_json: bool) -> None:
     """Print the tables, and raise StandbyError if some failed or are too far behind."""
-    from lakewright_spark.standby.actions import find_problems  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.standby.actions import find_problems, format_lag  # noqa: PLC0415  # loads PyIceberg
 
     if as_json:
         print(json.dumps({"tables": [status.to_json() for status in statuses]}))
@@ -134,7 +125,7 @@ def _print(statuses: Sequence[TableStatus], max_lag: timedelta | None = None, *,
         rows = printing.columns("table", "state", "copied", "behind", "snapshots", "detail", fold=("table", "detail"))
         for status in statuses:
             copied = format_time(status.copied_at) if status.copied_at else ""
-            lag = str(timedelta(seconds=round(status.lag.total_seconds()))) if status.lag else ""
+            lag = format_lag(status.lag) if status.lag else ""
             rows.add_row(status.name, status.state.value, copied, lag, str(status.snapshots or ""), status.detail)
         printing.show(rows)
         counts = Counter(status.state.value for status in statuses)

@@ -63,9 +63,7 @@ class _Relocation:
         return self.copied_files[path]
 
 
-def copy_table(
-    table: Table, target: str, store: CopyStore, properties: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def copy_table(table: Table, target: str, store: CopyStore, properties: Mapping[str, str] = NO_PROPERTIES) -> str:
     """Copy all files of a table's current metadata to a location, and return the address of the metadata file there.
 
     A call for the same metadata continues an earlier call. A call for later metadata copies the new files alone. The

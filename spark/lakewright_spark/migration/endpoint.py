@@ -28,7 +28,12 @@ from sqlalchemy.orm import Session
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
-from lakewright_spark.pyiceberg_client.catalog import explain_errors, list_namespaces, open_catalog
+from lakewright_spark.pyiceberg_client.catalog import (
+    build_management_url,
+    explain_errors,
+    list_namespaces,
+    open_catalog,
+)
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 
@@ -218,9 +223,8 @@ class Endpoint:
         return cast(Any, self.catalog)._session
 
     def _protection_url(self, table: Table) -> str:
-        server = self.config.uri.removesuffix("/catalog")
-        warehouse_id = self.config.warehouse(self.warehouse).id
-        return f"{server}/management/v1/warehouse/{warehouse_id}/table/{table.metadata.table_uuid}/protection"
+        warehouse_url = build_management_url(self.config, self.warehouse)
+        return f"{warehouse_url}/table/{table.metadata.table_uuid}/protection"
 
     def _drop_from_lakekeeper(self, catalog: RestCatalog, identifier: Identifier) -> None:
         # Without `force`, a warehouse with soft deletion keeps the location taken, and a protected table remains.

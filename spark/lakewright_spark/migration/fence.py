@@ -48,7 +48,7 @@ def hold(message: str, now: datetime) -> dict[str, str]:
     return {GC: "false", DELETE_METADATA: "false", **TablePolicies(lock=Lock(message=message, since=now)).properties()}
 
 
-def read_held(properties: Mapping[str, str]) -> dict[str, str | None]:
+def read_held(properties: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return the values of the properties that `hold` changes; None for a property that is not set."""
     return {name: properties.get(name) for name in HELD}
 
@@ -70,7 +70,7 @@ def read_fence(properties: Mapping[str, str]) -> Fence | None:
         return None
     try:
         document = json.loads(text)
-        previous = {name: document["previous"].get(name) for name in HELD}
+        previous = read_held(document["previous"])
         return Fence(document["run"], previous, was_protected=bool(document.get("was_protected")))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise MigrationError(f"property {FENCE}: expected the JSON of a migration's fence, found other text") from None

@@ -167,5 +167,5 @@ def _list_common_losses(source: Endpoint) -> Iterator[str]:
     if isinstance(source.catalog, HadoopCatalog):
         yield (
             "before the cut-over, `DROP TABLE` in a Hadoop catalog deletes the table's folder in spite of the fence: "
-            "make sure that nobody drops tables in the source"
+            "drop no tables in the source"
         )

@@ -141,6 +141,12 @@ def _open(config: CatalogConfig, name: str, environ: Mapping[str, str], more: Ma
             ) from error
 
 
+def build_management_url(config: CatalogConfig, warehouse: str) -> str:
+    """Return the address of a warehouse in Lakekeeper's management API."""
+    server = config.uri.rstrip("/").removesuffix("/catalog")
+    return f"{server}/management/v1/warehouse/{config.warehouse(warehouse).id}"
+
+
 @contextmanager
 def explain_errors(config: CatalogConfig, warehouse: str, target: str = "") -> Generator[None, None, None]:
     """Turn errors of PyIceberg into errors of this package that name the warehouse, its address and the target.

@@ -9,6 +9,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from requests import Session
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_client.catalog import build_management_url
 
 _HIDDEN = frozenset({401, 403, 404})
 """Statuses by which the server hides the list from this identity."""
@@ -20,12 +21,11 @@ def list_dropped_uuids(config: CatalogConfig, warehouse: str, catalog: Catalog) 
     Raises:
         requests.RequestException: The server does not respond.
     """
-    warehouse_id = config.warehouse(warehouse).id
-    if config.kind != "lakekeeper" or not isinstance(catalog, RestCatalog) or warehouse_id is None:
+    is_known = config.warehouse(warehouse).id is not None
+    if config.kind != "lakekeeper" or not isinstance(catalog, RestCatalog) or not is_known:
         return None
     session = cast(Session, cast(Any, catalog)._session)
-    server = config.uri.rstrip("/").removesuffix("/catalog")
-    url = f"{server}/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
+    url = f"{build_management_url(config, warehouse)}/deleted-tabulars"
     uuids: set[str] = set()
     params: dict[str, str | int] = {"pageSize": 1000}
     while True:

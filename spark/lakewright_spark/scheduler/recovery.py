@@ -16,6 +16,7 @@ from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW
 from lakewright_spark.scheduler.run_log.ops_tables import find_table
 from lakewright_spark.scheduler.run_log.records import KILLED, RunRecord, RunState
+from lakewright_spark.times import format_day
 
 CLOSED_UNTIL = "lakewright.closed-until"
 """Property of `ops.job_runs`: the oldest day that may have open runs. On earlier days, every run has ended."""
@@ -32,7 +33,7 @@ def close_abandoned_runs(catalog: Catalog, warehouse: str, runner: str, now: dat
     if table is None:
         return []
     closed: list[RunRecord] = []
-    until = f"{now:%Y-%m-%d}"
+    until = format_day(now)
     for day in _days(table.properties.get(CLOSED_UNTIL), now):
         open_runs = job_runs.list_open_runs(table, warehouse, day)
         if any(run.runner not in alive for run in open_runs):
@@ -85,7 +86,7 @@ def _days(closed_until: str | None, now: datetime) -> Iterator[str]:
     if closed_until is not None:
         first = max(first, datetime.fromisoformat(closed_until).replace(tzinfo=UTC) - timedelta(days=1))
     for number in range((now.date() - first.date()).days + 2):  # clocks differ between machines
-        yield f"{first + timedelta(days=number):%Y-%m-%d}"
+        yield format_day(first + timedelta(days=number))
 
 
 def _close_runs(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:

@@ -17,10 +17,11 @@ from lakewright_spark.pyiceberg_client.dropped_tables import list_dropped_uuids
 from lakewright_spark.pyiceberg_client.recorded_sizes import read_last_bytes
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.usage import measure_usage, total
-from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, format_day, write_day
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from lakewright_spark.scheduler.run_log.job_runs import sum_minutes
 from lakewright_spark.scheduler.run_log.orphan_candidates import list_open_candidates
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_day
 
 MAX_CANDIDATES = 20_000
 """Candidates of a warehouse whose sizes are asked for, each in a request. With more, their bytes are unknown."""

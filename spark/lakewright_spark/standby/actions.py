@@ -130,10 +130,8 @@ class Standby:
             raise StandbyError(f"{self.source_name}: expected tables to copy, found none")
 
         def copy_table(table: StandbyTable) -> TableStatus:
-            compared = table.copy(store, depth, now)
-            copy = table.find_copy()
-            assert copy
-            return TableStatus(".".join(table.identifier), State.CURRENT, copy[1].copied_at, detail=compared)
+            done = table.copy(store, depth, now)
+            return TableStatus(table.name, State.CURRENT, done.copied_at, detail=done.compared)
 
         with self._claim():
             return self._run(tables, copy_table)
@@ -155,13 +153,8 @@ class Standby:
             raise StandbyError(f"{self.standby}: expected copies of {self.source_name}, found none")
 
         def promote_table(table: StandbyTable) -> TableStatus:
-            if store is None:
-                table.promote_last_copy(now)
-            else:
-                table.promote(store, now)
-            copy = table.find_copy()
-            assert copy
-            return TableStatus(".".join(table.identifier), State.PROMOTED, copy[1].copied_at)
+            mark = table.promote_last_copy(now) if store is None else table.promote(store, now)
+            return TableStatus(table.name, State.PROMOTED, mark.copied_at)
 
         with self._claim():
             return self._run(tables, promote_table)
@@ -175,11 +168,13 @@ class Standby:
             reason = str(error).splitlines()[0]
             copies = self._list_copies(None)
             return self._run(copies, lambda table: self._measure_without_source(table, reason, now))
-        merged = self._merge(self._list_copies(source), tables)
+        # A table of the source is measured with its copy; the other copies are of tables that the source has dropped.
+        source_identifiers = {table.identifier for table in tables}
+        merged = self._merge(self._list_copies(source, source_identifiers), tables)
         return self._run(merged, lambda table: self._measure(table, source, now))
 
     def _measure(self, table: StandbyTable, source: Endpoint, now: datetime) -> TableStatus:
-        name = ".".join(table.identifier)
+        name = table.name
         source_table, copy = source.find_table(table.identifier), table.find_copy()
         if copy is None:
             return TableStatus(name, State.MISSING, lag=_find_age(source_table, now), detail="never copied")
@@ -198,21 +193,17 @@ class Standby:
         return TableStatus(name, State.BEHIND, mark.copied_at, max(now - behind_since, timedelta()), len(times))
 
     def _measure_without_source(self, table: StandbyTable, reason: str, now: datetime) -> TableStatus:
-        copy = table.find_copy()
-        assert copy
-        mark = copy[1]
+        _, mark = table.require_copy()
         if mark.promoted_at:
-            return TableStatus(".".join(table.identifier), State.PROMOTED, mark.copied_at)
-        return TableStatus(
-            ".".join(table.identifier), State.UNKNOWN, mark.copied_at, now - mark.copied_at, detail=reason
-        )
+            return TableStatus(table.name, State.PROMOTED, mark.copied_at)
+        return TableStatus(table.name, State.UNKNOWN, mark.copied_at, now - mark.copied_at, detail=reason)
 
     def _run(self, tables: Collection[StandbyTable], act: Callable[[StandbyTable], TableStatus]) -> list[TableStatus]:
         def act_on(table: StandbyTable) -> TableStatus:
             try:
                 return act(table)
             except LakewrightSparkError as error:
-                return TableStatus(".".join(table.identifier), State.FAILED, detail=str(error))
+                return TableStatus(table.name, State.FAILED, detail=str(error))
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="standby") as pool:
             return list(pool.map(act_on, tables))
@@ -223,10 +214,12 @@ class Standby:
     def _list_tables(self, source: Endpoint) -> list[StandbyTable]:
         return [self._build_table(identifier, source) for identifier in sorted(self._select(source))]
 
-    def _list_copies(self, source: Endpoint | None) -> list[StandbyTable]:
-        """Return the tables of the standby that are copies of the source."""
+    def _list_copies(
+        self, source: Endpoint | None, besides: Collection[Identifier] = frozenset()
+    ) -> list[StandbyTable]:
+        """Return the tables of the standby, except `besides`, that are copies of the source."""
         copies: list[StandbyTable] = []
-        for identifier in sorted(self._select(self.standby)):
+        for identifier in sorted(set(self._select(self.standby)) - set(besides)):
             if _is_copy(self.standby.find_table(identifier), self.source_name):
                 copies.append(self._build_table(identifier, source))
         return copies
@@ -248,7 +241,7 @@ class Standby:
         store = S3Store.open(self.source_config, self.source_warehouse)
         if self.standby.config.warehouse(self.standby.warehouse).s3_keys is None:
             return store
-        return StorePair(store.files, open_files(self.standby.config, self.standby.warehouse))
+        return StorePair(store.source, open_files(self.standby.config, self.standby.warehouse))
 
     @contextmanager
     def _claim(self) -> Generator[None]:
@@ -272,8 +265,8 @@ class Standby:
             heartbeat.close()
 
     def _check_claim(self) -> None:
-        for reason in self.control.lost.values():
-            raise LeaseLostError(reason)
+        if reasons := list(self.control.lost.values()):
+            raise LeaseLostError(reasons[0])
 
 
 def _is_copy(table: Table | None, source_name: str) -> bool:
@@ -302,9 +295,10 @@ def find_problems(statuses: Sequence[TableStatus], max_lag: timedelta | None = N
     if max_lag is not None:
         problems += [f"{s.name}: the source no longer has it" for s in statuses if s.state is State.DROPPED]
         behind = [status for status in statuses if status.lag > max_lag and status.state is not State.WRITTEN]
-        problems += [f"{status.name}: {_format_lag(status.lag)} behind its source" for status in behind]
+        problems += [f"{status.name}: {format_lag(status.lag)} behind its source" for status in behind]
     return problems
 
 
-def _format_lag(lag: timedelta) -> str:
+def format_lag(lag: timedelta) -> str:
+    """Return a lag in whole seconds."""
     return str(timedelta(seconds=round(lag.total_seconds())))

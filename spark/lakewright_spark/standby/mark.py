@@ -61,7 +61,7 @@ def read_mark(properties: Mapping[str, str]) -> StandbyMark | None:
     try:
         document = json.loads(text)
         copied_at, promoted_at = datetime.fromisoformat(document["copied_at"]), document.get("promoted_at")
-        previous = {name: document["previous"].get(name) for name in HELD}
+        previous = read_held(document["previous"])
         promotion = datetime.fromisoformat(promoted_at) if promoted_at else None
         return StandbyMark(document["source"], document["metadata"], copied_at, previous, promotion)
     except (ValueError, KeyError, TypeError, AttributeError):

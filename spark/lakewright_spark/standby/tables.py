@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import uuid5
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -35,6 +36,14 @@ _CLOCK_DIFFERENCE_MS = 60_000
 """Clocks of writers differ by less, as Iceberg assumes."""
 
 
+class CopyResult(NamedTuple):
+    """A table that the standby has in the source's current state."""
+
+    compared: str
+    """The parts that were compared; "unchanged" if the standby lacked nothing and nothing was compared."""
+    copied_at: datetime
+
+
 @dataclass(frozen=True)
 class StandbyTable:
     """A table in the source, and its copy in the standby."""
@@ -50,13 +59,18 @@ class StandbyTable:
 
     def __str__(self) -> str:
         """Return the text form."""
-        return f"table {'.'.join(self.identifier)}"
+        return f"table {self.name}"
 
-    def copy(self, store: CopyStore, depth: Depth, now: datetime) -> str:
-        """Copy what the standby lacks of the source's current state, and return what was compared.
+    @property
+    def name(self) -> str:
+        """Name within the warehouse."""
+        return ".".join(self.identifier)
 
-        The result is "unchanged" if the standby lacks nothing. Files that neither this state nor the state before needs
-        are deleted from the standby, so that readers of the state before can end.
+    def copy(self, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
+        """Copy what the standby lacks of the source's current state.
+
+        Files that neither this state nor the state before needs are deleted from the standby, so that readers of the
+        state before can end.
 
         Raises:
             StandbyError: The table in the standby is no copy of the source, or has commits of other writers.
@@ -72,15 +86,15 @@ class StandbyTable:
             # The source may have deleted files of the state before.
             return self._copy_state(newer_table, store, depth, now)
 
-    def promote(self, store: CopyStore, now: datetime) -> None:
-        """Stop the source's writers, copy their last commits, and let the standby have writers.
+    def promote(self, store: CopyStore, now: datetime) -> StandbyMark:
+        """Stop the source's writers, copy their last commits, and let the standby have writers. Return its mark.
 
         Raises:
             StandbyError: The table in the standby is no copy of the source.
             MigrationError: The table cannot be copied. The source's writers continue.
         """
-        if self._is_promoted():
-            return
+        if mark := self._find_promotion():
+            return mark
         mover = self._require_source().mover
         source_table = self._require_source().find_table(self.identifier)
         if source_table is not None:
@@ -89,17 +103,16 @@ class StandbyTable:
         try:
             stopped = self._load_stopped()
             self._copy_state(stopped, store, Depth.METADATA, now)
-            self._release(now)
+            return self._release(now)
         except BaseException:
             with suppress(Exception):
-                if not self._is_promoted():
+                if self._find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
 
-    def promote_last_copy(self, now: datetime) -> None:
-        """Let the standby have writers, without the source. Its commits after the last copy are lost."""
-        if not self._is_promoted():
-            self._release(now)
+    def promote_last_copy(self, now: datetime) -> StandbyMark:
+        """Let the standby have writers, without the source, and return its mark. Commits after the copy are lost."""
+        return self._find_promotion() or self._release(now)
 
     def find_copy(self) -> tuple[Table, StandbyMark] | None:
         """Return the table in the standby and its mark; None if the standby has no table of the name.
@@ -120,11 +133,12 @@ class StandbyTable:
         """Return whether other writers have changed the table in the standby since its last copy."""
         return table.metadata_location != name_metadata(mark.metadata, table.metadata.location)
 
-    def _is_promoted(self) -> bool:
+    def _find_promotion(self) -> StandbyMark | None:
+        """Return the mark of a table that was promoted."""
         copy = self.find_copy()
-        return copy is not None and copy[1].promoted_at is not None
+        return copy[1] if copy and copy[1].promoted_at else None
 
-    def _copy_state(self, source_table: Table, store: CopyStore, depth: Depth, now: datetime) -> str:
+    def _copy_state(self, source_table: Table, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
         copy = self.find_copy()
         if copy is None:
             self.standby.create_namespace(self.identifier[:-1])
@@ -135,7 +149,8 @@ class StandbyTable:
             if mark.metadata == source_table.metadata_location:
                 self.standby.protect(table, is_protected=True)  # an earlier run may have been killed
                 is_compared = depth is not Depth.METADATA
-                return verify(source_table, table, depth, _DIFFERENT) if is_compared else "unchanged"
+                compared = verify(source_table, table, depth, _DIFFERENT) if is_compared else "unchanged"
+                return CopyResult(compared, mark.copied_at)
             self._check_successor(source_table, table)
             location, replaced = table.metadata.location, table
         self._check_source(source_table)
@@ -146,7 +161,7 @@ class StandbyTable:
             new_table = self.standby.register(self.identifier, metadata_location)
         else:
             self.standby.repoint(replaced, self.identifier, metadata_location)
-            new_table = self._require_copy()[0]
+            new_table = self.require_copy()[0]
         self.standby.protect(new_table, is_protected=True)
         try:
             compared = verify(source_table, new_table, depth, _DIFFERENT)
@@ -156,7 +171,7 @@ class StandbyTable:
         self._delete_old_files(
             location, {metadata_location, *([replaced.metadata_location] if replaced else [])}, store
         )
-        return compared
+        return CopyResult(compared, now)
 
     def _delete_old_files(self, location: str, metadata_locations: set[str], store: CopyStore) -> None:
         existing = store.list_files(location).keys()
@@ -246,15 +261,21 @@ class StandbyTable:
             raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
         return self.source
 
-    def _require_copy(self) -> tuple[Table, StandbyMark]:
+    def require_copy(self) -> tuple[Table, StandbyMark]:
+        """Return the table in the standby and its mark.
+
+        Raises:
+            StandbyError: The standby has no table of the name, or the table is no copy of the source.
+        """
         copy = self.find_copy()
         if copy is None:
             raise StandbyError(f"{self}: expected the table in {self.standby}, found none")
         return copy
 
-    def _release(self, now: datetime) -> None:
-        table, mark = self._require_copy()
+    def _release(self, now: datetime) -> StandbyMark:
+        table, mark = self.require_copy()
         values, removed = release(mark.previous)
-        promoted = replace(mark, promoted_at=now).to_property()
-        self.standby.change_properties(table, lambda _: ({**values, **promoted}, removed))
+        promoted = replace(mark, promoted_at=now)
+        self.standby.change_properties(table, lambda _: ({**values, **promoted.to_property()}, removed))
         self.standby.protect(table, is_protected=False)
+        return promoted

@@ -18,6 +18,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 from lakewright_spark.catalog import COMMIT_RETRIES
 from lakewright_spark.policies.builtin import DAILY_USAGE
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
+from lakewright_spark.times import format_day
 
 NAME = DAILY_USAGE
 DAYS_KEPT = 400
@@ -78,11 +79,6 @@ class DailyUsage:
     def month(self) -> str:
         """UTC month of the day."""
         return self.day[:7]
-
-
-def format_day(moment: datetime) -> str:
-    """Return the UTC day of an instant, as in column `day`."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d}"
 
 
 def write_day(catalog: Catalog, row: DailyUsage, minutes_of_previous_day: float, now: datetime) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from lakewright_spark.policies.model import JobName
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, read_parts
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.times import format_day
 
 NAME = JOB_RUNS
 _TEXT, _TIME = StringType(), TimestamptzType()
@@ -61,7 +62,7 @@ def append(catalog: Catalog, records: Sequence[RunRecord], now: datetime) -> Non
 
 def build_day_filter(earliest: datetime) -> str:
     """Return PyIceberg's filter for runs that were queued on the day of this instant or later."""
-    return f"day >= '{earliest.astimezone(UTC):%Y-%m-%d}'"
+    return f"day >= '{format_day(earliest)}'"
 
 
 def list_runs(
@@ -128,7 +129,7 @@ def _progress(row: dict[str, Any]) -> tuple[bool, bool, datetime]:
 
 def _row(run: RunRecord, now: datetime) -> dict[str, Any]:
     return {
-        "day": f"{run.queued_at.astimezone(UTC):%Y-%m-%d}",
+        "day": format_day(run.queued_at),
         "run_id": run.id,
         "runner": run.runner,
         "table_name": str(run.table),
