@@ -57,6 +57,7 @@ def test_warm_noop_equals_the_cold_one(commands: Any) -> None:
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.long
 def test_commands_without_a_program_equal_the_cold_ones(commands: Any) -> None:
     commands.stack.write_program(PROGRAM)
     commands.run("up", "--yes", LAKEWRIGHT_WARM="0")
@@ -154,6 +155,7 @@ def test_each_caller_has_its_own_folder_and_umask(commands: Any) -> None:
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.long
 def test_prompt_on_a_terminal_is_the_same(commands: Any) -> None:
     commands.stack.write_program(PROGRAM)
     cold = answer_on_terminal(commands, {"LAKEWRIGHT_WARM": "0"})
@@ -190,6 +192,7 @@ def answer_on_terminal(commands: Any, variables: dict[str, str]) -> tuple[int, s
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.long
 def test_caller_with_other_import_time_variables_runs_by_itself(commands: Any) -> None:
     """Some packages read variables when they are imported: here the variables of the first caller."""
     commands.warm_up()

@@ -95,6 +95,7 @@ def test_second_interrupt_ends_the_run_at_once(commands: Any, gate: Path, switch
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.long
 def test_run_outlives_the_process_that_forked_it(commands: Any, gate: Path, ended: Any) -> None:
     process = commands.warm_up()
     commands.stack.write_program(ONE_BY_ONE)
@@ -129,6 +130,7 @@ def test_killed_command_takes_its_run_along(commands: Any, gate: Path, switch: s
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.long
 def test_killed_run_ends_its_command_by_the_same_signal(commands: Any, gate: Path) -> None:
     process = commands.warm_up()
     commands.stack.write_program(ENDLESS)

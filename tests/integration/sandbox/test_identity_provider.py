@@ -67,6 +67,7 @@ def test_tokens_are_required_and_valid_across_restarts(
     assert not (directory / "clients").exists()
 
 
+@pytest.mark.long
 def test_enforced_grants_require_tokens_across_restarts(
     directory: Path, sandbox_command: Run, up: Callable[..., dict[str, Any]]
 ) -> None:

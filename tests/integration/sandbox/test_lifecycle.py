@@ -108,6 +108,7 @@ def make_bucket(state: dict[str, Any]) -> None:
     ).create_bucket(Bucket="made-before")
 
 
+@pytest.mark.long
 def test_authz_of_a_catalog_changes_only_by_reset(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory)
     project = create_project(before)
@@ -147,7 +148,7 @@ def test_reset_empties_a_sandbox_and_keeps_its_options(directory: Path, sandbox_
     assert sandbox_command("reset", "--yes", "--dir", str(directory / "none")).returncode == 1
 
 
-@pytest.mark.parametrize("process_name", ["aws", "lakekeeper"])
+@pytest.mark.parametrize("process_name", [pytest.param("aws", marks=pytest.mark.long), "lakekeeper"])
 def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, process_name: str) -> None:
     before = up(sandbox_command, directory)
     kill(before[process_name]["pid"])
@@ -163,6 +164,7 @@ def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command:
     assert after[process_name]["endpoint"] == before[process_name]["endpoint"]
 
 
+@pytest.mark.long
 def test_a_port_that_was_taken_meanwhile(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
@@ -173,6 +175,7 @@ def test_a_port_that_was_taken_meanwhile(directory: Path, sandbox_command: Run) 
         assert buckets(after) == []
 
 
+@pytest.mark.long
 def test_down_spares_a_foreign_process_with_an_old_pid(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
@@ -235,6 +238,7 @@ def test_status_and_down_need_a_sandbox(tmp_path: Path, sandbox_command: Run) ->
         assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.long
 def test_an_up_that_was_killed_is_taken_over(directory: Path, sandbox_command: Run) -> None:
     code = "from lakewright_sandbox.cli import app; app()"
     first = subprocess.Popen([sys.executable, "-c", code, "up", "--dir", str(directory)])
@@ -249,12 +253,14 @@ def test_an_up_that_was_killed_is_taken_over(directory: Path, sandbox_command: R
         assert processes.command_line(begun[process_name]["pid"]) == []
 
 
+@pytest.mark.long
 def test_two_ups_at_once_make_one_sandbox(directory: Path, sandbox_command: Run) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: up(sandbox_command, directory), range(2))
     assert first == second
 
 
+@pytest.mark.long
 def test_two_sandboxes_are_independent(tmp_path: Path, sandbox_command: Run) -> None:
     directories = [tmp_path / "one", tmp_path / "two"]
     try:
@@ -271,6 +277,7 @@ def test_two_sandboxes_are_independent(tmp_path: Path, sandbox_command: Run) -> 
             sandbox_command("down", "--dir", str(directory))
 
 
+@pytest.mark.long
 def test_purge_keeps_files_of_other_users(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     project = create_project(state)

@@ -198,6 +198,7 @@ def test_missing_catalog_principal_is_refused_in_the_preview(
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 
 
+@pytest.mark.long
 def test_logs_are_written_to_the_bucket_of_the_platform(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
@@ -223,6 +224,7 @@ def test_logs_are_written_to_the_bucket_of_the_platform(
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
+@pytest.mark.long
 def test_role_of_an_earlier_version_keeps_its_path(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
@@ -245,6 +247,7 @@ def test_role_of_an_earlier_version_keeps_its_path(
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
+@pytest.mark.long
 def test_renamed_warehouse_keeps_all_its_roles(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     """The roles, their external IDs and the log bucket are kept; the log bucket outlives the stack."""
     tenant, iam = make_tenant(), aws("iam")

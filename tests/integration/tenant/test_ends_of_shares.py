@@ -126,6 +126,7 @@ def test_ended_shares_are_no_drift(tenant: Tenant, openfga: httpx.Client) -> Non
     assert list_access(openfga) == LASTING
 
 
+@pytest.mark.long
 def test_later_end_renews_what_was_removed(tenant: Tenant, openfga: httpx.Client) -> None:
     expire(tenant, AFTER)
     tenant.spec["grants"][0]["until"] = "2041-06-30"
@@ -139,6 +140,7 @@ def test_later_end_renews_what_was_removed(tenant: Tenant, openfga: httpx.Client
     assert compare(tenant, AFTER).stacks[0].drift == []
 
 
+@pytest.mark.long
 def test_user_of_a_unit_remains_a_member(make_tenant: Any, openfga: httpx.Client) -> None:
     """The unit is a member of its role without an end, whatever the spec says about its user."""
     unit = {"name": "cu", "runtime": "spark", "warehouse": "executions", "identity": {"client_id": "acme-cu"}}

@@ -58,6 +58,7 @@ def test_orphan_removal_requires_vending_on_releases(signing: CatalogConfig, tmp
 
 @pytest.mark.parametrize("signing", ["0.14"], indirect=True)
 @pytest.mark.stand_in("plays its own version")
+@pytest.mark.long
 def test_unreleased_server_signs_listings(signing: CatalogConfig) -> None:
     table = open_catalog(signing, "signs").load_table("sales.orders")
     assert refusal_of_listings(table) is None

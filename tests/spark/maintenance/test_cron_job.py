@@ -32,7 +32,9 @@ def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
         yield running
 
 
-@pytest.mark.parametrize("reference", ["env:JOBS_SECRET", "file:/var/run/secrets/lakekeeper/secret"])
+@pytest.mark.parametrize(
+    "reference", [pytest.param("env:JOBS_SECRET", marks=pytest.mark.long), "file:/var/run/secrets/lakekeeper/secret"]
+)
 def test_rendered_command_succeeds(
     sandbox: Sandbox, catalog_config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path, reference: str
 ) -> None:

@@ -334,6 +334,7 @@ def test_lock_set_after_planning(scheduled: ScheduledNamespace) -> None:
     assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
+@pytest.mark.long
 def test_table_replaced_after_planning(scheduled: ScheduledNamespace) -> None:
     sql = scheduled.table("one")
 
@@ -348,6 +349,7 @@ def test_table_replaced_after_planning(scheduled: ScheduledNamespace) -> None:
     assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
+@pytest.mark.long
 def test_policy_changed_after_planning(scheduled: ScheduledNamespace) -> None:
     sql = scheduled.table("one")
     policy = '{"min_input_files": 100}'
@@ -406,6 +408,7 @@ def test_variant_table_is_maintained_with_others(scheduled: ScheduledNamespace) 
     assert outcome.error() is None
 
 
+@pytest.mark.long
 def test_statistics_of_several_tables_share_commits(scheduled: ScheduledNamespace) -> None:
     """Spark reads the rows that the scheduler commits for its jobs."""
     for name in ("one", "two", "three"):

@@ -124,6 +124,7 @@ def test_console_commit_is_retried_on_conflict(launched: Launched, monkeypatch: 
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_permanent_conflicts_do_not_block_the_run(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     inject_conflicts(monkeypatch, times=10_000)
     launched.run(VERBOSE, 3)

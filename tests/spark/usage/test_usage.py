@@ -157,7 +157,8 @@ def test_views_and_totals_by_owner(
     assert "results.usage.seeing" in warehouse["each_view"]
     (table_report,) = [table for table in warehouse["each_table"] if table["table"] == "results.usage.seen"]
     assert table_report["files"] == 1
-    assert table_report["details"]["created_at"] <= table_report["details"]["updated_at"]
+    created, updated = (datetime.fromisoformat(table_report["details"][key]) for key in ("created_at", "updated_at"))
+    assert created <= updated
     assert (table_report["details"]["format_version"], table_report["details"]["columns"]) == (2, 1)
     summed = sum(table["bytes_live"] for table in warehouse["each_table"])
     assert report["total"]["bytes_live"] == warehouse["bytes_live"] == summed

@@ -175,6 +175,7 @@ def key_state(aws: Callable[..., Any], bucket: str) -> str:
     return state
 
 
+@pytest.mark.long
 def test_own_key_is_kept_while_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     """Old versions of the catalog's probe objects count, which remain after the table's files are deleted."""
     tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
@@ -223,6 +224,7 @@ def test_key_is_deleted_with_its_bucket_and_kept_with_its_data(
     assert read(catalog) == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_another_bucket_does_not_delete_the_earlier_key(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
@@ -290,6 +292,7 @@ def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any
     assert read(catalog) == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_key_of_an_earlier_version_is_renamed_in_the_state(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:

@@ -79,6 +79,7 @@ def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., 
     assert_adopted(tenant, aws, keys)
 
 
+@pytest.mark.long
 def test_failed_attempts_leave_no_keys(
     make_tenant: MakeTenant, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:

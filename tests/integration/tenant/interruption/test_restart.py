@@ -12,6 +12,7 @@ from lakewright_sandbox import lifecycle
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("restarts a sandbox")]
 
 
+@pytest.mark.long
 def test_restart_losses_are_reported_and_restored(make_tenant: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "own-sandbox"
     lifecycle.up(folder)

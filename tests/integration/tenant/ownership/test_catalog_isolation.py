@@ -129,6 +129,7 @@ def take_from_role(tenant: Tenant, role: str) -> None:
     administrator(tenant).delete(url).raise_for_status()
 
 
+@pytest.mark.long
 def test_units_reach_their_own_warehouses_only(make_tenant: MakeTenant) -> None:
     a, b = (make_tenant(warehouses=WAREHOUSES, computing_units=UNITS) for _ in range(2))
     ours, theirs = deploy_lake(a), deploy_lake(b)

@@ -113,6 +113,7 @@ def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., An
     assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
+@pytest.mark.long
 def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> None:
     tenant = deploy_with_table(make_tenant, deletion="purge")
     rename(tenant, "executions", "curated", is_declared=False)

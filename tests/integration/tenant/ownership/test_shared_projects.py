@@ -199,6 +199,7 @@ def test_a_copied_state_deletes_no_shared_warehouse(make_tenant: MakeTenant) -> 
     assert read_rows(owner) == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_retained_warehouse_is_adopted_again(make_tenant: MakeTenant) -> None:
     tenant = make_sharing_tenant(make_tenant, deletion="retain", standard_roles=True)
     tenant.up()
@@ -214,6 +215,7 @@ def test_retained_warehouse_is_adopted_again(make_tenant: MakeTenant) -> None:
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
+@pytest.mark.long
 def test_drift_reports_only_the_tenants_own_objects(
     make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
 ) -> None:

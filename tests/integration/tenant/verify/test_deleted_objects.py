@@ -138,6 +138,7 @@ def test_recreated_namespace_has_no_missing_rights(
     assert "Namespace" not in {kind for kind, _ in find_deleted()}
 
 
+@pytest.mark.long
 def test_every_deleted_kind_is_reported_without_a_problem(
     sandbox: Sandbox,
     stack_http: httpx.Client,

@@ -116,6 +116,7 @@ def change_everything(tenant: Tenant, server: httpx.Client) -> set[tuple[str, st
     }
 
 
+@pytest.mark.long
 def test_accepted_drift_is_no_change_of_the_program(initech: Tenant, stack_http: httpx.Client) -> None:
     """Accept one drift of each kind. Afterwards neither a preview with refresh nor an update changes anything."""
     file = initech.folder / "tenants" / "Pulumi.initech.yaml"

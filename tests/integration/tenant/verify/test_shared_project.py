@@ -35,6 +35,7 @@ def tenants(project: Path, sandbox: Sandbox) -> tuple[Tenant, Tenant]:
     return deploy("sharing-a"), deploy("sharing-b")
 
 
+@pytest.mark.long
 def test_tenants_are_isolated_in_a_shared_project(tenants: tuple[Tenant, Tenant], stack_http: httpx.Client) -> None:
     first, second = tenants
     names = {role["name"] for role in stack_http.get("/management/v1/role").json()["roles"]}
