@@ -46,6 +46,7 @@ QUIET_COMMANDS = (
     "lakewright fleet usage --json",
     "lakewright grants --all --json",
     "lakewright expire --all --json",
+    "lakewright enforce-limits --all --json",
     "lakewright spec validate --json",
     "lakewright spec explain warehouses.deletion --json",
     "lakewright stack ls --json",

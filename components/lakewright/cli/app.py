@@ -93,6 +93,10 @@ COMMANDS = {
         "lakewright.cli.commands.grants:expire",
         "Remove grants and members of roles that have reached their end.",
     ),
+    "enforce-limits": (
+        "lakewright.cli.commands.limits:enforce_limits",
+        "Suspend grants of writers where a limit is reached.",
+    ),
     "report": (
         "lakewright.cli.commands.report:report",
         "Write a page about all tenants from the JSON of other commands.",

@@ -2,7 +2,8 @@
 
 Each project of a tenant has a record role, whose mark covers everything in the project. `Project` creates it, and
 deletes it with the project. In a project that several tenants share, each warehouse has a record role instead.
-Archived warehouses have further record roles, which `ownership.archive_mark` describes.
+Archived warehouses have further record roles, which `ownership.archive_mark` describes. So has a tenant whose limits
+are enforced at present (`ownership.limit_mark`).
 Everything else that lists roles leaves record roles out.
 """
 
@@ -18,8 +19,12 @@ ARCHIVE_ROLE = "lakewright-archive"
 """Beginning of the name of the role that records the archiving of a warehouse."""
 ANNOUNCEMENT_ROLE = "lakewright-purge"
 """Beginning of the name of the role that announces the purge of an archived warehouse."""
+LIMIT_ROLE = "lakewright-limit"
+"""Beginning of the name of the role that records the enforcement of a tenant's limits."""
 _ID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_RECORD_NAME = re.compile(rf"{RECORD_ROLE}({_ID})?|({ARCHIVE_ROLE}|{ANNOUNCEMENT_ROLE}){_ID}", re.IGNORECASE)
+_RECORD_NAME = re.compile(
+    rf"{RECORD_ROLE}({_ID})?|({ARCHIVE_ROLE}|{ANNOUNCEMENT_ROLE}){_ID}|{LIMIT_ROLE}-[0-9a-f]+", re.IGNORECASE
+)
 
 _OWN_PROVIDER = "lakekeeper"
 """Provider of roles that users of the server create. Servers before 0.12 name no provider."""
@@ -51,6 +56,20 @@ def format_archive_record(warehouse_id: str) -> str:
 def format_announcement(warehouse_id: str) -> str:
     """Return the name of the role that announces the purge of a warehouse."""
     return f"{ANNOUNCEMENT_ROLE}-{warehouse_id}"
+
+
+def format_limit_record(record_id: str) -> str:
+    """Return the name of the role that records the enforcement of a tenant's limits.
+
+    Args:
+        record_id: Id of the tenant's record. Several tenants may share a project.
+    """
+    return f"{LIMIT_ROLE}-{record_id}"
+
+
+def is_limit_record(role_name: str) -> bool:
+    """Return whether a role of this name records the enforcement of limits."""
+    return is_record_name(role_name) and role_name.casefold().startswith(f"{LIMIT_ROLE}-")
 
 
 def find_archived_warehouse(role_name: str) -> str | None:

@@ -1,12 +1,13 @@
-"""Limits of a tenant, a warehouse or a namespace on bytes, files and tables."""
+"""Limits of a tenant, a warehouse or a namespace on bytes, files and tables, and whether they are enforced."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from lakewright.names.grant_names import Principal
 from lakewright.names.types import NamespacePath
 from lakewright.validation.quantity import FileSize, parse_bytes
 from lakewright.validation.strict_model import StrictModel
@@ -23,6 +24,19 @@ class LimitsSpec(StrictModel):
     """Most live files."""
     tables: Count | None = None
     """Most tables."""
+    enforce: bool = False
+    """Whether `lakewright enforce-limits` suspends grants of `create` and `modify` while a limit is reached."""
+    exempt: list[Principal] = []
+    """Principals whose grants are never suspended, as `user:IDP~SUBJECT` or `role:NAME`, such as the identity of a
+    clean-up job. Roles WAREHOUSE-maintainer are always exempt."""
+
+    @model_validator(mode="after")
+    def _check_enforcement(self) -> Self:
+        if self.exempt and not self.enforce:
+            raise ValueError("expected `exempt` with `enforce: true` only")
+        if self.enforce and self.bytes is None and self.files is None and self.tables is None:
+            raise ValueError("expected a limit of `bytes`, `files` or `tables` with `enforce: true`")
+        return self
 
     def build_limits(self) -> DataLimits:
         """Return the limits as jobs read them."""

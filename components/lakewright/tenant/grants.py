@@ -12,6 +12,7 @@ from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
+from lakewright.spec.limit_enforcement import list_limited_parts, list_unenforceable_parts
 from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
 from lakewright.tenant.warehouse import TenantWarehouse
 from lakewright.validation.moment import has_ended
@@ -59,6 +60,11 @@ def make_grants(
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Make the grants that have not ended. A grant is made after its warehouse and revoked before that is deleted."""
+    for part in list_unenforceable_parts(tenant, grants):
+        pulumi.log.warn(
+            f"limits of {part} are not enforced: the stack grants nobody `create` or `modify` there, besides exempt"
+            " principals. Declare the writers' grants in `grants`, or remove `enforce`."
+        )
     resources: list[pulumi.Resource] = []
     for grant in grants:
         if has_ended(grant.until, platform.now):
@@ -69,6 +75,8 @@ def make_grants(
         args["on"] |= {"warehouse_id": warehouse.warehouse_id} if warehouse else {"project_id": project_id}
         if grant.role:
             args["role"] = role_ids[grant.role]
+        if parts := list_limited_parts(tenant, grant):
+            args["limited_by"] = {"project_id": project_id, "parts": parts}
         grant_opts = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
             # A grant that outlives the stack would never end.

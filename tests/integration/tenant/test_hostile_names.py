@@ -67,6 +67,7 @@ DEPLOYED = {
     "lakewright texera register": "--stack {name} --url {texera}",
     "lakewright grants": "--all",
     "lakewright expire": "--all",
+    "lakewright enforce-limits": "--all",
     "lakewright adopt consent": "--stack {name} bucket={name}-lakehouse",
 }
 """Options of the commands that print text from servers, states or reports."""

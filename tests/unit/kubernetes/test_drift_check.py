@@ -202,6 +202,17 @@ def test_every_kind_of_tenants_objects_is_readable() -> None:
     }
 
 
+def test_limits_have_a_job_with_an_image_of_their_own() -> None:
+    check, limits = drift_check_manifests(PLACE, settings(limits={"image": "jobs@sha256:1"}))[-2:]
+
+    assert (limits["metadata"]["name"], limits["spec"]["schedule"]) == ("lakekeeper-drift-limits", "37 * * * *")
+    pods = [job["spec"]["jobTemplate"]["spec"]["template"]["spec"] for job in (check, limits)]
+    assert pods[1]["containers"][0].pop("args") == ["enforce-limits", "--all"]
+    assert pods[1]["containers"][0].pop("image") == "jobs@sha256:1"
+    del pods[0]["containers"][0]["args"], pods[0]["containers"][0]["image"]
+    assert pods[0] == pods[1]
+
+
 def test_expiry_is_a_second_job_with_the_same_pod() -> None:
     check, expiry = drift_check_manifests(PLACE, settings(stacks=["team-*"], expiry={"schedule": "*/15 * * * *"}))[-2:]
 

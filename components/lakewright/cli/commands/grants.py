@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli.deployed_stacks import open_deployed_stacks
 from lakewright.cli.errors import UsageError
-from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
+from lakewright.cli.options import HERE, Directory, Everything, Labels, Names
 from lakewright.validation.moment import format_moment, parse_duration, read_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
-
-    from lakewright_engine.project.project import PulumiProject
 
     from lakewright.deletions.archive_purging import ArchiveStatus
     from lakewright.fleet.selection import SelectedStack
@@ -48,7 +47,7 @@ def grants(
     Example: lakewright grants --all --expiring 30d
     """
     period = _parse_period(expiring)
-    _, selected, states = _open(stack, label, directory, everything=everything)
+    _, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
     shares, problems = _list_shares(selected, states)
     now = read_clock()
     if period is not None:
@@ -85,7 +84,7 @@ def expire(
 
     Example: lakewright expire --all
     """
-    project, selected, states = _open(stack, label, directory, everything=everything)
+    project, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
     from lakewright.shares.expiry import compute_exit_code, expire_shares, to_json  # noqa: PLC0415
 
     expiries = expire_shares(project, selected, reader=states)
@@ -101,23 +100,6 @@ def _parse_period(expiring: str | None) -> timedelta | None:
         return None if expiring is None else parse_duration(expiring)
     except ValueError as error:
         raise UsageError(f"--expiring {expiring}: {error}") from None
-
-
-def _open(
-    stack: list[str] | None, label: list[str] | None, directory: Directory, *, everything: bool
-) -> tuple[PulumiProject, list[SelectedStack], StateReader]:
-    """Return the project, the chosen stacks that have a state, and the reader of their states."""
-    if not everything and not stack and not label:
-        raise UsageError("name the stacks with --stack PATTERN or --label NAME=VALUE, or choose --all")
-    from lakewright.fleet.selection import select  # noqa: PLC0415 - `--help` needs none of it
-    from lakewright.fleet.states import state_reader  # noqa: PLC0415
-
-    project = load_project(directory)
-    states = state_reader(project)
-    names = states.names()
-    selection = make_selection(stack, label, everything=everything)
-    selected = [candidate for candidate in select(project, selection, names) if candidate.name in names]
-    return project, selected, states
 
 
 def _list_shares(selected: Sequence[SelectedStack], states: StateReader) -> tuple[list[Share], list[str]]:

@@ -13,8 +13,17 @@ from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError, RefusedError
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Object
-from lakewright.lakekeeper.api.management import grants, members, permissions, projects, roles, task_queues, users
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry, Object
+from lakewright.lakekeeper.api.management import (
+    grants,
+    limit_records,
+    members,
+    permissions,
+    projects,
+    roles,
+    task_queues,
+    users,
+)
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.api.management.task_queues import SOFT_DELETION, QueueConfig, Scope
@@ -221,10 +230,11 @@ def _read_grants(reader: _Reader, project_id: str, live_warehouses: Sequence[Fou
             for table in warehouse.metadata
             if table.kind == "table"
         ]
+    suspended = _read_suspended_grants(reader, project_id)
     for target, entries in zip(
         targets, reader.map_concurrently(lambda target: _read_object_grants(reader, target.on), targets), strict=True
     ):
-        for entry in sorted(entries):
+        for entry in sorted(entries | suspended.get(target.on.identity, set())):
             if entry.privilege != ASSIGNEE:
                 yield FoundGrant(target.on, entry, target.warehouse, target.inside)
 
@@ -243,6 +253,16 @@ def _read_object_grants(reader: _Reader, on: Object) -> frozenset[Any]:
         reader.attempt(f"grants on {on.kind} {on.identity}", lambda: grants.list_grants(reader.client, on))
         or frozenset()
     )
+
+
+def _read_suspended_grants(reader: _Reader, project_id: str) -> dict[str, set[GrantEntry]]:
+    """Return the grants that enforced limits suspend, by the object's id: they are declared, and come back."""
+    marks = reader.attempt("enforced limits", lambda: limit_records.list_cached_marks(reader.client, project_id))
+    entries: dict[str, set[GrantEntry]] = {}
+    for grant in (grant for mark in marks or () for grant in mark.suspended):
+        kind = "user" if grant.kind == "user" else "role"
+        entries.setdefault(grant.object_id, set()).add(GrantEntry(grant.privilege, kind, grant.principal))
+    return entries
 
 
 def _read_user_names(

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from lakewright.kubernetes import manifests, network
-from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, ExpirySettings, parse_deadline
+from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, ExpirySettings, LimitSettings, parse_deadline
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
@@ -48,6 +48,11 @@ class DriftCheckLocation:
         return f"{self.name}-expiry"
 
     @property
+    def limits_name(self) -> str:
+        """Name of the CronJob that enforces limits."""
+        return f"{self.name}-limits"
+
+    @property
     def memory(self) -> str:
         """Name of the ConfigMap with the tenants that had drift."""
         return f"{self.name}-memory"
@@ -75,7 +80,11 @@ def drift_check_manifests(location: DriftCheckLocation, settings: DriftCheckSett
         network_policy(location, settings),
         cron_job(location, settings),
     ]
-    return [*objects, expiry_cron_job(location, settings, settings.expiry)] if settings.expiry else objects
+    if settings.expiry:
+        objects.append(expiry_cron_job(location, settings, settings.expiry))
+    if settings.limits:
+        objects.append(limits_cron_job(location, settings, settings.limits))
+    return objects
 
 
 def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
@@ -189,6 +198,13 @@ def expiry_cron_job(location: DriftCheckLocation, settings: DriftCheckSettings, 
     """Return the CronJob that removes what has ended, with the identity and the files of the check."""
     command_line = ["expire", *_select_stacks(settings)]
     return _build_cron_job(location, settings, location.expiry_name, expiry.schedule, command_line)
+
+
+def limits_cron_job(location: DriftCheckLocation, settings: DriftCheckSettings, limits: LimitSettings) -> Manifest:
+    """Return the CronJob that enforces limits, with the identity and the files of the check."""
+    command_line = ["enforce-limits", *_select_stacks(settings)]
+    with_jobs = settings.model_copy(update={"image": limits.image})
+    return _build_cron_job(location, with_jobs, location.limits_name, limits.schedule, command_line)
 
 
 def _select_stacks(settings: DriftCheckSettings) -> list[str]:

@@ -73,6 +73,15 @@ class ExpirySettings(StrictModel):
     """Cron schedule of five fields, in UTC."""
 
 
+class LimitSettings(StrictModel):
+    """The job that enforces limits."""
+
+    image: NotBlank
+    """Image of `lakewright` with the project's files and `lakewright-spark[jobs]`, which measures usage."""
+    schedule: Cron = "37 * * * *"
+    """Cron schedule of five fields, in UTC."""
+
+
 class DriftCheckSettings(StrictModel):
     """The check: its image, the locations of states and secrets, and the targets of results."""
 
@@ -91,6 +100,10 @@ class DriftCheckSettings(StrictModel):
     expiry: ExpirySettings | None = None
     """A second CronJob runs `lakewright expire` with the check's identity. The identity of `lakekeeper.auth` then must
     be allowed to revoke grants. Default: `up` alone removes what has ended."""
+    limits: LimitSettings | None = None
+    """A further CronJob runs `lakewright enforce-limits` with the check's identity, which then must be allowed to grant
+    and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
+    the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"

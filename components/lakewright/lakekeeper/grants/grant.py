@@ -1,6 +1,7 @@
 """Grant: one privilege of one user or role on one object. Ignores all other grants."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import pulumi
@@ -12,7 +13,7 @@ from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
-from lakewright.lakekeeper.api.management import grants
+from lakewright.lakekeeper.api.management import grants, limit_records
 from lakewright.lakekeeper.grants import target as grant_target
 from lakewright.lakekeeper.grants.entry import (
     DeclaredGrant,
@@ -28,14 +29,32 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import warn, warn_of_unenforced_grants
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError
-from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.provider.inputs import (
+    Declared,
+    Replace,
+    ResourceInputs,
+    StateOnly,
+    Update,
+    has_unknown,
+)
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import Taking
-from lakewright.names.types import RoleId, UserId
+from lakewright.names.types import ProjectId, RoleId, UserId
+from lakewright.ownership import record_identity
+from lakewright.ownership.limit_mark import LimitMark, SuspendedGrant
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.validation.moment import has_ended
+
+
+class LimitedBy(Declared):
+    """The limits whose enforcement suspends a grant."""
+
+    project_id: ProjectId
+    """Project in which the enforcement is recorded."""
+    parts: list[str]
+    """Parts of the tenant with these limits, such as `warehouse executions`."""
 
 
 class GrantArgs(ResourceInputs):
@@ -52,6 +71,8 @@ class GrantArgs(ResourceInputs):
     declared_as: Annotated[str, StateOnly()] = ""
     until: Annotated[str | None, Update(via="grants")] = None
     """Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant then."""
+    limited_by: Annotated[LimitedBy | None, Update(via="grants")] = None
+    """Limits whose enforcement suspends the grant while they are reached."""
 
     @model_validator(mode="after")
     def _one_principal(self) -> Self:
@@ -115,8 +136,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
 
     @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
-        on = grant_target.require(client, new.on)
-        grants.add(client, on, new.held)
+        self._grant(client, new)
         warn_of_unenforced_grants(client.server(), f"{new.privilege} on {new.on}")
         return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
 
@@ -128,15 +148,85 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             warn(f"{hidden}")
             return ObservedResource(resource.declared, hidden_in=hidden.warehouse_id)
         live_grants = grants.get_cached(client, on) if on else None
-        return ObservedResource(resource.declared) if live_grants and resource.declared.held in live_grants else None
+        is_granted = live_grants is not None and resource.declared.held in live_grants
+        return ObservedResource(resource.declared) if is_granted or self._is_suspended(client, resource) else None
 
     @override
     def change(
         self, client: Client, resource: RecordedResource[GrantArgs], new: GrantArgs
     ) -> ObservedResource[GrantArgs]:
-        # A later end renews a grant that ended and was revoked.
-        grants.add(client, grant_target.require(client, new.on), new.held)
+        # A later end renews a grant that was revoked at its end. Without limits, a suspended grant is granted again.
+        self._grant(client, new)
         return ObservedResource(new)
+
+    def _grant(self, client: Client, new: GrantArgs) -> None:
+        """Grant the privilege. While its limit is enforced, record it among the suspended grants instead."""
+        on = grant_target.require(client, new.on)
+        if not self._suspend(client, new, SuspendedGrant(str(new.on), on.identity, *_list_parts(new))):
+            grants.add(client, on, new.held)
+
+    def _suspend(self, client: Client, new: GrantArgs, entry: SuspendedGrant) -> bool:
+        """Record a declared grant as suspended. Return False if none of its limits is enforced."""
+        if not _covers(self._find_cached_mark(client, new, {}), new):
+            return False
+        limited_by, record_id = new.limited_by, self.run.record_id
+        if limited_by is None or record_id is None:
+            return False
+        with self.run.limit_lock:
+            mark = limit_records.find_mark(client, limited_by.project_id, record_id)
+            if mark is None or not mark.covers(limited_by.parts):
+                return False
+            if entry not in mark.suspended:
+                mark = replace(mark, suspended=(*mark.suspended, entry))
+                limit_records.write_mark(client, limited_by.project_id, record_id, mark)
+        warn(
+            f"`{new.privilege}` on {new.on} is not granted to {new.held.kind} {new.held.principal} yet: a limit of"
+            f" {' and '.join(part for part in limited_by.parts if part in mark.parts)} is reached. `lakewright"
+            " enforce-limits` grants it when usage is below the limit."
+        )
+        return True
+
+    def _is_suspended(self, client: Client, resource: RecordedResource[GrantArgs]) -> bool:
+        """Return whether the grant is missing because a limit is enforced."""
+        return _covers(self._find_cached_mark(client, resource.declared, resource.outs), resource.declared)
+
+    def _find_cached_mark(self, client: Client, args: GrantArgs, outs: dict[str, Any]) -> LimitMark | None:
+        """Return the enforced limits of the tenant; None without enforcement, or if the grant has no limits."""
+        record_id = self.run.record_id or record_identity.find_recorded(outs)
+        if args.limited_by is None or record_id is None:
+            return None
+        return limit_records.find_cached_mark(client, args.limited_by.project_id, record_id)
+
+    def find_live(self, outs: dict[str, Any]) -> SuspendedGrant | None:
+        """Return a grant of the state as enforcement records it; None if it is not granted now.
+
+        Raises:
+            InactiveWarehouseError: The warehouse is inactive, which hides the object.
+            LakekeeperError: The server refused a call or did not respond.
+        """
+        state = self.args.from_state(outs)
+        client = self.connect_as_recorded(state.server)
+        on = grant_target.resolve(client, state.on)
+        live_grants = grants.get_cached(client, on) if on else None
+        if on is None or not live_grants or state.held not in live_grants:
+            return None
+        return SuspendedGrant(str(state.on), on.identity, *_list_parts(state))
+
+    def restore(self, outs: dict[str, Any]) -> bool:
+        """Grant a grant of the state that was suspended. Return whether it exists now.
+
+        Raises:
+            NotOwnedError: The object belongs to another stack.
+            LakekeeperError: The server refused a call or did not respond.
+        """
+        state = self.args.from_state(outs)
+        client = self._connect_verified(state, outs)
+        self._refuse_foreign(lambda: [self.find_marked(client, state)], MarkedObject.find_change_problem, outs)
+        on = grant_target.resolve_now(client, state.on)
+        if on is None or self.is_ended(state):
+            return False
+        grants.add(client, on, state.held)
+        return True
 
     @override
     def is_ended(self, args: GrantArgs) -> bool:
@@ -163,6 +253,14 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             grants.remove(client, on, state.held)
 
 
+def _list_parts(args: GrantArgs) -> tuple[str, str, str]:
+    return args.held.privilege, args.held.kind, args.held.principal
+
+
+def _covers(mark: LimitMark | None, args: GrantArgs) -> bool:
+    return mark is not None and args.limited_by is not None and mark.covers(args.limited_by.parts)
+
+
 class Grant(Resource, module="lakekeeper", name="Grant"):
     """A privilege of a user (`user`: its id) or role (`role`: its id) on an object.
 
@@ -187,6 +285,7 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         user: pulumi.Input[str] | None = None,
         role: pulumi.Input[str] | None = None,
         until: str | None = None,
+        limited_by: Mapping[str, Any] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the resource.
@@ -200,10 +299,18 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
             role: Id of the role that receives it.
             until: Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant
                 then.
+            limited_by: Limits whose enforcement suspends the grant while they are reached.
             opts: Options of the resource.
         """
         run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
         props = drop_none(
-            server=server, on=on, privilege=privilege, user=user, role=role, until=until, declared_as=resource_name
+            server=server,
+            on=on,
+            privilege=privilege,
+            user=user,
+            role=role,
+            until=until,
+            limited_by=limited_by,
+            declared_as=resource_name,
         )
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

@@ -127,6 +127,8 @@ class RunContext:
     """Time with which ends of shares are compared."""
     record_id: str | None = None
     """Id of the tenant's record. The record's check, which is the first check of a run, sets it."""
+    limit_lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a provider changes the record of enforced limits."""
     store_certificates: dict[str, str] = field(default_factory=dict[str, str])
     """Certificate authorities in PEM, by the endpoint of a store."""
 

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     NotEmptyError,
     NotFoundError,
 )
-from lakewright.lakekeeper.api.management import project_record, projects, warehouses
+from lakewright.lakekeeper.api.management import limit_records, project_record, projects, warehouses
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import create_or_find
@@ -166,8 +166,9 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @staticmethod
     def _delete(client: Client, project_id: str) -> None:
-        """Delete a project and its record role, which the server counts as content. Keep both if that fails."""
+        """Delete a project and its record roles, which the server counts as content. Keep its mark if that fails."""
         mark = project_record.read_mark(client, project_id)
+        limit_records.delete_all_marks(client, project_id)
         project_record.delete_mark(client, project_id)
         try:
             projects.delete(client, project_id)

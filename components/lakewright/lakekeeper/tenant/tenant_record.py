@@ -16,6 +16,7 @@ from typing_extensions import override
 from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.management import limit_records
 from lakewright.lakekeeper.archive import archive_records
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -78,8 +79,10 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
             )
         if not has_unknown([args.server, args.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(args.server), before, self._resolve_references(checked))
-        if before is not None and not args.shares_project and not has_unknown([args.server]):
-            self._note_purges(args)
+        if before is not None and not has_unknown([args.server]):
+            self._note_enforced_limits(args, tag)
+            if not args.shares_project:
+                self._note_purges(args)
         return checked
 
     def _note_purges(self, args: TenantRecordArgs) -> None:
@@ -89,6 +92,16 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
                 self.client(args.server), args.project, besides=[*args.warehouses]
             ):
                 warn(text)
+
+    def _note_enforced_limits(self, args: TenantRecordArgs, tag: str) -> None:
+        """Print the limits that are enforced at present. The checks of owners report a server without response."""
+        with contextlib.suppress(LakekeeperError):
+            mark = limit_records.find_cached_mark(self.client(args.server), args.project, tag)
+            if mark is not None:
+                warn(
+                    f"a limit of {' and '.join(mark.parts)} is reached: {len(mark.suspended)} grants are suspended."
+                    " `lakewright enforce-limits` grants them again when usage is below the limit"
+                )
 
     @staticmethod
     def _with_role_paths(args: TenantRecordArgs, identified: Warehouses, before: TenantRecordArgs | None) -> Warehouses:
@@ -162,6 +175,8 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         for bucket in state.buckets.values():
             if bucket.bucket not in retained_buckets and state.bucket_tag:
                 bucket_removal.remove_left_over(bucket, state.bucket_tag)
+        if state.bucket_tag:
+            limit_records.delete_mark(client, state.project, state.bucket_tag)
         stack_ownership.release(client, state, self.claimant)
 
     def _from_state(self, props: dict[str, Any]) -> TenantRecordArgs:

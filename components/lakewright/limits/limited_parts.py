@@ -1,0 +1,77 @@
+"""The limited parts of a tenant, and which of them are full by measured usage. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.ownership.limit_mark import format_limited_part
+from lakewright.validation.documents import as_list, as_mapping, as_text
+
+RELEASE_SHARE = 0.95
+"""Part of a limit below which its enforcement ends. Usage that only swings around the limit changes no grants."""
+ENFORCED_QUANTITIES = frozenset({"bytes", "files", "tables"})
+
+
+@dataclass(frozen=True)
+class MeasuredLimit:
+    """A limit of a part of a tenant, and its measured usage."""
+
+    part: str
+    """Name of the part, such as `warehouse executions`."""
+    quantity: str
+    limit: int
+    used: int
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether usage has reached the limit."""
+        return self.used >= self.limit
+
+    @property
+    def is_left(self) -> bool:
+        """Whether usage is so far below the limit that its enforcement ends."""
+        return self.used < RELEASE_SHARE * self.limit
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"part": self.part, "quantity": self.quantity, "limit": self.limit, "used": self.used}
+
+
+def read_measured_limits(report: Mapping[str, Any]) -> list[MeasuredLimit]:
+    """Return the limits that can be enforced, from the JSON of `lakewright-spark usage` on a tenant."""
+    entries = map(as_mapping, as_list(report.get("limits")))
+    return [
+        MeasuredLimit(
+            format_limited_part(as_text(entry.get("warehouse")), as_text(entry.get("namespace"))),
+            str(entry.get("quantity")),
+            int(entry["limit"]),
+            int(entry["used"]),
+        )
+        for entry in entries
+        if entry.get("quantity") in ENFORCED_QUANTITIES
+    ]
+
+
+def find_full_parts(
+    limits: Iterable[MeasuredLimit], enforceable: Collection[str], full_before: Collection[str], *, is_complete: bool
+) -> tuple[str, ...]:
+    """Return the parts whose limits are to be enforced now, sorted.
+
+    Args:
+        limits: The measured limits.
+        enforceable: Parts whose limits the stack enforces.
+        full_before: Parts whose limits are enforced at present.
+        is_complete: Whether all data was measured. An incomplete measurement begins enforcement, and ends none.
+    """
+    by_part: dict[str, list[MeasuredLimit]] = {}
+    for limit in limits:
+        by_part.setdefault(limit.part, []).append(limit)
+    full = {part for part, measured in by_part.items() if any(limit.is_reached for limit in measured)}
+    for part in full_before:
+        measured = by_part.get(part, [])
+        is_left = is_complete and bool(measured) and all(limit.is_left for limit in measured)
+        if not is_left:
+            full.add(part)
+    return tuple(sorted(full & set(enforceable)))

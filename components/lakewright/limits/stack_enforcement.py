@@ -1,0 +1,207 @@
+"""Enforce the limits of one stack: suspend its declared grants of writers, and grant them again.
+
+The state is never written. The record on the server is written before a grant is revoked, and shortened after grants
+are granted again. A run that was killed is completed by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lakewright.drift.objects.sealed_values import seal_secrets
+from lakewright.drift.provider_classes import provider_class
+from lakewright.drift.stack_providers import create_provider
+from lakewright.errors import LakewrightError
+from lakewright.lakekeeper.api.management import limit_records
+from lakewright.lakekeeper.grants.grant import GrantArgs, GrantProvider
+from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
+from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts
+from lakewright.ownership.limit_mark import LimitMark, SuspendedGrant
+from lakewright.ownership.mark import format_stack
+
+if TYPE_CHECKING:
+    from lakewright_engine.model.resources import ResourceState
+
+    from lakewright.drift.session import ScanSession
+    from lakewright.fleet.states import StackState
+    from lakewright.lakekeeper.api.connection.client import Client
+    from lakewright.lakekeeper.provider.run_context import RunContext
+
+_DYNAMIC = "pulumi-python:dynamic/lakekeeper:"
+
+
+@dataclass
+class StackEnforcement:
+    """The grants that a run suspended or granted again in one stack."""
+
+    stack: str
+    full_parts: tuple[str, ...] = ()
+    """Parts whose limits are enforced after the run."""
+    limits: list[MeasuredLimit] = field(default_factory=list[MeasuredLimit])
+    """The measured limits of parts that can be enforced."""
+    suspended: list[str] = field(default_factory=list[str])
+    """Names of the grants that the run suspended."""
+    restored: list[str] = field(default_factory=list[str])
+    """Names of the grants that the run granted again."""
+    problems: list[str] = field(default_factory=list[str])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "stack": self.stack,
+            "full": list(self.full_parts),
+            "limits": [limit.to_json() for limit in self.limits],
+            "suspended": self.suspended,
+            "restored": self.restored,
+            "problems": self.problems,
+        }
+
+
+@dataclass(frozen=True)
+class _DeclaredGrant:
+    """A grant in the state, with its provider."""
+
+    name: str
+    id: str
+    outs: dict[str, Any]
+    provider: GrantProvider
+    args: GrantArgs
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Object, privilege and principal."""
+        return str(self.args.on), self.args.held.privilege, self.args.held.kind, self.args.held.principal
+
+    @property
+    def parts(self) -> list[str]:
+        """Parts of the tenant whose limits suspend the grant."""
+        return self.args.limited_by.parts if self.args.limited_by else []
+
+
+@dataclass(frozen=True)
+class StackEnforcer:
+    """Enforces the limits of a stack in its project."""
+
+    session: ScanSession
+    context: RunContext
+    stack: str
+    read_state: Callable[[], StackState]
+    """Returns the state of the stack as it is now."""
+
+    def run(self, limits: Sequence[MeasuredLimit], *, is_complete: bool) -> StackEnforcement:
+        """Suspend the grants that hold in full parts, and grant suspended grants of other parts again.
+
+        Args:
+            limits: The limits of the stack with measured usage.
+            is_complete: Whether all of its data was measured.
+
+        Raises:
+            LakewrightError: A server refused a call or did not respond, or an object belongs to another stack.
+        """
+        enforcement = StackEnforcement(self.stack)
+        state = self.read_state()
+        record = self._find_record(state)
+        if record is None:
+            return enforcement
+        if state.locked:
+            problem = f"an update is running ({', '.join(state.locked)}); the next run enforces limits"
+            enforcement.problems.append(problem)
+            return enforcement
+        client, args = record
+        if args.bucket_tag is None:
+            return enforcement
+        grants = [*self._list_grants(state)]
+        enforceable = {part for grant in grants for part in grant.parts}
+        enforcement.limits = [limit for limit in limits if limit.part in enforceable]
+        mark = limit_records.find_mark(client, args.project, args.bucket_tag)
+        if not enforceable and mark is None:
+            return enforcement
+        before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
+        full = find_full_parts(limits, enforceable, before.parts, is_complete=is_complete)
+        enforcement.full_parts = full
+        self._suspend(client, args, replace(before, parts=full), grants, enforcement, is_new=mark is None)
+        return enforcement
+
+    def _suspend(
+        self,
+        client: Client,
+        args: TenantRecordArgs,
+        mark: LimitMark,
+        grants: Sequence[_DeclaredGrant],
+        enforcement: StackEnforcement,
+        *,
+        is_new: bool,
+    ) -> None:
+        project_id, record_id = args.project, str(args.bucket_tag)
+        client.lists.forget()
+        covered = [grant for grant in grants if mark.covers(grant.parts)]
+        live = [(grant, entry) for grant in covered if (entry := grant.provider.find_live(grant.outs))]
+        suspended = tuple(sorted({*mark.suspended, *(entry for _, entry in live)}))
+        if mark.parts:
+            # Nothing is revoked that is not recorded.
+            limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=suspended))
+        elif is_new:
+            return
+        for grant, _ in live:
+            grant.provider.delete(grant.id, grant.outs)
+            enforcement.suspended.append(grant.name)
+        remaining = self._restore(mark, suspended, enforcement)
+        if mark.parts:
+            limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=remaining))
+        elif not enforcement.problems:
+            limit_records.delete_mark(client, project_id, record_id)
+
+    def _restore(
+        self, mark: LimitMark, suspended: Iterable[SuspendedGrant], enforcement: StackEnforcement
+    ) -> tuple[SuspendedGrant, ...]:
+        """Grant what the full parts no longer suspend. Return the entries that remain suspended.
+
+        Only grants that the state has now are granted: an update may have removed a grant from the stack.
+        """
+        state = self.read_state()
+        if state.locked:
+            enforcement.problems.append(f"an update is running ({', '.join(state.locked)}); the next run grants again")
+            return tuple(suspended)
+        grants = {grant.key: grant for grant in self._list_grants(state)}
+        remaining: list[SuspendedGrant] = []
+        for entry in suspended:
+            grant = grants.get((entry.on, entry.privilege, entry.kind, entry.principal))
+            if grant is None:
+                continue
+            if mark.covers(grant.parts):
+                remaining.append(entry)
+                continue
+            try:
+                if grant.provider.restore(grant.outs):
+                    enforcement.restored.append(grant.name)
+            except LakewrightError as error:
+                enforcement.problems.append(f"{grant.name} was not granted again: {error}")
+                remaining.append(entry)
+        return tuple(remaining)
+
+    def _find_record(self, state: StackState) -> tuple[Client, TenantRecordArgs] | None:
+        """Return the tenant's record in a state, with a client of its server; None without a record."""
+        resource = next((entry for entry in state.resources if entry.type == f"{_DYNAMIC}TenantRecord"), None)
+        provider_type = provider_class(resource.type) if resource else None
+        if resource is None or provider_type is None:
+            return None
+        provider: Any = create_provider(provider_type, self.session, self.stack, self.context)
+        args = TenantRecordArgs.from_state(_seal(resource))
+        return provider.connect_as_recorded(args.server), args
+
+    def _list_grants(self, state: StackState) -> Iterable[_DeclaredGrant]:
+        for resource in state.resources:
+            if resource.type != f"{_DYNAMIC}Grant" or resource.delete:
+                continue
+            provider = create_provider(GrantProvider, self.session, self.stack, self.context)
+            if isinstance(provider, GrantProvider):
+                outs = _seal(resource)
+                name = resource.urn.rpartition("::")[2]
+                yield _DeclaredGrant(name, str(resource.id), outs, provider, GrantArgs.from_state(outs))
+
+
+def _seal(resource: ResourceState) -> dict[str, Any]:
+    outputs, _ = seal_secrets(resource.outputs)
+    return outputs
