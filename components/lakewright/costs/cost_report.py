@@ -124,14 +124,15 @@ class CostReport:
             "currency": self.prices.currency if self.prices else None,
             "stacks": [report.to_json() for report in self.reports],
             "groups": [_group_to_json(group) for group in group_costs(days, charges, self.grouping)],
-            "focus": list_focus_rows(charges, self.prices),
+            "focus": list_focus_rows(charges, self.prices) if self.prices else [],
             "limits": [_forecast_to_json(forecast) for forecast in forecast_limits(self.reports, days)],
             "exit": compute_exit_code(self.reports),
         }
 
     def format_csv(self) -> str:
-        """Return the charges as CSV with the columns of FOCUS."""
-        return format_csv(compute_charges(list_days(self.reports), self.prices), self.prices)
+        """Return the charges as CSV with the columns of FOCUS. Without prices, there are no rows."""
+        prices = self.prices
+        return format_csv(compute_charges(list_days(self.reports), prices), prices) if prices else ""
 
     def format_lines(self) -> list[str]:
         """Return a table of the groups, and a table of the limits, as lines of plain text."""

@@ -1,4 +1,8 @@
-"""Charges as rows of FOCUS 1.0, the FinOps Open Cost and Usage Specification (https://focus.finops.org)."""
+"""Charges as rows of FOCUS 1.0, the FinOps Open Cost and Usage Specification (https://focus.finops.org).
+
+Source: the columns of the specification at tag v1.0 of github.com/FinOps-Open-Cost-and-Usage-Spec/FOCUS_Spec. Costs
+and unit prices of usage must not be null there, so rows need prices, and a unit without a price is free.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,18 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 
 from lakewright.costs.charges import Charge, format_decimal
 from lakewright.costs.prices import Prices
 
-NO_PRICES = Prices(currency="XXX")
-"""XXX is ISO 4217's code for no currency."""
 
-
-def list_focus_rows(charges: Iterable[Charge], prices: Prices | None) -> list[dict[str, str]]:
+def list_focus_rows(charges: Iterable[Charge], prices: Prices) -> list[dict[str, str]]:
     """Return a row for each charge, by the names of the columns. Values are text; an empty text is null."""
-    return [_build_row(charge, prices or NO_PRICES) for charge in charges]
+    return [_build_row(charge, prices) for charge in charges]
 
 
-def format_csv(charges: Sequence[Charge], prices: Prices | None) -> str:
+def format_csv(charges: Sequence[Charge], prices: Prices) -> str:
     """Return the rows as CSV with a head line."""
     text = io.StringIO()
     writer: csv.DictWriter[str] = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -31,8 +33,7 @@ def format_csv(charges: Sequence[Charge], prices: Prices | None) -> str:
 
 def _build_row(charge: Charge, prices: Prices) -> dict[str, str]:
     first = date.fromisoformat(f"{charge.month}-01")
-    cost = "" if charge.cost is None else format_decimal(charge.cost)
-    price = "" if charge.unit_price is None else format_decimal(charge.unit_price)
+    cost, price = format_decimal(charge.cost or Decimal()), format_decimal(charge.unit_price or Decimal())
     stack, meter = charge.stack, charge.meter
     tags = {**stack.labels, "lakewright:stack": stack.name, "lakewright:environment": stack.environment}
     return {
@@ -69,7 +70,7 @@ def _build_row(charge: Charge, prices: Prices) -> dict[str, str]:
         "ServiceCategory": meter.category,
         "ServiceName": meter.service,
         "SkuId": meter.name,
-        "SkuPriceId": f"{meter.name}/{prices.currency}" if price else "",
+        "SkuPriceId": f"{meter.name}/{prices.currency}",
         "SubAccountId": charge.owner,
         "SubAccountName": charge.owner,
         "Tags": json.dumps({name: value for name, value in tags.items() if value}, sort_keys=True),
@@ -115,7 +116,7 @@ COLUMNS = (
     "SubAccountName",
     "Tags",
 )
-"""The mandatory columns of FOCUS 1.0, and the conditional columns that apply."""
+"""The mandatory columns of FOCUS 1.0, and the recommended and conditional columns that apply."""
 
 
 def _find_next_month(first: date) -> date:

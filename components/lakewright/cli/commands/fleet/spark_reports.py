@@ -38,7 +38,9 @@ def usage(
     prices: Annotated[
         Path | None, typer.Option("--prices", metavar="FILE", help="With --since: file of prices, for costs.")
     ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="With --since: print CSV with the columns of FOCUS.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="With --since and --prices: print CSV with the columns of FOCUS.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Report storage use by tenant, warehouse and owner: live and reclaimable bytes, tables, files and snapshots.
@@ -57,6 +59,8 @@ def usage(
     if since is not None:
         if as_csv and as_json:
             raise UsageError("expected either --csv or --json")
+        if as_csv and prices is None:
+            raise UsageError("expected --prices with --csv: rows of FOCUS have no empty costs")
         from lakewright.costs.cost_report import DAYS_COMMAND, CostReport, Grouping  # noqa: PLC0415
         from lakewright.costs.prices import read_prices  # noqa: PLC0415
 
