@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,13 +73,19 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
 
 def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsage], UnavailableWarehouses]:
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.scheduler.run_log.compute_usage import sum_hours  # noqa: PLC0415
     from lakewright_spark.scheduler.run_log.daily_usage import list_days  # noqa: PLC0415
 
     names = [warehouse.name for warehouse in catalog.warehouses]
     usages, unavailable = list["DailyUsage"](), UnavailableWarehouses()
     for name in names:
         with unavailable.record_failures(name), explain_errors(catalog, name, "ops.daily_usage"):
-            usages += list_days(open_catalog(catalog, name), datetime.now(UTC) - since)
+            client, earliest = open_catalog(catalog, name), datetime.now(UTC) - since
+            hours = sum_hours(client, earliest)
+            usages += [
+                usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get(usage.day))
+                for usage in list_days(client, earliest)
+            ]
     unavailable.check_any_left(names)
     return usages, unavailable
 

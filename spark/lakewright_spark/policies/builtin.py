@@ -16,6 +16,7 @@ TABLE_STATISTICS, PARTITION_STATISTICS, COMMIT_STATISTICS = (
 )
 ORPHAN_CANDIDATES = "orphan_candidates"
 DAILY_USAGE = "daily_usage"
+COMPUTE_USAGE = "compute_usage"
 
 COMMITS_KEPT = 90
 """Days after which a commit is no longer kept in `ops.commit_statistics`, nor added to it."""
@@ -48,6 +49,7 @@ OWN_POLICIES: Mapping[str, TablePolicies] = {
     ORPHAN_CANDIDATES: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
     # The writer of a row drops old months itself.
     DAILY_USAGE: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
+    COMPUTE_USAGE: TablePolicies(history=_HISTORY, maintenance=_SWITCHES),
 }
 """By the table's name. The table's own properties win; patterns of the tenant do not reach these tables."""
 

@@ -19,7 +19,7 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, find_
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.run_log import daily_usage, job_runs
+from lakewright_spark.scheduler.run_log import compute_usage, daily_usage, job_runs
 from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import MaintenanceRunner
@@ -120,6 +120,8 @@ def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: S
     daily_usage.write_day(
         local_catalog, daily_usage.DailyUsage(day="2026-11-22", warehouse="local", measured_at=NOW), 0.0, NOW
     )
+    pod_day = compute_usage.PodDay(day="2026-11-22", unit="notebook", pod="a", seconds=1.0)
+    compute_usage.write_pod_days(local_catalog, [pod_day], NOW)
     for name in OWN_POLICIES:
         table = TableIdentifier("local", ("ops",), name)
         loaded = local_catalog.load_table(table.within)

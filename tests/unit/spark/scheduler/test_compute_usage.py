@@ -1,0 +1,83 @@
+"""Rows of `ops.compute_usage`: repeated measurements of pods count once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.cli import app
+from lakewright_spark.pyiceberg_client import catalog as catalogs
+from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, write_pod_days
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
+from pyiceberg.catalog.sql import SqlCatalog
+from typer.testing import CliRunner
+
+NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+TODAY = f"{NOW:%F}"
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def measure(day: str, pod: str, seconds: float) -> PodDay:
+    return PodDay(day=day, unit="notebook", pod=pod, seconds=seconds)
+
+
+def test_repeated_measurements_count_once(local_catalog: SqlCatalog) -> None:
+    write_pod_days(local_catalog, [measure("2026-11-30", "a", 1800), measure("2026-12-01", "a", 3600)], NOW)
+    write_pod_days(local_catalog, [measure("2026-12-01", "a", 5400), measure("2026-12-01", "b", 1800)], NOW)
+    write_pod_days(local_catalog, [measure("2026-12-01", "a", 60)], NOW)
+
+    assert sum_hours(local_catalog, LONG_AGO) == {"2026-11-30": 0.5, "2026-12-01": 2.0}
+    assert sum_hours(local_catalog, datetime(2026, 12, 1, tzinfo=UTC)) == {"2026-12-01": 2.0}
+
+
+def test_equal_measurement_commits_nothing(local_catalog: SqlCatalog) -> None:
+    for _ in range(2):
+        write_pod_days(local_catalog, [measure("2026-12-01", "a", 3600)], NOW)
+    assert len(local_catalog.load_table("ops.compute_usage").metadata.snapshots) == 1
+
+
+def test_months_are_dropped_after_400_days(local_catalog: SqlCatalog) -> None:
+    write_pod_days(local_catalog, [measure("2020-05-05", "a", 1)], datetime(2020, 5, 5, tzinfo=UTC))
+    write_pod_days(local_catalog, [measure(TODAY, "a", 3600)], NOW)
+    assert sum_hours(local_catalog, LONG_AGO) == {TODAY: 1.0}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{",
+        '{"day": 1}',
+        '[{"day": "2026-13-01", "unit": "a", "pod": "b", "seconds": 1}]',
+        '[{"day": "2026-12-01", "unit": "a", "pod": "b", "seconds": 86401}]',
+        '[{"day": "2026-12-01", "unit": "a", "pod": "b", "seconds": "1"}]',
+        "[1]",
+    ],
+)
+def test_mistakes_of_measurements(tmp_path: Path, document: str) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text(document)
+    result = CliRunner(env={"COLUMNS": "300"}).invoke(app, ["record-compute", str(file)])
+    assert result.exit_code == 2
+    assert "expected a list of objects with `day`, `unit`, `pod` and `seconds`" in result.output
+
+
+def test_daily_usage_has_the_recorded_hours(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_day(local_catalog, DailyUsage(day=TODAY, warehouse="local", measured_at=NOW), 0.0, NOW)
+    monkeypatch.setattr(catalogs, "open_catalog", lambda config, name: local_catalog)
+    config, pods = tmp_path / "catalog.json", tmp_path / "pods.json"
+    config.write_text(local_config.to_json())
+    pods.write_text(json.dumps([{"day": TODAY, "unit": "notebook", "pod": "a", "seconds": 5400}]))
+    hours: list[float | None] = []
+
+    for _ in range(2):
+        printed = CliRunner().invoke(app, ["daily-usage", "--json", "--config", str(config)])
+        hours += [day["cu_hours"] for day in json.loads(printed.stdout)]
+        result = CliRunner().invoke(app, ["record-compute", str(pods), "--config", str(config)])
+        assert result.exit_code == 0, result.output
+
+    assert hours == [None, 1.5]
