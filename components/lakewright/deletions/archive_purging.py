@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.archive_records import Announcement, ArchiveRecord
-from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
+from lakewright.lakekeeper.buckets import bucket_mark, handed_over_files, unexplained_objects
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings, warehouse_contents
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
@@ -214,6 +214,8 @@ class ArchivePurger:
                 f"{title} shares its place with {neighbours[0]}, under {mark.key_prefix}/ of {bucket.where}. Nothing"
                 " was deleted."
             )
+        if problem := handed_over_files.describe_problem(bucket, mark.key_prefix, [warehouse_id]):
+            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
         if mark.is_adopted and warehouse is not None:
             problem = unexplained_objects.describe_problem(
                 client, warehouse_id, mark.warehouse, bucket, mark.key_prefix
