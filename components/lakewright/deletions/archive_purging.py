@@ -6,14 +6,14 @@ the server writes when a role changes. This machine's clock must agree, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lakewright.errors import LakewrightError
-from lakewright.lakekeeper.api.catalog import contents, tables
+from lakewright.lakekeeper.api.catalog import contents, tables, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
@@ -238,8 +238,10 @@ class ArchivePurger:
     def _check_contents(self, warehouse_id: str, mark: ArchiveMark, title: str) -> None:
         if protected := warehouse_contents.find_protected(self.client, warehouse_id, mark.warehouse):
             raise ArchiveRefusedError(f"nothing was deleted: {'; '.join(protected)}.")
+        if problem := _describe_soft_deleted(tabulars.list_deleted(self.client, warehouse_id)):
+            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
         for tabular in contents.read_warehouse(self.client, warehouse_id).tabulars:
-            if tabular.kind != "table" or tabular.dropped:
+            if tabular.kind != "table":
                 continue
             metadata = tables.load(self.client, warehouse_id, tabular.namespace, tabular.name)
             if metadata is None:
@@ -252,3 +254,25 @@ class ArchivePurger:
                     f"table {tabular} of {title} has `gc.enabled=false`: a migration or another catalog uses its files."
                     " Nothing was deleted."
                 )
+
+
+def _describe_soft_deleted(deleted: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return why soft-deleted tables and views stop a purge; None if there are none.
+
+    Lakekeeper deletes no warehouse with them. A purge would have to restore and drop them, although the server promised
+    to keep them and their properties, such as `gc.enabled`, cannot be read.
+    """
+    if not deleted:
+        return None
+    names = [".".join((*tabular["namespace"], tabular["name"])) for tabular in deleted]
+    last = max(_parse_time(tabular["expiration-date"]) for tabular in deleted)
+    more = f" and {len(names) - contents.MAX_NAMED_TABLES} more" if len(names) > contents.MAX_NAMED_TABLES else ""
+    return (
+        f"it holds soft-deleted tables or views, which can be restored until {format_moment(last)}:"
+        f" {', '.join(sorted(names)[: contents.MAX_NAMED_TABLES])}{more}. A run after this time continues, when the"
+        " server has removed them. For an earlier purge, restore them and drop them again"
+    )
+
+
+def _parse_time(text: object) -> datetime:
+    return datetime.fromisoformat(str(text))

@@ -383,6 +383,47 @@ def find_warehouse(archiving: ArchivingTenant) -> dict[str, Any]:
     return next(entry for entry in warehouses if entry["name"] == "executions")
 
 
+def require_empty(server: httpx.Client, path: str) -> None:
+    """Raise AssertionError while the server lists soft-deleted tables, which it removes in the background."""
+    assert server.get(path).json()["tabulars"] == []
+
+
+def test_soft_deleted_table_postpones_the_purge(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    archiving.remove_from_spec()
+    warehouse_id = find_warehouse(archiving)["id"]
+    soft = {"delete-profile": {"type": "soft", "expiration-seconds": 30 * 86_400}}
+    archiving.server.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
+    archiving.advance(84)
+    archiving.expire()
+    open_catalog(archiving.tenant, "executions").drop_table("results.flights")
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "it holds soft-deleted tables or views, which can be restored until" in expiry.problems[0]
+    assert "results.flights" in expiry.problems[0]
+    assert list_objects(aws, archiving.tenant, "executions") != []
+    path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
+    (deleted,) = archiving.server.get(path).json()["tabulars"]
+    target = {"targets": [{"type": "table", "id": deleted["id"]}]}
+    archiving.server.post(f"{path}/undrop", json=target).raise_for_status()
+    assert_read_only(archiving)
+
+    open_catalog(archiving.tenant, "executions").drop_table("results.flights")
+    archiving.advance(31)
+    retry_until(
+        lambda: require_empty(archiving.server, path),
+        lambda error: isinstance(error, AssertionError),
+        seconds=30,
+        every=0.2,
+    )
+    expiry = archiving.expire()
+
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+
+
 @pytest.fixture
 def second_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
     """Another Lakekeeper, with the same object store and roles."""
