@@ -81,6 +81,10 @@ class ArchivePurger:
     """Returns a bucket of the stack's account by name and region."""
     now: datetime
     """Time of this machine."""
+    backend: str
+    """Identity of the backend of this run."""
+    permitted: Collection[str] = ()
+    """Names of warehouses whose archives a user lets this run purge, although their backend is another or unknown."""
 
     def run(self) -> list[ArchiveStatus]:
         """Announce the purges that come within seven days, and make the purges whose time has come.
@@ -177,6 +181,14 @@ class ArchivePurger:
                 f"warehouse `{mark.warehouse}` was archived by an earlier stack `{mark.stack}` (record {mark.record});"
                 f" this stack has record {self.claimant.record}. Nothing was deleted. Declare the warehouse again with"
                 " `adopt: true`."
+            )
+        # A destroyed stack has no record id, and its name is not unique.
+        is_bound = self.claimant.record == mark.record or self.backend == mark.backend
+        if not is_bound and mark.warehouse not in self.permitted:
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` was archived from {'another' if mark.backend else 'an unknown'} backend"
+                f" of states, and this backend has no record of stack `{mark.stack}`. Nothing was deleted. Run"
+                f" `lakewright expire` with the backend of the stack, or permit it with `--purge {mark.warehouse}`."
             )
 
     def _check_warehouse(self, archive: ArchiveRecord, mark: ArchiveMark) -> OwnBucket:

@@ -43,6 +43,7 @@ from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_ho
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
 from lakewright.names.types import Deletion
 from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.ownership.backend_identity import find_running_backend
 from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
@@ -308,6 +309,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             state.archive.purge_after_days,
             tuple(state.archive.roles),
             bool(state.is_adopted),
+            find_running_backend(),
         )
         resolved_bucket = bucket.with_resolver(self.secret)
         archiving.archive_warehouse(client, state.project_id, resource.id, resolved_bucket, mark)

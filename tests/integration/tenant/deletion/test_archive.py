@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -67,12 +68,13 @@ class ArchivingTenant:
         self.clock.advance(days * 86_400)
         self.days += days
 
-    def expire(self, *, machine_days: float | None = None) -> StackExpiry:
+    def expire(self, *permitted: str, machine_days: float | None = None) -> StackExpiry:
         """Run `lakewright expire` on this machine, whose clock may differ from that of the server."""
         days = self.days if machine_days is None else machine_days
         project = load_project(self.tenant.folder)
         now = datetime.now(UTC) + timedelta(days=days)
-        return expire_shares(project, select(project, Selection((self.tenant.name,))), clock=lambda: now)[0]
+        selected = select(project, Selection((self.tenant.name,)))
+        return expire_shares(project, selected, clock=lambda: now, permitted=permitted)[0]
 
     def remove_from_spec(self) -> dict[str, Any]:
         """Remove the warehouse from the spec and deploy that."""
@@ -224,6 +226,30 @@ def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable
     assert archiving.list_warehouses() == {"raw"}
     assert list_objects(aws, archiving.tenant, "executions") == []
     assert list_objects(aws, archiving.tenant, "raw") != []
+
+
+def test_stack_of_another_backend_purges_nothing(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After `destroy`, nothing but its backend distinguishes the stack from a stack of the same name."""
+    tenant = archiving.tenant
+    tenant.spec["warehouses"][1]["deletion"] = "retain"
+    tenant.write()
+    tenant.up()
+    tenant.verb("destroy", "--yes")
+    archiving.advance(100)
+    assert [archive.state for archive in archiving.expire().archives] == ["announced"]
+    archiving.advance(8)
+    copy = tmp_path / "other-state"
+    shutil.copytree(tenant.folder / "state", copy)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", copy.as_uri())
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "was archived from another backend of states" in expiry.problems[0]
+    assert list_objects(aws, tenant, "executions") != []
+    assert [archive.state for archive in archiving.expire("executions").archives] == ["purged"]
 
 
 def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> None:
