@@ -1,6 +1,6 @@
 """Files under a warehouse's key prefix that a migration in place has handed over to another catalog.
 
-A purge empties the whole prefix, so it would delete the tables of that catalog. `lakewright-spark migrate --finish`
+A purge empties the whole prefix, so it would delete the tables of that catalog. The end of a migration
 leaves an object with each such table, which `lakewright_spark.handed_over` describes.
 """
 
