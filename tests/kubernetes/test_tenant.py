@@ -20,10 +20,21 @@ UNITS: list[dict[str, Any]] = [
 ]
 
 
+STANDBY = {
+    "executions": {
+        "schedule": "30 2 * * *",
+        "config": {"name": "standby"},
+        "secret": {"name": "standby-keys"},
+        "egress": ["https://lakekeeper.standby.example"],
+        "max_lag": "26h",
+    }
+}
+
+
 @pytest.fixture(scope="module")
 def tenant(make_tenant: MakeTenant) -> Tenant:
     """A tenant that is deployed on the cluster."""
-    tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 3 * * *"})
+    tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 3 * * *", "standby": STANDBY})
     tenant.up()
     return tenant
 

@@ -12,7 +12,9 @@ from lakewright.ownership.mark import UnreadableMarkError
 from lakewright.ownership.record_role import find_archived_warehouse, format_announcement, format_archive_record
 
 ARCHIVED_AT = datetime(2030, 1, 1, tzinfo=UTC)
-MARK = ArchiveMark("lakewright/acme", "1f", "main", "acme-lake", "acme/main", 90, ("lakewright.acme.main",))
+MARK = ArchiveMark(
+    "lakewright/acme", "1f", "main", "acme-lake", "acme/main", 90, ("lakewright.acme.main",), backend="b1"
+)
 WAREHOUSE_ID = "01a21a9b-3155-7c94-beaa-eba459069fd1"
 
 
@@ -31,6 +33,7 @@ def test_mark_is_read_as_written() -> None:
         {"purge_after_days": "90"},
         {"roles": "a"},
         {"also": 1},
+        {"backend": 1},
     ],
 )
 def test_other_mark_is_refused(changes: dict[str, Any]) -> None:

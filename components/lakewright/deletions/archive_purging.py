@@ -6,19 +6,19 @@ the server writes when a role changes. This machine's clock must agree, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from lakewright.errors import LakewrightError
-from lakewright.lakekeeper.api.catalog import contents, tables
+from lakewright.lakekeeper.api.catalog import contents, tables, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.archive_records import Announcement, ArchiveRecord
-from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
+from lakewright.lakekeeper.buckets import bucket_mark, handed_over_files, unexplained_objects
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings, warehouse_contents
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
@@ -81,6 +81,10 @@ class ArchivePurger:
     """Returns a bucket of the stack's account by name and region."""
     now: datetime
     """Time of this machine."""
+    backend: str
+    """Identity of the backend of this run."""
+    permitted: Collection[str] = ()
+    """Names of warehouses whose archives a user lets this run purge, although their backend is another or unknown."""
 
     def run(self) -> list[ArchiveStatus]:
         """Announce the purges that come within seven days, and make the purges whose time has come.
@@ -178,6 +182,14 @@ class ArchivePurger:
                 f" this stack has record {self.claimant.record}. Nothing was deleted. Declare the warehouse again with"
                 " `adopt: true`."
             )
+        # A destroyed stack has no record id, and its name is not unique.
+        is_bound = self.claimant.record == mark.record or self.backend == mark.backend
+        if not is_bound and mark.warehouse not in self.permitted:
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` was archived from {'another' if mark.backend else 'an unknown'} backend"
+                f" of states, and this backend has no record of stack `{mark.stack}`. Nothing was deleted. Run"
+                f" `lakewright expire` with the backend of the stack, or permit it with `--purge {mark.warehouse}`."
+            )
 
     def _check_warehouse(self, archive: ArchiveRecord, mark: ArchiveMark) -> OwnBucket:
         """Return the bucket to empty. Raise if the warehouse or its bucket may not be purged."""
@@ -214,6 +226,8 @@ class ArchivePurger:
                 f"{title} shares its place with {neighbours[0]}, under {mark.key_prefix}/ of {bucket.where}. Nothing"
                 " was deleted."
             )
+        if problem := handed_over_files.describe_problem(bucket, mark.key_prefix, [warehouse_id]):
+            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
         if mark.is_adopted and warehouse is not None:
             problem = unexplained_objects.describe_problem(
                 client, warehouse_id, mark.warehouse, bucket, mark.key_prefix
@@ -236,8 +250,10 @@ class ArchivePurger:
     def _check_contents(self, warehouse_id: str, mark: ArchiveMark, title: str) -> None:
         if protected := warehouse_contents.find_protected(self.client, warehouse_id, mark.warehouse):
             raise ArchiveRefusedError(f"nothing was deleted: {'; '.join(protected)}.")
+        if problem := _describe_soft_deleted(tabulars.list_deleted(self.client, warehouse_id)):
+            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
         for tabular in contents.read_warehouse(self.client, warehouse_id).tabulars:
-            if tabular.kind != "table" or tabular.dropped:
+            if tabular.kind != "table":
                 continue
             metadata = tables.load(self.client, warehouse_id, tabular.namespace, tabular.name)
             if metadata is None:
@@ -250,3 +266,25 @@ class ArchivePurger:
                     f"table {tabular} of {title} has `gc.enabled=false`: a migration or another catalog uses its files."
                     " Nothing was deleted."
                 )
+
+
+def _describe_soft_deleted(deleted: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return why soft-deleted tables and views stop a purge; None if there are none.
+
+    Lakekeeper deletes no warehouse with them. A purge would have to restore and drop them, although the server promised
+    to keep them and their properties, such as `gc.enabled`, cannot be read.
+    """
+    if not deleted:
+        return None
+    names = [".".join((*tabular["namespace"], tabular["name"])) for tabular in deleted]
+    last = max(_parse_time(tabular["expiration-date"]) for tabular in deleted)
+    more = f" and {len(names) - contents.MAX_NAMED_TABLES} more" if len(names) > contents.MAX_NAMED_TABLES else ""
+    return (
+        f"it holds soft-deleted tables or views, which can be restored until {format_moment(last)}:"
+        f" {', '.join(sorted(names)[: contents.MAX_NAMED_TABLES])}{more}. A run after this time continues, when the"
+        " server has removed them. For an earlier purge, restore them and drop them again"
+    )
+
+
+def _parse_time(text: object) -> datetime:
+    return datetime.fromisoformat(str(text))

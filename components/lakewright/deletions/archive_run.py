@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import EngineError
@@ -13,6 +13,7 @@ from lakewright.environment.loading import load_environment
 from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.ownership.backend_identity import compute_identity
 from lakewright.ownership.mark import Claimant, format_stack
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
@@ -26,7 +27,11 @@ _DYNAMIC = "pulumi-python:dynamic/lakekeeper:"
 
 
 def process_archives(
-    session: ScanSession, clients: ClientPool, stack: SelectedStack, states: StateReader
+    session: ScanSession,
+    clients: ClientPool,
+    stack: SelectedStack,
+    states: StateReader,
+    permitted: Collection[str] = (),
 ) -> tuple[list[ArchiveStatus], list[str]]:
     """Announce and purge the archived warehouses of a stack, and return them with problems.
 
@@ -37,6 +42,7 @@ def process_archives(
         clients: Clients of the stack.
         stack: The stack with its spec. Without a spec, nothing is done.
         states: Reads the state of the stack, which is read again just before a purge.
+        permitted: Names of warehouses whose archives may be purged without a proof of their backend.
     """
     project = as_mapping(stack.spec.get("project"))
     if not stack.tenant or not stack.environment or project.get("shared") is True:
@@ -63,6 +69,8 @@ def process_archives(
                 aws.describe_access(bucket, region or aws.region or "us-east-1")
             ),
             session.clock(),
+            compute_identity(session.project.state_url),
+            permitted,
         )
         statuses = purger.run()
     except (LakewrightError, EngineError) as error:

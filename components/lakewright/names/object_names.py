@@ -11,6 +11,9 @@ MAINTENANCE = "maintenance"
 EXECUTORS = "maintenance-executors"
 """Spark executors of the maintenance jobs, with their ServiceAccount, NetworkPolicy and pod template."""
 
+STANDBY = "maintenance-standby"
+"""NetworkPolicy of the CronJobs that copy warehouses to their standbys, and beginning of the names of ConfigMaps."""
+
 COMPUTING_UNITS = "computing-units"
 """Headless Service that gives each unit's pod its own host name."""
 
@@ -56,6 +59,26 @@ def namespace_name(tenant: str) -> str:
 def catalog_name(owner: str) -> str:
     """Return the name of the ConfigMap with the catalog configuration of a unit or of the maintenance jobs."""
     return f"{owner}-catalog"
+
+
+def format_standby(warehouse: str) -> str:
+    """Return the name of the CronJob that copies a warehouse to its standby."""
+    return f"standby-{_to_object_name(warehouse)}"
+
+
+def format_lag_check(warehouse: str) -> str:
+    """Return the name of the CronJob that checks the lag of a standby."""
+    return f"{format_standby(warehouse)}-lag"
+
+
+def format_standby_config(warehouse: str) -> str:
+    """Return the name of the ConfigMap with the configuration of the source of a standby."""
+    return f"{STANDBY}-{_to_object_name(warehouse)}"
+
+
+def _to_object_name(warehouse: str) -> str:
+    """Return the name of a warehouse as a part of names of Kubernetes objects. It has up to 40 characters."""
+    return warehouse.casefold().replace("_", "-").rstrip("-")
 
 
 def names_of_tenant(tenant: str) -> frozenset[str]:

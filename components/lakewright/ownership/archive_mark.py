@@ -41,6 +41,8 @@ class ArchiveMark:
     """Names of the IAM roles that the archiving limited to reading."""
     is_adopted: bool = False
     """Whether the stack adopted it once. Foreign objects may be under its key prefix."""
+    backend: str | None = None
+    """Identity of the backend that has the stack's state (`backend_identity`); None if the run did not know it."""
 
     def to_description(self) -> str:
         """Return the mark as the description of a role."""
@@ -68,6 +70,7 @@ def parse_archive_mark(text: str | None) -> ArchiveMark:
         raise UnreadableMarkError(f"expected an archive mark of version {VERSION}")
     texts = ("stack", "record", "warehouse", "bucket", "key_prefix")
     days, roles, is_adopted = values.get("purge_after_days"), values.get("roles"), values.get("is_adopted")
+    backend = values.get("backend")
     is_valid = (
         values.keys() <= {field.name for field in fields(ArchiveMark)}
         and all(isinstance(values.get(name), str) and values[name] for name in texts)
@@ -75,6 +78,7 @@ def parse_archive_mark(text: str | None) -> ArchiveMark:
         and isinstance(roles, list)
         and all(isinstance(role, str) for role in cast(list[Any], roles))
         and isinstance(is_adopted, bool)
+        and (backend is None or isinstance(backend, str))
     )
     if not is_valid:
         raise UnreadableMarkError("expected the fields that `deletion: archive` writes")

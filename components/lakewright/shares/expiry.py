@@ -6,7 +6,7 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,7 @@ def expire_shares(
     *,
     reader: StateReader | None = None,
     clock: Clock = read_clock,
+    permitted: Collection[str] = (),
 ) -> list[StackExpiry]:
     """Remove the ended grants and memberships of stacks, and announce and purge their archived warehouses.
 
@@ -71,15 +72,18 @@ def expire_shares(
         selected: The stacks.
         reader: Reads the states; the reader of the project's backend if omitted.
         clock: Time with which ends are compared.
+        permitted: Names of warehouses whose archives may be purged without a proof of their backend.
     """
     states, session = reader or state_reader(project), ScanSession(project, clock=clock)
     try:
-        return [*session.map(lambda stack: _expire_stack(session, states, stack), selected)]
+        return [*session.map(lambda stack: _expire_stack(session, states, stack, permitted), selected)]
     finally:
         session.close()
 
 
-def _expire_stack(session: ScanSession, states: StateReader, stack: SelectedStack) -> StackExpiry:
+def _expire_stack(
+    session: ScanSession, states: StateReader, stack: SelectedStack, permitted: Collection[str]
+) -> StackExpiry:
     expiry = StackExpiry(stack.name)
     try:
         state = states.read(stack.name)
@@ -95,7 +99,7 @@ def _expire_stack(session: ScanSession, states: StateReader, stack: SelectedStac
         for resource in ending:
             _expire_resource(session, context, resource, expiry)
         if not state.locked:
-            expiry.archives, problems = process_archives(session, context.clients, stack, states)
+            expiry.archives, problems = process_archives(session, context.clients, stack, states, permitted)
             expiry.problems += problems
     finally:
         context.clients.close()

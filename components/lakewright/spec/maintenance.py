@@ -21,6 +21,7 @@ from lakewright.names.types import MAX_NAMESPACE_DEPTH
 from lakewright.spec.identity import IdentitySpec, JobsSecret
 from lakewright.spec.job_limits import Budget, SparkProperties
 from lakewright.spec.size import Size, SizeChoice
+from lakewright.spec.standby import StandbySpec
 from lakewright.validation.cron import Cron
 from lakewright.validation.quantity import Cpu, Memory, bytes_text, parse_bytes, seconds_between
 from lakewright.validation.strict_model import StrictModel
@@ -190,6 +191,8 @@ class MaintenanceSpec(StrictModel):
     """Registry of executions. Without it, results of executions are not compacted."""
     identity: IdentitySpec | None = None
     """The job's identity at the catalog. Default: the tenant's, or the job's ServiceAccount."""
+    standby: dict[str, StandbySpec] = {}
+    """Standbys by warehouse. A CronJob copies the tables of the warehouse to another bucket and catalog."""
     server: dict[str, ServerSide] = {}
     """Maintenance that Lakekeeper does, by warehouse."""
     orphan_files: OrphanFilesPolicy | None = None

@@ -80,6 +80,8 @@ def sum_amounts(units: list[ComputingUnitSpec], maintenance: MaintenanceSpec | N
             if executors := maintenance.executors:
                 run += count_amounts(executors.pod_size) * executors.limit
             total += run * maintenance.runners
+        for standby in maintenance.standby.values():
+            total += count_amounts(standby.size) * standby.runs
     return total
 
 

@@ -15,6 +15,7 @@ from lakewright_spark.migration.copy import LOCATION_PROPERTIES, copy_table
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
+from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.verify import Depth, verify
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
@@ -106,13 +107,17 @@ class TableMigration:
         if (stopped_target := target_mover.load_stopped(identifier)) is not None:
             self._check_fence(stopped_target)
             target_mover.forget_stopped(identifier)
-        self._remove_fence(self.source, self._require_source())
+        source_table = self._require_source()
+        if self.entry.method is Method.REGISTER and self.entry.step is Step.CUT_OVER:
+            forget_owner(source_table, self.ledger.run)  # of a --finish that was killed
+        self._remove_fence(self.source, source_table)
         self._record(Step.UNDONE, registered=())
 
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.
 
-        The source keeps a copied table under its other name, with its files and without the fence.
+        The source keeps a copied table under its other name, with its files and without the fence. The files of a table
+        in place are recorded as the target's first, so that no purge of the source's warehouse deletes them.
         """
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
@@ -122,6 +127,8 @@ class TableMigration:
         target_table = self._require_target()
         if read_fence(target_table.properties) is not None:
             self._check_fence(target_table)
+        if self.entry.method is Method.REGISTER:
+            record_owner(target_table, self.target, self.ledger.run)
         if (stopped := mover.load_stopped(identifier)) is not None:
             if self.entry.method is Method.REGISTER:
                 mover.forget_stopped(identifier)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lakewright_spark.migration import steps
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
 from lakewright_spark.migration.fence import FENCE
@@ -15,7 +16,7 @@ from lakewright_spark.migration.ledger import Ledger
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows
 from projects import Project
 
-CALLS: list[tuple[type, str]] = [
+CALLS: list[tuple[Any, str]] = [
     (Ledger, "record"),
     (Endpoint, "register"),
     (Endpoint, "repoint"),
@@ -23,6 +24,8 @@ CALLS: list[tuple[type, str]] = [
     (Endpoint, "change_properties"),
     (Endpoint, "protect"),
     (RenamingMover, "_rename"),
+    (steps, "record_owner"),
+    (steps, "forget_owner"),
 ]
 """Calls that change a catalog or the ledger."""
 

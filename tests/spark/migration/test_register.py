@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.handed_over import HandedOverTable, is_key, parse_document
 from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Step
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 
 @pytest.fixture
@@ -41,6 +44,9 @@ def test_migration_to_the_end(catalogs: Catalogs) -> None:
     entries = catalogs.migrate(Action.FINISH).entries
 
     assert [entry.step for entry in entries] == [Step.FINISHED] * 2
+    assert {owner.table: owner.warehouse_id for owner in list_owners(catalogs)} == dict.fromkeys(
+        ("sales.orders", "sales.returns"), catalogs.target.warehouses[0].id
+    )
     assert catalogs.open_source().list_tables("sales") == []
     table = catalogs.open_target().load_table("sales.orders")
     assert table.properties["owner"] == "ada"
@@ -49,6 +55,54 @@ def test_migration_to_the_end(catalogs: Catalogs) -> None:
     assert read_rows(catalogs.open_target(), "sales.orders") == expected["sales.orders"]
     assert objects <= catalogs.list_objects(), "no file of either side was deleted"
     catalogs.open_target().drop_table("sales.orders")  # no longer protected
+
+
+def list_owners(catalogs: Catalogs) -> list[HandedOverTable]:
+    """Return the owners that objects under the tables' locations record."""
+    bucket = (catalogs.source.warehouses[0].location or "").split("/")[2]
+    documents = [
+        catalogs.connect_s3().get_object(Bucket=bucket, Key=key)["Body"].read()
+        for key in sorted(catalogs.list_objects())
+        if is_key(key)
+    ]
+    return [owner for document in documents if (owner := parse_document(document))]
+
+
+def test_undo_after_a_killed_finish_forgets_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER)
+    with monkeypatch.context() as killed:
+        killed.setattr(RenamingMover, "forget_stopped", _end_process)
+        with pytest.raises(KeyboardInterrupt):
+            catalogs.migrate(Action.FINISH)
+    assert [owner.table for owner in list_owners(catalogs)] == ["sales.orders"]
+
+    catalogs.migrate(Action.UNDO)
+
+    assert list_owners(catalogs) == []
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+
+
+def _end_process(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_finish_without_rights_to_record_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER)
+    with monkeypatch.context() as refused:
+        refused.setattr(PyArrowFileIO, "new_output", _refuse_write)
+        with pytest.raises(MigrationError, match="the new owner of its files could not be recorded at s3://"):
+            catalogs.migrate(Action.FINISH)
+
+    catalogs.migrate(Action.FINISH)
+    assert [owner.table for owner in list_owners(catalogs)] == ["sales.orders"]
+
+
+def _refuse_write(*_: object) -> None:
+    raise PermissionError("Access Denied")
 
 
 @pytest.mark.long

@@ -105,7 +105,7 @@ def write_files(root: Path, spec: dict[str, Any], environment: dict[str, Any]) -
 def test_pages_have_specs_and_environments() -> None:
     assert len(SPECS) > 12
     assert len(ENVIRONMENTS) > 7
-    # A platform's spec, alerts of Prometheus, a program in YAML, prices, and a CronJob.
+    # A platform's spec, alerts of Prometheus, a program in YAML, and prices.
     other_documents = {
         "drift-in-kubernetes.md 1",
         "drift-in-kubernetes.md 2",
@@ -113,7 +113,6 @@ def test_pages_have_specs_and_environments() -> None:
         "limits.md 3",
         "component-package.md 1",
         "costs.md 1",
-        "standby.md 1",
     }
     assert DOCUMENTS.keys() - SPECS.keys() - ENVIRONMENTS.keys() == other_documents
 

@@ -71,6 +71,14 @@ def expire(
     stack: Names = None,
     label: Labels = None,
     everything: Everything = False,
+    purge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--purge",
+            metavar="WAREHOUSE",
+            help="Permit the due purge of an archive whose destroyed stack was in another backend. Repeatable.",
+        ),
+    ] = None,
     directory: Directory = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +95,7 @@ def expire(
     project, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
     from lakewright.shares.expiry import compute_exit_code, expire_shares, to_json  # noqa: PLC0415
 
-    expiries = expire_shares(project, selected, reader=states)
+    expiries = expire_shares(project, selected, reader=states, permitted=purge or ())
     if as_json:
         print(json.dumps(to_json(expiries), indent=2, ensure_ascii=False))
     else:

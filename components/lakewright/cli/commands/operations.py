@@ -55,6 +55,8 @@ from lakewright.credentials.resending import RESEND
 from lakewright.deletions.counting_engine import ContentCountingEngine
 from lakewright.deletions.destroy_preview import GuardCheckingEngine, OperationEngine
 from lakewright.names.tenant_parts import add_parts, group_by_part, sort_by_part
+from lakewright.ownership.backend_identity import VARIABLE as BACKEND
+from lakewright.ownership.backend_identity import compute_identity
 from lakewright.ownership.consent import ADOPT, format_consents
 
 if TYPE_CHECKING:
@@ -292,6 +294,7 @@ def _run_operation(
     if operation.verb != "refresh":
         consents = read_operator_consents(adopt)
         variables = {ADOPT: format_consents(consents)} if consents else {}
+        variables[BACKEND] = compute_identity(operation.project.state_url)
         operation = replace(operation, environment=variables | ({RESEND: "1"} if resend else {}))
         refuse_owned_objects(access, operation.stack, consents, deletes=operation.verb == "destroy")
         if operation.verb == "destroy" or operation.targets or operation.excludes:

@@ -7,10 +7,11 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright.kubernetes import runtimes
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.kubernetes.maintenance import executors, manifests
+from lakewright.kubernetes.maintenance import executors, manifests, standby
+from lakewright.kubernetes.maintenance.standby_component import StandbyCronJobs
 from lakewright.kubernetes.objects import KubernetesObject, read_uid
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
-from lakewright.names.object_names import EXECUTORS, MAINTENANCE
+from lakewright.names.object_names import EXECUTORS, MAINTENANCE, STANDBY
 from lakewright.spec import MaintenanceSpec, TenantSpec
 
 
@@ -43,6 +44,10 @@ class MaintenanceCronJobs(pulumi.ComponentResource):
             KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),
             KubernetesObject(name, manifests.network_policy(tenant, maintenance, urls, cluster), within),
         ]
+        if maintenance.standby:
+            standby_urls = [*urls, *(url for planned in maintenance.standby.values() for url in planned.egress)]
+            policy = standby.network_policy(tenant, standby_urls, cluster)
+            before.append(KubernetesObject(f"{tenant.name}-{STANDBY}", policy, within))
         if spread := maintenance.executors:
             template = catalog.apply(
                 lambda config: executors.pod_template(
@@ -69,4 +74,6 @@ class MaintenanceCronJobs(pulumi.ComponentResource):
             )
             resource_name = f"{tenant.name}-{manifests.cron_job_name(cron)}"
             KubernetesObject(resource_name, manifests.cron_job(tenant, cron, spec), after)
+        for warehouse, planned in maintenance.standby.items():
+            StandbyCronJobs(tenant, warehouse, planned, catalog, image, identity, cluster).make(after)
         self.register_outputs({})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
@@ -117,8 +118,24 @@ def cron_job_spec(
             *(executors.driver_volumes() if maintenance.executors else []),
         ],
     }
+    repetition = build_repetition(maintenance.runners, MAINTENANCE)
+    return build_schedule(cron.schedule, pod, labels(tenant), seconds=longest, repetition=repetition)
+
+
+def build_schedule(
+    schedule: str, pod: Manifest, pod_labels: Mapping[str, str], *, seconds: int, repetition: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the spec of a CronJob with one run at a time.
+
+    Args:
+        schedule: Cron schedule in UTC.
+        pod: Spec of the pods.
+        pod_labels: Labels of jobs and pods.
+        seconds: Seconds after which a run is killed.
+        repetition: Which pods are started again, of `build_repetition`.
+    """
     return {
-        "schedule": cron.schedule,
+        "schedule": schedule,
         "timeZone": "Etc/UTC",
         "concurrencyPolicy": "Forbid",
         # After an outage, a missed run starts within an hour; later it is skipped.
@@ -126,22 +143,22 @@ def cron_job_spec(
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {
-            "metadata": {"labels": labels(tenant)},
+            "metadata": {"labels": dict(pod_labels)},
             "spec": {
-                **_build_repetition(maintenance.runners),
-                "activeDeadlineSeconds": longest,
-                "template": {"metadata": {"labels": labels(tenant)}, "spec": pod},
+                **repetition,
+                "activeDeadlineSeconds": seconds,
+                "template": {"metadata": {"labels": dict(pod_labels)}, "spec": pod},
             },
         },
     }
 
 
-def _build_repetition(runners: int) -> dict[str, Any]:
+def build_repetition(runners: int, container: str) -> dict[str, Any]:
     """Return which pods of a run are started again: killed pods, for example for lack of memory.
 
     Another failed run is not repeated; the next run continues. Several runners fail independently of each other.
     """
-    other_failure = {"containerName": MAINTENANCE, "operator": "NotIn", "values": [_KILLED]}  # codespell:ignore
+    other_failure = {"containerName": container, "operator": "NotIn", "values": [_KILLED]}  # codespell:ignore
     rules: list[dict[str, Any]] = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     ]

@@ -123,6 +123,8 @@ class RunContext:
     preflights: Reported = field(default_factory=Reported)
     explained_warehouses: set[str] = field(default_factory=set[str])
     """Ids of adopted warehouses whose tables explained all objects under their key prefixes, as the run began."""
+    unshared_places: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Buckets and key prefixes under which no other catalog owned files, as this run checked."""
     clock: Clock = read_clock
     """Time with which ends of shares are compared."""
     record_id: str | None = None

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.management import project_record, projects, roles, warehouses
-from lakewright.lakekeeper.buckets import bucket_mark, own_bucket, unexplained_objects
+from lakewright.lakekeeper.buckets import bucket_mark, handed_over_files, own_bucket, unexplained_objects
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
@@ -145,6 +145,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                 obstacles += _neighbours(client, bucket, (state.declared or {}).values())
             with _collect_uncounted(uncounted):
                 obstacles += self._find_unexplained(client, bucket, state)
+                obstacles += self._find_handed_over(bucket, state)
         protected = protected_removals.find_at_destruction(client, state, uncounted)
         if tables or obstacles:
             contents_text = "; ".join([*tables, *obstacles, *protected, *uncounted])
@@ -194,6 +195,17 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                 problems.append(problem)
             else:
                 self.run.explained_warehouses.add(warehouse_id)
+        return problems
+
+    def _find_handed_over(self, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
+        """Describe tables under key prefixes to empty that a migration gave to another catalog."""
+        problems: list[str] = []
+        for key_prefix in bucket.emptied:
+            problem = handed_over_files.describe_problem(bucket, key_prefix, (state.declared or {}).values())
+            if problem:
+                problems.append(problem)
+            else:
+                self.run.unshared_places.add((bucket.bucket, key_prefix))
         return problems
 
 

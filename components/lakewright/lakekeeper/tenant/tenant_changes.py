@@ -6,7 +6,7 @@ from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.buckets import bucket_key, own_bucket, unexplained_objects
+from lakewright.lakekeeper.buckets import bucket_key, handed_over_files, own_bucket, unexplained_objects
 from lakewright.lakekeeper.buckets.store_preflight import RecordedStore
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
@@ -59,6 +59,8 @@ def refuse(client: Callable[[], Client], old: TenantRecordArgs, new: TenantRecor
             _refuse_replacing(client(), old.project, name, joining)
         if warehouse.deletion == "purge" and warehouse.is_adopted:
             explained += _refuse_unexplained(client(), old, name, warehouse)
+        if warehouse.deletion == "purge":
+            _refuse_handed_over(client, old, name, warehouse)
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
@@ -84,6 +86,19 @@ def _refuse_unexplained(client: Client, old: TenantRecordArgs, name: str, wareho
     if problem := unexplained_objects.describe_problem(client, warehouse_id, name, bucket, warehouse.key_prefix or ""):
         raise RemovalRefusedError(f"nothing was changed: {problem}.")
     return [warehouse_id]
+
+
+def _refuse_handed_over(
+    client: Callable[[], Client], old: TenantRecordArgs, name: str, warehouse: RecordedWarehouse
+) -> None:
+    """Raise RemovalRefusedError if a purge would delete tables that a migration gave to another catalog."""
+    bucket = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
+    if bucket is None or not warehouse.key_prefix:
+        return
+    live_warehouse = warehouses.find_by_name(client(), old.project, name)
+    own_ids = [warehouses.read_id(live_warehouse)] if live_warehouse else []
+    if problem := handed_over_files.describe_problem(bucket, warehouse.key_prefix, own_ids):
+        raise RemovalRefusedError(f"nothing was changed: {problem}.")
 
 
 def key_prefixes_by_bucket(identified: Warehouses) -> dict[str, list[str]]:

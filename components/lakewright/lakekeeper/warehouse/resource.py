@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.management import permissions as managed
 from lakewright.lakekeeper.api.management import project_record, projects, record_roles, warehouses
 from lakewright.lakekeeper.api.management.record_roles import RecordRole
 from lakewright.lakekeeper.archive import archiving
-from lakewright.lakekeeper.buckets import bucket_mark, unexplained_objects
+from lakewright.lakekeeper.buckets import bucket_mark, handed_over_files, unexplained_objects
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider.adoption import Adopting
@@ -43,6 +43,7 @@ from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_ho
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
 from lakewright.names.types import Deletion
 from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.ownership.backend_identity import find_running_backend
 from lakewright.ownership.consent import Consent
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
@@ -144,6 +145,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     ) -> None:
         warehouse_removal.refuse_replacement(client, resource.id, resource.declared, new, changes)
         self._refuse_unexplained(client, resource)
+        self._refuse_handed_over(resource)
 
     @override
     def title(self, args: WarehouseArgs) -> str:
@@ -279,6 +281,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             self._archive(client, resource)
             return
         self._refuse_unexplained(client, resource)
+        self._refuse_handed_over(resource)
         warehouse_removal.remove(client, resource.id, state.name, state.deletion)
         if state.deletion == "purge" and state.own_bucket and (prefix := getattr(state.storage, "key_prefix", None)):
             warehouse_emptying.empty(client, resource.id, state.own_bucket.with_resolver(self.secret), prefix)
@@ -306,6 +309,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             state.archive.purge_after_days,
             tuple(state.archive.roles),
             bool(state.is_adopted),
+            find_running_backend(),
         )
         resolved_bucket = bucket.with_resolver(self.secret)
         archiving.archive_warehouse(client, state.project_id, resource.id, resolved_bucket, mark)
@@ -345,6 +349,19 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         if problem := unexplained_objects.describe_purge_problem(client, resource.id, state.name, bucket, key_prefix):
             raise RemovalRefusedError(f"nothing was deleted of {self.title(state)}: {problem}.")
         self.run.explained_warehouses.add(resource.id)
+
+    def _refuse_handed_over(self, resource: RecordedResource[WarehouseArgs]) -> None:
+        """Raise RemovalRefusedError if a purge would delete tables that a migration gave to another catalog."""
+        state, key_prefix = resource.declared, getattr(resource.declared.storage, "key_prefix", None)
+        if state.deletion != "purge" or state.own_bucket is None or not key_prefix:
+            return
+        emptied_location = (state.own_bucket.bucket, str(key_prefix).strip("/"))
+        if emptied_location in self.run.unshared_places:
+            return
+        bucket = state.own_bucket.with_resolver(self.secret)
+        if problem := handed_over_files.describe_problem(bucket, emptied_location[1], [resource.id]):
+            raise RemovalRefusedError(f"nothing was deleted of {self.title(state)}: {problem}.")
+        self.run.unshared_places.add(emptied_location)
 
     def _converge(
         self,

@@ -25,6 +25,9 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
         if job not in scheduled:
             expected = join_names(scheduled) if scheduled else "none; add one"
             yield ("maintenance", "sizes", job), f"expected a job of `maintenance.schedules`: {expected}"
+    for warehouse in map(str, as_mapping(maintenance.get("standby"))):
+        if warehouse not in warehouses:
+            yield ("maintenance", "standby", warehouse), f"expected one of the warehouses {join_names(warehouses)}"
     servers = as_mapping(maintenance.get("server"))
     for warehouse, side in servers.items():
         if warehouse not in warehouses:

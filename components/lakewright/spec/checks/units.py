@@ -7,7 +7,7 @@ from typing import Any
 
 from lakewright_spark.suggestions import suggest_name
 
-from lakewright.names.object_names import ACTIVATOR, EXECUTORS, catalog_name, list_reserved_names
+from lakewright.names.object_names import ACTIVATOR, EXECUTORS, STANDBY, catalog_name, list_reserved_names
 from lakewright.validation.documents import as_list, as_mapping, as_text, join_names, list_items, list_names
 from lakewright.validation.problems import Path, SpecMistake
 from lakewright.validation.quantity import parse_bytes
@@ -30,8 +30,9 @@ def no_such_warehouse(name: str, warehouses: list[str]) -> str:
 def _names_of_extras(document: Mapping[str, Any]) -> set[str]:
     """Return the names of objects that only some tenants have."""
     idle = any(unit.get("idle_after") is not None for _, unit in list_items(document, "computing_units"))
-    executors = as_mapping(document.get("maintenance")).get("executors") is not None
-    return ({ACTIVATOR} if idle else set[str]()) | ({EXECUTORS} if executors else set())
+    maintenance = as_mapping(document.get("maintenance"))
+    names = {EXECUTORS: maintenance.get("executors") is not None, STANDBY: maintenance.get("standby"), ACTIVATOR: idle}
+    return {name for name, is_used in names.items() if is_used}
 
 
 def _names_of_units(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

@@ -10,6 +10,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from lakewright_spark import handed_over
 from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql, iterate
 from lakewright_spark.maintenance.table.location_listing import list_location
@@ -102,6 +103,8 @@ def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> boo
         if number == MAX_LISTED:
             return False
         path = file.location()
+        if handed_over.is_key(path):  # hidden, as `list_location` leaves it out
+            continue
         if path not in referenced and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
             return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 from lakewright.cli.options import load_project
 from lakewright.fleet.selection import Selection, select
+from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
 from lakewright.lakekeeper.warehouse import emptying
 from lakewright.ownership.archive_mark import ArchiveMark
@@ -22,6 +24,10 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog.auth import TokenAuth
+from lakewright_spark.migration.actions import Action, MigrationRoute, migrate_tables
+from lakewright_spark.pyiceberg_client.catalog import open_catalog as open_configured_catalog
 from pyiceberg.catalog import Catalog
 
 from tests.integration.tenant.conftest import (
@@ -62,12 +68,13 @@ class ArchivingTenant:
         self.clock.advance(days * 86_400)
         self.days += days
 
-    def expire(self, *, machine_days: float | None = None) -> StackExpiry:
+    def expire(self, *permitted: str, machine_days: float | None = None) -> StackExpiry:
         """Run `lakewright expire` on this machine, whose clock may differ from that of the server."""
         days = self.days if machine_days is None else machine_days
         project = load_project(self.tenant.folder)
         now = datetime.now(UTC) + timedelta(days=days)
-        return expire_shares(project, select(project, Selection((self.tenant.name,))), clock=lambda: now)[0]
+        selected = select(project, Selection((self.tenant.name,)))
+        return expire_shares(project, selected, clock=lambda: now, permitted=permitted)[0]
 
     def remove_from_spec(self) -> dict[str, Any]:
         """Remove the warehouse from the spec and deploy that."""
@@ -221,6 +228,30 @@ def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable
     assert list_objects(aws, archiving.tenant, "raw") != []
 
 
+def test_stack_of_another_backend_purges_nothing(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After `destroy`, nothing but its backend distinguishes the stack from a stack of the same name."""
+    tenant = archiving.tenant
+    tenant.spec["warehouses"][1]["deletion"] = "retain"
+    tenant.write()
+    tenant.up()
+    tenant.verb("destroy", "--yes")
+    archiving.advance(100)
+    assert [archive.state for archive in archiving.expire().archives] == ["announced"]
+    archiving.advance(8)
+    copy = tmp_path / "other-state"
+    shutil.copytree(tenant.folder / "state", copy)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", copy.as_uri())
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "was archived from another backend of states" in expiry.problems[0]
+    assert list_objects(aws, tenant, "executions") != []
+    assert [archive.state for archive in archiving.expire("executions").archives] == ["purged"]
+
+
 def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> None:
     archiving.remove_from_spec()
     archiving.advance(84)
@@ -370,6 +401,145 @@ def test_purge_is_refused(
     assert [archive.state for archive in expiry.archives] == ["refused"]
     assert problem in expiry.problems[0]
     assert_read_only(archiving)
+
+
+def find_warehouse(archiving: ArchivingTenant) -> dict[str, Any]:
+    """Return the warehouse with `archive` as the server describes it."""
+    warehouses = archiving.server.get("/management/v1/warehouse").json()["warehouses"]
+    return next(entry for entry in warehouses if entry["name"] == "executions")
+
+
+def require_empty(server: httpx.Client, path: str) -> None:
+    """Raise AssertionError while the server lists soft-deleted tables, which it removes in the background."""
+    assert server.get(path).json()["tabulars"] == []
+
+
+def test_soft_deleted_table_postpones_the_purge(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    archiving.remove_from_spec()
+    warehouse_id = find_warehouse(archiving)["id"]
+    soft = {"delete-profile": {"type": "soft", "expiration-seconds": 30 * 86_400}}
+    archiving.server.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
+    archiving.advance(84)
+    archiving.expire()
+    open_catalog(archiving.tenant, "executions").drop_table("results.flights")
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "it holds soft-deleted tables or views, which can be restored until" in expiry.problems[0]
+    assert "results.flights" in expiry.problems[0]
+    assert list_objects(aws, archiving.tenant, "executions") != []
+    path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
+    (deleted,) = archiving.server.get(path).json()["tabulars"]
+    target = {"targets": [{"type": "table", "id": deleted["id"]}]}
+    archiving.server.post(f"{path}/undrop", json=target).raise_for_status()
+    assert_read_only(archiving)
+
+    open_catalog(archiving.tenant, "executions").drop_table("results.flights")
+    archiving.advance(31)
+    retry_until(
+        lambda: require_empty(archiving.server, path),
+        lambda error: isinstance(error, AssertionError),
+        seconds=30,
+        every=0.2,
+    )
+    expiry = archiving.expire()
+
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+
+
+@pytest.fixture
+def second_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
+    """Another Lakekeeper, with the same object store and roles."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'second.db'}",
+        aws_endpoint=sandbox.aws.endpoint,
+        credentials_file=sandbox.credentials_file,
+        aws_system_identity=True,
+    )
+    with serve(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as server:
+        accepted = {"accept-terms-of-use": True, "is-operator": True}
+        server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+        yield server
+
+
+def create_second_warehouse(archiving: ArchivingTenant, server: httpx.Client) -> CatalogConfig:
+    """Create a warehouse at the same place, with a role of its own that the bucket lets in."""
+    aws_client(archiving.tenant.sandbox, "s3").delete_bucket_policy(Bucket=archiving.tenant.bucket)
+    profile = find_warehouse(archiving)["storage-profile"]
+    iam, tenant = aws_client(archiving.tenant.sandbox, "iam"), archiving.tenant
+    role = iam.get_role(RoleName=profile["assume-role-arn"].rpartition("/")[2])["Role"]
+    rights = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    new_role = iam.create_role(
+        RoleName=f"{tenant.name}-second",
+        Path="/lakewright/",
+        AssumeRolePolicyDocument=json.dumps(role["AssumeRolePolicyDocument"]),
+    )["Role"]
+    document = json.dumps({"Version": "2012-10-17", "Statement": [rights]})
+    iam.put_role_policy(RoleName=new_role["RoleName"], PolicyName="all", PolicyDocument=document)
+    external_id = role["AssumeRolePolicyDocument"]["Statement"][0]["Condition"]["StringEquals"]["sts:ExternalId"]
+    body = {
+        "warehouse-name": "second",
+        "project-id": "00000000-0000-0000-0000-000000000000",
+        "storage-profile": profile | {"assume-role-arn": new_role["Arn"], "sts-role-arn": new_role["Arn"]},
+        "storage-credential": {"type": "s3", "credential-type": "aws-system-identity", "external-id": external_id},
+        "delete-profile": {"type": "hard"},
+    }
+    response = server.post("/management/v1/warehouse", json=body)
+    assert response.is_success, response.text
+    warehouse = CatalogWarehouse(name="second", id=response.json()["warehouse-id"])
+    return CatalogConfig(
+        tenant="second",
+        uri=f"{str(server.base_url).rstrip('/')}/catalog",
+        project_id=body["project-id"],
+        warehouses=[warehouse],
+    )
+
+
+def migrate_in_place(archiving: ArchivingTenant, target: CatalogConfig, folder: Path) -> None:
+    """Migrate the tables of the warehouse to the end, without copies."""
+    auth = TokenAuth(kind="token", token="env:STACK_TOKEN")
+    source = archiving.tenant.catalog_config().model_copy(update={"auth": auth})
+    route = MigrationRoute(source, "executions", target, "second")
+    for action in (Action.REGISTER, Action.CUT_OVER, Action.FINISH):
+        result = migrate_tables(route, folder / "ledger.db", action, depth="metadata")
+        assert result.error is None, result.error
+
+
+def test_table_of_another_catalog_stops_the_purge(
+    archiving: ArchivingTenant, second_server: httpx.Client, aws: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A migration in place gave the table to another Lakekeeper before its warehouse was archived."""
+    target = create_second_warehouse(archiving, second_server)
+    migrate_in_place(archiving, target, tmp_path)
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "`results.flights` of warehouse `second` at" in expiry.problems[0]
+    catalog = open_configured_catalog(target, "second")
+    assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    catalog.purge_table("results.flights")
+    retry_until(
+        lambda: require_no_files(aws, archiving.tenant),
+        lambda error: isinstance(error, AssertionError),
+        seconds=30,
+        every=0.2,
+    )
+    expiry = archiving.expire()
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+
+
+def require_no_files(aws: Callable[..., Any], tenant: Tenant) -> None:
+    """Raise AssertionError while there are files of the warehouse, which the server deletes in the background."""
+    assert list_objects(aws, tenant, "executions") == []
 
 
 def test_bucket_of_another_stack_is_not_emptied(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
