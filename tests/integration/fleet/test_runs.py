@@ -177,7 +177,9 @@ def test_a_killed_run_is_resumed(fleet: FleetProject) -> None:
     stdout, stderr = resumed.communicate()
 
     assert resumed.returncode == 0, stdout + stderr
-    assert statuses(json.loads(stdout)) == dict.fromkeys("abcd", "changed")
+    results = statuses(json.loads(stdout))
+    assert results.pop("a") in ("changed", "unchanged"), "its process may end before the second run looks for it"
+    assert results == dict.fromkeys("bcd", "changed")
     assert set(statuses(fleet.report("preview", "--expect-no-changes")).values()) == {"unchanged"}
 
 
