@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.copy_stores import CopyStore, S3Store
@@ -23,6 +26,8 @@ class Migration:
     source: Endpoint
     target_config: CatalogConfig
     ledger: Ledger
+    loaded_tables: Mapping[Identifier, Table] = field(default_factory=dict[Identifier, Table], repr=False)
+    """Tables of the source that the plan has loaded."""
     _targets: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
     _store: CopyStore | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -61,7 +66,8 @@ class Migration:
             try:
                 for entry in group:
                     target = self.open_target(entry.warehouse)
-                    act(TableMigration(self.source, target, self.ledger, entry, self._store))
+                    loaded_table = self.loaded_tables.get(entry.identifier)
+                    act(TableMigration(self.source, target, self.ledger, entry, self._store, loaded_table))
                 if complete:
                     complete(group)
             except LakewrightSparkError as error:
