@@ -17,6 +17,7 @@ from benchmarks import (
     many_tables,
     many_warehouses,
     noop,
+    registrations,
     results_io,
     short_commands,
     small_objects,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "journal": journal.measure,
     "fleet_drift": fleet_drift.measure,
     "granted_drift": granted_drift.measure,
+    "registrations": registrations.measure,
     "short_commands": short_commands.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"

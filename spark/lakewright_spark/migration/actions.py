@@ -127,6 +127,7 @@ class _MigrationRun:
         if action is Action.REGISTER:
             plan = self._build_plan()
             ledger.add(plan.entries)
+            self.migration.loaded_tables = plan.tables
         selected = self._select(ledger.list_entries())
         if not selected and not plan.blocked:
             raise MigrationError(f"{self.migration.source}: expected tables to migrate, found none")

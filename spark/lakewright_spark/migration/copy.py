@@ -1,4 +1,4 @@
-"""Copy a table to another location of the same store: its service copies the data, this process rewrites the metadata.
+"""Copy a table to another location: its store or this process copies the data, this process rewrites the metadata.
 
 Manifests, manifest lists and the metadata file have the full address of every file, so they are written again with the
 new addresses. Every file keeps its name and its path below the table's location. Files that the new location has are

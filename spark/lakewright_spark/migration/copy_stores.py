@@ -17,7 +17,7 @@ import s3fs
 from botocore.exceptions import BotoCoreError, ClientError
 from typing_extensions import override
 
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog import CatalogWarehouse
 from lakewright_spark.errors import MigrationError
 
 Json = dict[str, Any]
@@ -88,21 +88,6 @@ class S3Store(CopyStore):
         """Use one store for both sides."""
         super().__init__(files, files)
 
-    @classmethod
-    def open(cls, config: CatalogConfig, warehouse: str) -> S3Store:
-        """Open the store of a warehouse whose configuration has S3 keys.
-
-        Raises:
-            MigrationError: The warehouse has no keys.
-            IdentityError: A key cannot be read.
-        """
-        if config.warehouse(warehouse).s3_keys is None:
-            raise MigrationError(
-                f"warehouse {warehouse} of --from: expected `s3_keys`, a key that may read the source's files and write"
-                " to the target's locations; found none. Tables are copied with it"
-            )
-        return cls(open_files(config, warehouse))
-
     @override
     def copy(self, pairs: Mapping[str, str]) -> None:
         """Copy files with CopyObject, in parts above 5 GB."""
@@ -142,21 +127,42 @@ class StorePair(CopyStore):
             copy.close()
 
 
-def open_files(config: CatalogConfig, warehouse: str) -> s3fs.S3FileSystem:
-    """Return the store of a warehouse whose configuration has `s3_keys`.
+def open_copy_store(source: CatalogWarehouse, target: CatalogWarehouse) -> CopyStore:
+    """Return one store, whose key in `--from` may use both sides, or two stores if `--to` has another key.
 
     Raises:
+        MigrationError: The source has no key.
         IdentityError: A key cannot be read.
     """
-    settings = config.warehouse(warehouse)
+    if source.s3_keys is None:
+        raise MigrationError(
+            f"warehouse {source.name} of --from: expected `s3_keys`, a key that may read the source's files and write"
+            " to the target's locations (a target in another store has its own `s3_keys` in --to); found none. Tables"
+            " are copied with it"
+        )
+    files = _open_files(source)
+    is_one_store = target.s3_keys is None or (source.s3_keys, _find_endpoint(source)) == (
+        target.s3_keys,
+        _find_endpoint(target),
+    )
+    return S3Store(files) if is_one_store else StorePair(files, _open_files(target))
+
+
+def _find_endpoint(warehouse: CatalogWarehouse) -> tuple[str | None, str | None]:
+    """Return the address and region of a warehouse's store."""
+    return warehouse.s3.get("s3.endpoint"), warehouse.s3.get("s3.region") or warehouse.s3.get("client.region")
+
+
+def _open_files(settings: CatalogWarehouse) -> s3fs.S3FileSystem:
     assert settings.s3_keys is not None
+    endpoint, region = _find_endpoint(settings)
     secrets = settings.s3_keys.secret_options()
     return s3fs.S3FileSystem(
         key=secrets["s3.access-key-id"],
         secret=secrets["s3.secret-access-key"],
         token=secrets.get("s3.session-token"),
-        endpoint_url=settings.s3.get("s3.endpoint"),
-        client_kwargs={"region_name": settings.s3.get("s3.region") or settings.s3.get("client.region")},
+        endpoint_url=endpoint,
+        client_kwargs={"region_name": region},
         use_listings_cache=False,
         skip_instance_cache=True,
     )

@@ -11,7 +11,6 @@ from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import Endpoints, RestCatalog
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -21,10 +20,9 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate
 from pyiceberg.typedef import Identifier
 from requests import Session as HttpSession
-from sqlalchemy import update
-from sqlalchemy.orm import Session
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
@@ -34,6 +32,7 @@ from lakewright_spark.pyiceberg_client.catalog import (
     list_namespaces,
     open_catalog,
 )
+from lakewright_spark.pyiceberg_client.database_catalog import DatabaseCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 
@@ -96,6 +95,11 @@ class Endpoint:
         """Return the calls of this kind of catalog."""
         return HadoopMover(self.catalog) if isinstance(self.catalog, HadoopCatalog) else RenamingMover(self)
 
+    @property
+    def refuses_stale_changes(self) -> bool:
+        """Return whether `change_properties` compares the table with its state in the catalog."""
+        return isinstance(self.catalog, DatabaseCatalog)
+
     def list_tables(self) -> Iterator[Identifier]:
         """Yield the names of all tables, without tables that a cut-over has taken from their writers."""
         with explain_errors(self.config, self.warehouse):
@@ -149,10 +153,7 @@ class Endpoint:
             for attempt in range(ATTEMPTS):
                 values, removed = build(table.properties)
                 try:
-                    with table.transaction() as change:
-                        change.set_properties(dict(values))
-                        if present := [name for name in removed if name in table.properties]:
-                            change.remove_properties(*present)
+                    self._commit_properties(table, values, [name for name in removed if name in table.properties])
                 except CommitFailedException:
                     if attempt == ATTEMPTS - 1:
                         raise
@@ -160,6 +161,16 @@ class Endpoint:
                     table.refresh()
                 else:
                     return
+
+    def _commit_properties(self, table: Table, values: Mapping[str, str], removed: list[str]) -> None:
+        if isinstance(self.catalog, DatabaseCatalog):
+            updates = (SetPropertiesUpdate(updates=dict(values)), RemovePropertiesUpdate(removals=removed))
+            self.catalog.commit_loaded(table, updates if removed else updates[:1])
+            return
+        with table.transaction() as change:
+            change.set_properties(dict(values))
+            if removed:
+                change.remove_properties(*removed)
 
     def register(self, identifier: Identifier, metadata_location: str) -> Table:
         """Register a table by its metadata file, and return it. The table must not exist."""
@@ -180,8 +191,11 @@ class Endpoint:
     def repoint(self, table: Table, identifier: Identifier, metadata_location: str) -> None:
         """Let a table have another metadata file."""
         with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
-            if isinstance(self.catalog, SqlCatalog):
-                self._swap_pointer(self.catalog, identifier, table.metadata_location, metadata_location)
+            if isinstance(self.catalog, DatabaseCatalog):
+                if not self.catalog.swap_pointer(identifier, table.metadata_location, metadata_location):
+                    raise MigrationError(
+                        f"{self}: table {'.'.join(identifier)} was changed by another writer; try again"
+                    )
                 return
             was_protected = self.is_protected(table)
             self.protect(table, is_protected=False)
@@ -235,23 +249,6 @@ class Endpoint:
             raise MigrationError(
                 f"{self} does not drop {'.'.join(identifier)}: it responded with {response.status_code}"
             )
-
-    def _swap_pointer(self, catalog: SqlCatalog, identifier: Identifier, old: str, new: str) -> None:
-        *namespace, name = identifier
-        swap = (
-            update(IcebergTables)
-            .where(
-                IcebergTables.catalog_name == catalog.name,
-                IcebergTables.table_namespace == ".".join(namespace),
-                IcebergTables.table_name == name,
-                IcebergTables.metadata_location == old,
-            )
-            .values(metadata_location=new, previous_metadata_location=old)
-        )
-        with Session(catalog.engine) as session:
-            if cast(Any, session.execute(swap)).rowcount != 1:
-                raise MigrationError(f"{self}: table {'.'.join(identifier)} was changed by another writer; try again")
-            session.commit()
 
 
 @dataclass(frozen=True)

@@ -122,16 +122,19 @@ class Ledger:
     def add(self, entries: Iterable[Entry]) -> None:
         """Add tables that the ledger does not have, and tables whose migration was undone."""
         existing = {entry.identifier: entry for entry in self.list_entries()}
-        for entry in entries:
-            old = existing.get(entry.identifier)
-            if old is None or old.step is Step.UNDONE:
-                self.record(entry)
+        states = ((entry, existing.get(entry.identifier)) for entry in entries)
+        self._write_entries(entry for entry, old in states if old is None or old.step is Step.UNDONE)
 
     def record(self, entry: Entry) -> None:
         """Write an entry; it is on the disk when this returns."""
-        row = (json.dumps(entry.namespace), entry.name, json.dumps(entry.to_json()), datetime.now(UTC).isoformat())
+        self._write_entries([entry])
+
+    def _write_entries(self, entries: Iterable[Entry]) -> None:
+        """Write entries in one transaction."""
+        now = datetime.now(UTC).isoformat()
+        rows = [(json.dumps(entry.namespace), entry.name, json.dumps(entry.to_json()), now) for entry in entries]
         with self._guard, self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", row)
+            self._connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", rows)
 
     def list_entries(self) -> list[Entry]:
         """Return all entries by namespace and name."""

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
-from lakewright_spark.migration.copy_stores import CopyStore, S3Store
+from lakewright_spark.migration.copy_stores import CopyStore, open_copy_store
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.plan import PARALLEL
@@ -23,8 +26,10 @@ class Migration:
     source: Endpoint
     target_config: CatalogConfig
     ledger: Ledger
+    loaded_tables: Mapping[Identifier, Table] = field(default_factory=dict[Identifier, Table], repr=False)
+    """Tables of the source that the plan has loaded."""
     _targets: dict[str, Endpoint] = field(default_factory=dict[str, Endpoint])
-    _store: CopyStore | None = None
+    _stores: dict[str, CopyStore] = field(default_factory=dict[str, CopyStore])
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def open_target(self, warehouse: str) -> Endpoint:
@@ -53,15 +58,22 @@ class Migration:
             MigrationError: A copy needs keys that the configuration does not have.
         """
         group_list = list(groups)
-        if self._store is None and any(entry.method is Method.COPY for group in group_list for entry in group):
-            self._store = S3Store.open(self.source.config, self.source.warehouse)
+        for warehouse in {entry.warehouse for group in group_list for entry in group if entry.method is Method.COPY}:
+            if warehouse not in self._stores:
+                source = self.source.config.warehouse(self.source.warehouse)
+                self._stores[warehouse] = open_copy_store(source, self.target_config.warehouse(warehouse))
 
         def act_on_group(group: Sequence[Entry]) -> None:
             entry = None
             try:
                 for entry in group:
                     target = self.open_target(entry.warehouse)
-                    act(TableMigration(self.source, target, self.ledger, entry, self._store))
+                    loaded_table = self.loaded_tables.get(entry.identifier)
+                    act(
+                        TableMigration(
+                            self.source, target, self.ledger, entry, self._stores.get(entry.warehouse), loaded_table
+                        )
+                    )
                 if complete:
                     complete(group)
             except LakewrightSparkError as error:

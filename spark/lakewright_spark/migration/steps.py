@@ -32,20 +32,26 @@ class TableMigration:
     entry: Entry
     store: CopyStore | None = None
     """Copies files. Needed for tables of method `copy`."""
+    loaded_table: Table | None = None
+    """The source's table as the plan loaded it."""
 
     def register(self, depth: Depth) -> None:
         """Fence the table in the source, register it in the target and compare both.
 
         A table that other writers have changed since an earlier call gets its current metadata in the target.
         """
-        source_table = self._require_source()
+        source_table = self.loaded_table or self._require_source()
         self._fence(source_table)
         self.entry = replace(self.entry, step=Step.FENCED)  # written with the registration
         self.target.create_namespace(self.entry.namespace)
         location = self._prepare(source_table)
         target_table = self._point_target(location)
-        self._record(Step.REGISTERED)
-        compared = verify(source_table, target_table, depth, self._own_properties)
+        self.entry = replace(self.entry, step=Step.REGISTERED)  # written with the comparison's end
+        try:
+            compared = verify(source_table, target_table, depth, self._own_properties)
+        except LakewrightSparkError:
+            self._record(Step.REGISTERED)
+            raise
         self._record(Step.VERIFIED, verified=compared)
 
     def cut_over(self) -> None:
@@ -57,7 +63,7 @@ class TableMigration:
         if (source_table := self.source.find_table(identifier)) is not None:
             self._check_fence(source_table)
             self._prepare(source_table)  # copies most files while the writers continue
-            self._check_unwritten()
+            self._check_unwritten(self.target.find_table(identifier))
             mover.stop_writers(identifier)
         stopped = mover.load_stopped(identifier)
         if stopped is None:
@@ -102,7 +108,7 @@ class TableMigration:
             source_mover.resume_writers(identifier)
         elif (target_table := self.target.find_table(identifier)) is not None:
             self._check_fence(target_table)
-            self._check_unwritten()
+            self._check_unwritten(target_table)
             self.target.drop(identifier)
         if (stopped_target := target_mover.load_stopped(identifier)) is not None:
             self._check_fence(stopped_target)
@@ -190,10 +196,11 @@ class TableMigration:
         A table that other writers changed in the target is left alone.
         """
         identifier = self.entry.identifier
-        target_table = self.target.find_table(identifier)
+        # A first registration is refused by the target if it has a table of this name.
+        target_table = self.target.find_table(identifier) if self.entry.registered else None
         if target_table is not None:
             self._check_fence(target_table)
-            self._check_unwritten()
+            self._check_unwritten(target_table)
         if location not in self.entry.registered:
             # Written before the call, so that a killed run knows the file as its own.
             self._record(self.entry.step, registered=(*self.entry.registered, location))
@@ -206,15 +213,17 @@ class TableMigration:
         self.entry = replace(self.entry, is_protected=is_protected)  # written with the step's end
         return target_table
 
-    def _check_unwritten(self) -> None:
-        if self._has_writes():
+    def _check_unwritten(self, target_table: Table | None) -> None:
+        if self._is_written(target_table):
             raise MigrationError(
                 f"{self.entry}: the target's table has commits of other writers before the cut-over. Nothing was "
                 "changed. Remove the protection of that table, drop it without its files, and run the migration again"
             )
 
     def _has_writes(self) -> bool:
-        target_table = self.target.find_table(self.entry.identifier)
+        return self._is_written(self.target.find_table(self.entry.identifier))
+
+    def _is_written(self, target_table: Table | None) -> bool:
         return target_table is not None and target_table.metadata_location not in self.entry.registered
 
     def _has_location(self, location: str) -> bool:

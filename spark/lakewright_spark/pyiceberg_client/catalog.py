@@ -6,14 +6,12 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from uuid import uuid4
 
 import pydantic
 import requests
 from pyiceberg import exceptions as iceberg
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.utils.config import Config, merge_config
 from requests import PreparedRequest, Response, Session
@@ -35,6 +33,7 @@ from lakewright_spark.errors import (
     WarehouseRefusedError,
 )
 from lakewright_spark.iceberg_values import CONNECT_SECONDS, SOCKET_SECONDS
+from lakewright_spark.pyiceberg_client.database_catalog import DatabaseCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.read_errors import invalid_part
 
@@ -57,19 +56,8 @@ class TimedRestCatalog(RestCatalog):
         return session
 
 
-class UniqueLocationSqlCatalog(SqlCatalog):
-    """A catalog in a database with a unique location for every new table, as Java's `unique-table-location`.
-
-    By default, the location consists of the table's name, so a new table with the old name of a renamed table shares
-    its folder. PyIceberg 0.12 has no such setting.
-    """
-
-    def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
-        return f"{super()._get_default_warehouse_location(database_name, table_name)}-{uuid4().hex}"
-
-
 _CLASSES: Mapping[str, Callable[..., Catalog]] = {
-    "sql": UniqueLocationSqlCatalog,
+    "sql": DatabaseCatalog,
     "hadoop": HadoopCatalog,
     "rest": TimedRestCatalog,
 }

@@ -16,7 +16,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, LeaseHeldError, LeaseLostError, StandbyError
-from lakewright_spark.migration.copy_stores import CopyStore, S3Store, StorePair, open_files
+from lakewright_spark.migration.copy_stores import CopyStore, open_copy_store
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.plan import PARALLEL, Patterns
 from lakewright_spark.migration.verify import Depth
@@ -237,11 +237,8 @@ class Standby:
         return StandbyTable(identifier, self.source_name, source, self.standby, self._check_claim)
 
     def _open_store(self) -> CopyStore:
-        """Return one store, whose key in `--from` may use both sides, or two stores if `--to` has a key, too."""
-        store = S3Store.open(self.source_config, self.source_warehouse)
-        if self.standby.config.warehouse(self.standby.warehouse).s3_keys is None:
-            return store
-        return StorePair(store.source, open_files(self.standby.config, self.standby.warehouse))
+        source = self.source_config.warehouse(self.source_warehouse)
+        return open_copy_store(source, self.standby.config.warehouse(self.standby.warehouse))
 
     @contextmanager
     def _claim(self) -> Generator[None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from jdbc_catalog import create_bucket
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.copy_stores import S3Store
@@ -14,6 +15,7 @@ from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project
+from store_keys import create_bucket_key
 
 
 @pytest.fixture
@@ -123,6 +125,34 @@ def test_copy_needs_keys(catalogs: Catalogs) -> None:
     catalog.create_table("ops.runs", build_rows(1).schema)
     with pytest.raises(MigrationError, match="expected `s3_keys`"):
         moving.migrate(copy=True)
+
+
+def test_copy_to_another_store(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side has its own bucket and a key that the other side refuses, so the files pass through this process."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    old = catalogs.source.warehouses[0]
+    bucket = create_bucket(project.sandbox)
+    key = create_bucket_key(project.sandbox, bucket, monkeypatch)
+    moved = old.model_copy(update={"location": f"s3://{bucket}/shared", "s3_keys": key})
+    assert old.location
+    target_key = create_bucket_key(project.sandbox, old.location.split("/")[2], monkeypatch)
+    new = catalogs.target.warehouses[0].model_copy(update={"s3": old.s3, "s3_keys": target_key})
+    catalogs.source = catalogs.source.model_copy(update={"warehouses": [moved]})
+    catalogs.target = catalogs.target.model_copy(update={"warehouses": [new]})
+    source_table = catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True)
+    source_table.refresh()
+    source_table.append(build_rows(2))
+    rows, objects = read_rows(catalogs.open_source(), "sales.orders"), catalogs.list_objects()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.FINISH)
+    assert read_rows(catalogs.open_target(), "sales.orders") == rows
+    assert objects <= catalogs.list_objects(), "the files of the source remain"
+    # The copy does not need the source's store.
+    client = catalogs.connect_s3()
+    for name in objects:
+        client.delete_object(Bucket=bucket, Key=name)
+    assert read_rows(catalogs.open_target(), "sales.orders") == rows
 
 
 def _count_reads(paths: list[str]) -> Callable[[S3Store, str], bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lakewright_spark.handed_over import HandedOverTable, is_key, parse_document
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.fence import FENCE
-from lakewright_spark.migration.ledger import Step
+from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
@@ -144,6 +145,25 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)
     assert count_rows(catalogs.open_target(), "sales.orders") == 11
+
+
+def test_commit_between_plan_and_fence(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fence is not put on a table as the plan loaded it, if another writer has changed the table since then."""
+    catalogs.add_table("sales.orders")
+    add = Ledger.add
+
+    def add_after_a_commit(ledger: Ledger, entries: Iterable[Entry]) -> None:
+        source_table = catalogs.open_source().load_table("sales.orders")
+        source_table.append(build_rows(2))
+        source_table.transaction().set_properties({"gc.enabled": "true"}).commit_transaction()
+        add(ledger, entries)
+
+    monkeypatch.setattr(Ledger, "add", add_after_a_commit)
+    catalogs.migrate()
+    assert count_rows(catalogs.open_target(), "sales.orders") == 8
+    catalogs.migrate(Action.UNDO)
+    assert catalogs.open_source().load_table("sales.orders").properties["gc.enabled"] == "true"
+    assert count_rows(catalogs.open_source(), "sales.orders") == 8
 
 
 @pytest.mark.long

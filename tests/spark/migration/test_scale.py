@@ -10,14 +10,9 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
-import httpx
 import pyarrow as pa
 import pytest
 from databases import postgres
@@ -25,21 +20,17 @@ from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import PasswordAuth
 from lakewright_spark.execution_registry.texera import TexeraExecutions
-from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.plan import PARALLEL
 from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
-from migration_catalogs import OLD, Catalogs, build_catalogs
-from projects import NAMESPACES, Project, post
+from migration_catalogs import OLD, Catalogs
+from projects import Project
 from texera_database import TexeraDatabase
 from waiting import wait_until
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 TABLES = 1000 if FULL else 4
 USERS = (3, 4)
-MOST_REGISTRATION_TIME = 3.0
-"""Time of the migration's first command divided by that of its bare calls. Measured: 2.2 to 2.6; the goal is 2."""
 
 pytestmark = [
     pytest.mark.long,
@@ -125,54 +116,3 @@ def _has_step(ledger: Path, step: str) -> bool:
         return False  # the command is about to create the tables
     finally:
         connection.close()
-
-
-@pytest.mark.skipif(not FULL, reason="compares times: LAKEWRIGHT_FULL=1")
-def test_registrations_against_bare_calls(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both commit to the source and register and protect in the target. Only the migration plans, records, compares."""
-    catalogs = build_catalogs(project, tmp_path, monkeypatch)
-    catalog = catalogs.open_source()
-    catalog.create_namespace(NAMESPACES[0])
-    for number in range(TABLES):
-        catalog.create_table((NAMESPACES[0], f"t{number}"), pa.schema([("number", pa.int64())]))
-    started = time.perf_counter()
-    catalogs.migrate(depth="metadata")
-    ours = time.perf_counter() - started
-    catalogs.migrate(Action.UNDO)
-    bare_calls = BareCalls(catalogs, project.server, tmp_path / "old.db")
-    started = time.perf_counter()
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        list(pool.map(bare_calls.register, [f"t{number}" for number in range(TABLES)]))
-    bare = time.perf_counter() - started
-    print(f"{TABLES} registrations: {ours:.1f} s, bare calls: {bare:.1f} s, ratio {ours / bare:.2f}")
-    assert ours / bare <= MOST_REGISTRATION_TIME
-
-
-class BareCalls:
-    """The calls of a fence and a registration, without Iceberg's client, a ledger and a comparison."""
-
-    def __init__(self, catalogs: Catalogs, server: httpx.Client, source: Path) -> None:
-        self._server, self._source = server, source
-        self._warehouse = catalogs.target.warehouses[0].id
-        self._objects = catalogs.connect_s3()
-
-    def register(self, name: str) -> None:
-        with closing(sqlite3.connect(self._source, timeout=60)) as connection:
-            query = "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?"
-            (old,) = connection.execute(query, (name,)).fetchone()
-            bucket, key = old.removeprefix("s3://").split("/", 1)
-            metadata = self._objects.get_object(Bucket=bucket, Key=key)["Body"].read()
-            new_key = key.replace(".metadata.json", "-fenced.metadata.json")
-            self._objects.put_object(Bucket=bucket, Key=new_key, Body=metadata)
-            new = f"s3://{bucket}/{new_key}"
-            with connection:
-                change = (
-                    "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ? AND metadata_location = ?"
-                )
-                connection.execute(change, (new, name, old))
-        folder = f"/catalog/v1/{self._warehouse}/namespaces/{quote(NAMESPACES[0])}"
-        self._server.get(f"{folder}/tables/{name}")
-        table = self._server.post(f"{folder}/register", json={"name": name, "metadata-location": new}).json()
-        uuid = table["metadata"]["table-uuid"]
-        protection = f"/management/v1/warehouse/{self._warehouse}/table/{uuid}/protection"
-        post(self._server, protection, {"protected": True})

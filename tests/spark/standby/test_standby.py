@@ -20,7 +20,9 @@ from lakewright_spark.standby import tables
 from lakewright_spark.standby.actions import State, find_problems
 from lakewright_spark.standby.mark import MARK
 from lakewright_spark.standby.tables import StandbyTable
+from projects import Project
 from pyiceberg.exceptions import NoSuchTableError
+from store_keys import create_bucket_key
 
 from tests.spark.standby.conftest import DAY, Pair, build_rows, list_snapshots, read_rows
 
@@ -155,11 +157,13 @@ def test_source_that_does_not_respond(pair: Pair) -> None:
     pair.copies.load_table("sales.orders").append(build_rows(1))
 
 
-def test_two_stores(pair: Pair) -> None:
+def test_two_stores(pair: Pair, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standby has a key of its own, so this process copies the files."""
     table = pair.add_table("sales.orders")
     (source,), (copies,) = pair.source.warehouses, pair.standby.warehouses
-    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": source.s3_keys})
+    bucket = str(source.location or copies.location).split("/")[2]  # both sides have it
+    key = create_bucket_key(project.sandbox, bucket, monkeypatch)
+    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": key})
     pair.standby = pair.standby.model_copy(update={"warehouses": [with_key]})
     pair.copy(depth=Depth.METADATA)
     table.append(build_rows(2))
@@ -284,10 +288,12 @@ def test_copy_that_differs_is_withdrawn(pair: Pair, monkeypatch: pytest.MonkeyPa
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
 
 
-def test_interrupted_stream_leaves_no_file(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_stream_leaves_no_file(pair: Pair, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.add_table("sales.orders", rows=1000)
     (source,), (copies,) = pair.source.warehouses, pair.standby.warehouses
-    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": source.s3_keys})
+    bucket = str(source.location or copies.location).split("/")[2]  # both sides have it
+    key = create_bucket_key(project.sandbox, bucket, monkeypatch)
+    with_key = copies.model_copy(update={"s3": source.s3, "s3_keys": key})
     pair.standby = pair.standby.model_copy(update={"warehouses": [with_key]})
 
     def interrupt(source_file: Any, target_file: Any, _: int) -> None:
