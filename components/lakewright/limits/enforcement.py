@@ -17,6 +17,7 @@ from lakewright.lakekeeper.provider.run_context import RunContext
 from lakewright.limits.limited_parts import read_measured_limits
 from lakewright.limits.stack_enforcement import StackEnforcement, StackEnforcer
 from lakewright.terminal.json_document import make_head
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.moment import Clock, read_clock
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _enforce_stack(
     context = RunContext(clients=ClientPool(shared=session.clients), clock=session.clock)
     enforcer = StackEnforcer(session, context, stack.name, lambda: states.read(stack.name))
     limits = read_measured_limits(report.report) if report else []
-    problem = report.problem if report else ""
+    problem = _describe_gaps(report) if report else ""
     try:
         enforcement = enforcer.run(limits, is_complete=not problem)
     except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
@@ -87,6 +88,15 @@ def _enforce_stack(
     if problem:
         enforcement.problems.append(f"usage was not measured completely, so no enforcement ends: {problem}")
     return enforcement
+
+
+def _describe_gaps(report: SparkReport) -> str:
+    """Return what a report does not measure: failures, and warehouses that its identity cannot see."""
+    hidden = as_mapping(report.report.get("left_out"))
+    gaps = [
+        f"warehouse {name} is hidden from the identity of jobs: {reason}" for name, reason in sorted(hidden.items())
+    ]
+    return "; ".join([*([report.problem] if report.problem else []), *gaps])
 
 
 def compute_exit_code(enforcements: Iterable[StackEnforcement]) -> int:

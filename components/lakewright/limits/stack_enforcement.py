@@ -137,20 +137,29 @@ class StackEnforcer:
         project_id, record_id = args.project, str(args.bucket_tag)
         client.lists.forget()
         covered = [grant for grant in grants if mark.covers(grant.parts)]
-        live = [(grant, entry) for grant in covered if (entry := grant.provider.find_live(grant.outs))]
-        suspended = tuple(sorted({*mark.suspended, *(entry for _, entry in live)}))
+        live = _find_live(covered, enforcement)
+        # An update may have recorded grants since the mark was read.
+        latest = limit_records.find_mark(client, project_id, record_id) or mark
+        suspended = tuple(sorted({*latest.suspended, *(entry for _, entry in live)}))
         if mark.parts:
             # Nothing is revoked that is not recorded.
             limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=suspended))
         elif is_new:
             return
         for grant, _ in live:
-            grant.provider.delete(grant.id, grant.outs)
-            enforcement.suspended.append(grant.name)
+            try:
+                grant.provider.delete(grant.id, grant.outs)
+            except LakewrightError as error:  # its entry is recorded, so the next run tries again
+                enforcement.problems.append(f"{grant.name} was not suspended: {error}")
+            else:
+                enforcement.suspended.append(grant.name)
         remaining = self._restore(mark, suspended, enforcement)
-        if mark.parts:
-            limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=remaining))
-        elif not enforcement.problems:
+        present = limit_records.find_mark(client, project_id, record_id)
+        added = set(present.suspended) - set(suspended) if present else set[SuspendedGrant]()
+        open_entries = tuple(sorted({*remaining, *added}))
+        if mark.parts or open_entries:
+            limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=open_entries))
+        else:
             limit_records.delete_mark(client, project_id, record_id)
 
     def _restore(
@@ -200,6 +209,20 @@ class StackEnforcer:
                 outs = _seal(resource)
                 name = resource.urn.rpartition("::")[2]
                 yield _DeclaredGrant(name, str(resource.id), outs, provider, GrantArgs.from_state(outs))
+
+
+def _find_live(
+    grants: Iterable[_DeclaredGrant], enforcement: StackEnforcement
+) -> list[tuple[_DeclaredGrant, SuspendedGrant]]:
+    """Return the grants that exist at the server. Note a grant that cannot be read as a problem."""
+    live: list[tuple[_DeclaredGrant, SuspendedGrant]] = []
+    for grant in grants:
+        try:
+            if entry := grant.provider.find_live(grant.outs):
+                live.append((grant, entry))
+        except LakewrightError as error:
+            enforcement.problems.append(f"{grant.name} was not suspended: {error}")
+    return live
 
 
 def _seal(resource: ResourceState) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def format_standby(warehouse: str) -> str:
 
 def format_lag_check(warehouse: str) -> str:
     """Return the name of the CronJob that checks the lag of a standby."""
-    return f"{format_standby(warehouse)}-lag"
+    return f"lag-{format_standby(warehouse)}"
 
 
 def format_standby_config(warehouse: str) -> str:

@@ -14,7 +14,7 @@ from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
 from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import list_copied_files
-from lakewright_spark.migration.copy_stores import S3Store
+from lakewright_spark.migration.copy_stores import S3Store, open_copy_store
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.standby import tables
 from lakewright_spark.standby.actions import State, find_problems
@@ -28,7 +28,7 @@ from tests.spark.standby.conftest import DAY, Pair, build_rows, list_snapshots, 
 
 
 def list_copied_objects(pair: Pair, name: str) -> set[str]:
-    store = S3Store.open(pair.source, "results")
+    store = open_copy_store(pair.source.warehouse("results"), pair.standby.warehouse("copies"))
     return set(store.list_files(pair.copies.load_table(name).location()))
 
 
@@ -211,7 +211,7 @@ def test_killed_copies_continue(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> 
     pair.copy()
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
     copy = pair.copies.load_table("sales.orders")
-    store = S3Store.open(pair.source, "results")
+    store = open_copy_store(pair.source.warehouse("results"), pair.standby.warehouse("copies"))
     assert list_copied_files(copy.metadata_location, store) <= store.list_files(copy.location()).keys()
 
 

@@ -89,7 +89,7 @@ def test_check_of_the_lag_has_a_cron_job() -> None:
 
     assert " ".join(container["args"]).startswith("standby status --from /etc/lakewright/main.json")
     assert container["args"][-2:] == ["--max-lag", "26h"]
-    assert standby.lag_check(tenant, "executions", {})["metadata"]["name"] == "standby-executions-lag"
+    assert standby.lag_check(tenant, "executions", {})["metadata"]["name"] == "lag-standby-executions"
 
 
 def test_pod_is_restricted_as_maintenance_is() -> None:

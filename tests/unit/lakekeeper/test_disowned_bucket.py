@@ -29,4 +29,4 @@ def test_storage_without_create_keeps_the_bucket(storage: str) -> None:
     old, new = record(is_made=True), record(is_made=False, storage=storage)
 
     with pytest.raises(RemovalRefusedError, match="Keep `create: true`"):
-        tenant_changes.refuse(no_client, old, new)
+        tenant_changes.refuse(no_client, old, new, set())

@@ -149,7 +149,8 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             return ObservedResource(resource.declared, hidden_in=hidden.warehouse_id)
         live_grants = grants.get_cached(client, on) if on else None
         is_granted = live_grants is not None and resource.declared.held in live_grants
-        return ObservedResource(resource.declared) if is_granted or self._is_suspended(client, resource) else None
+        is_suspended = on is not None and not is_granted and self._is_suspended(client, resource)
+        return ObservedResource(resource.declared) if is_granted or is_suspended else None
 
     @override
     def change(
@@ -239,7 +240,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             return []
         client = self.connect_as_recorded(state.server)
         client.lists.forget()
-        if self.find(client, RecordedResource(id_, state, outs)) is None:
+        if self.find_live(outs) is None:
             return []
         self.delete(id_, outs)
         return [f"{state.held.kind} {state.held.principal}"]

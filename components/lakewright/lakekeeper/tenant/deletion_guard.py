@@ -126,6 +126,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         state = resource.declared
         self._refuse_foreign_objects(client, state)
         if state.deletion != "protect":
+            self._refuse_handed_over(state)
             return
         if state.roles is not None and state.buckets is not None and state.declared is None:
             raise StillHeldError(
@@ -196,6 +197,12 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             else:
                 self.run.explained_warehouses.add(warehouse_id)
         return problems
+
+    def _refuse_handed_over(self, state: DeletionGuardArgs) -> None:
+        """Raise StillHeldError before the first deletion if a purge would delete tables of another catalog."""
+        buckets = [bucket.with_resolver(self.secret) for bucket in state.buckets or []]
+        if problems := [problem for bucket in buckets for problem in self._find_handed_over(bucket, state)]:
+            raise StillHeldError(f"nothing was destroyed: {'; '.join(problems)}.")
 
     def _find_handed_over(self, bucket: GuardedBucket, state: DeletionGuardArgs) -> list[str]:
         """Describe tables under key prefixes to empty that a migration gave to another catalog."""

@@ -30,13 +30,16 @@ from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
 from lakewright.names.types import prefixes_overlap
 
 
-def refuse(client: Callable[[], Client], old: TenantRecordArgs, new: TenantRecordArgs) -> list[str]:
+def refuse(
+    client: Callable[[], Client], old: TenantRecordArgs, new: TenantRecordArgs, unshared: set[tuple[str, str]]
+) -> list[str]:
     """Raise if a change must not be made. Check existing data only if a change may lose it.
 
     Args:
         client: Returns a client of the server that has the warehouses.
         old: Record in the state.
         new: Record of the spec.
+        unshared: Buckets and key prefixes without tables of other catalogs. Places that pass the check are added.
 
     Returns:
         Ids of the adopted warehouses to purge whose tables explain all objects under their key prefixes.
@@ -60,7 +63,7 @@ def refuse(client: Callable[[], Client], old: TenantRecordArgs, new: TenantRecor
         if warehouse.deletion == "purge" and warehouse.is_adopted:
             explained += _refuse_unexplained(client(), old, name, warehouse)
         if warehouse.deletion == "purge":
-            _refuse_handed_over(client, old, name, warehouse)
+            _refuse_handed_over(client, old, name, warehouse, unshared)
     for name, bucket in sorted(old.buckets.items()):
         after = new.buckets.get(name)
         if after is None or after.bucket != bucket.bucket:
@@ -89,16 +92,32 @@ def _refuse_unexplained(client: Client, old: TenantRecordArgs, name: str, wareho
 
 
 def _refuse_handed_over(
-    client: Callable[[], Client], old: TenantRecordArgs, name: str, warehouse: RecordedWarehouse
+    client: Callable[[], Client],
+    old: TenantRecordArgs,
+    name: str,
+    warehouse: RecordedWarehouse,
+    unshared: set[tuple[str, str]],
 ) -> None:
-    """Raise RemovalRefusedError if a purge would delete tables that a migration gave to another catalog."""
+    """Raise RemovalRefusedError if a purge would delete tables that a migration gave to another catalog.
+
+    A bucket that cannot be listed is a warning: the removal itself refuses before it deletes anything.
+    """
     bucket = next((bucket for bucket in old.buckets.values() if bucket.bucket == warehouse.bucket), None)
     if bucket is None or not warehouse.key_prefix:
         return
+    storage_place = (bucket.bucket, warehouse.key_prefix.strip("/"))
+    if storage_place in unshared:
+        return
     live_warehouse = warehouses.find_by_name(client(), old.project, name)
     own_ids = [warehouses.read_id(live_warehouse)] if live_warehouse else []
-    if problem := handed_over_files.describe_problem(bucket, warehouse.key_prefix, own_ids):
+    try:
+        problem = handed_over_files.describe_problem(bucket, warehouse.key_prefix, own_ids)
+    except CannotCountError as error:
+        warn(f"could not check whether another catalog has files of warehouse `{name}`: {error}")
+        return
+    if problem:
         raise RemovalRefusedError(f"nothing was changed: {problem}.")
+    unshared.add(storage_place)
 
 
 def key_prefixes_by_bucket(identified: Warehouses) -> dict[str, list[str]]:

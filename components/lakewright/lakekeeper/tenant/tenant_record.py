@@ -97,7 +97,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         """Print the limits that are enforced at present. The checks of owners report a server without response."""
         with contextlib.suppress(LakekeeperError):
             mark = limit_records.find_cached_mark(self.client(args.server), args.project, tag)
-            if mark is not None:
+            if mark is not None and mark.parts:
                 warn(
                     f"a limit of {' and '.join(mark.parts)} is reached: {len(mark.suspended)} grants are suspended."
                     " `lakewright enforce-limits` grants them again when usage is below the limit"
@@ -137,7 +137,9 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         result = super().diff(_id, _olds, _news)
         old, new = self._from_state(_olds), self._from_state(_news)
         if result.changes:
-            explained = tenant_changes.refuse(lambda: self.connect_as_recorded(old.server), old, new)
+            explained = tenant_changes.refuse(
+                lambda: self.connect_as_recorded(old.server), old, new, self.run.unshared_places
+            )
             self.run.explained_warehouses.update(explained)
             protected_removals.refuse_removal(
                 lambda: self.connect_as_recorded(old.server), old.project, old.warehouses, new.warehouses
