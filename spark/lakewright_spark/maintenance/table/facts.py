@@ -42,7 +42,7 @@ class TableFacts:
     deleted_share: float = 0.0
     """Share of the rows in data files that position deletes remove."""
     additions: tuple[CommittedFiles, ...] = ()
-    """Data files of each commit except rewrites."""
+    """Data files of each commit that led to the current snapshot, except rewrites."""
 
     def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
@@ -129,9 +129,14 @@ def _changes(loaded: Table) -> Iterator[datetime]:
 
 
 def _list_additions(loaded: Table) -> Iterator[CommittedFiles]:
-    for snapshot in loaded.metadata.snapshots:
+    # The totals describe the current snapshot. Other branches and undone commits have files beside it.
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in loaded.metadata.snapshots}
+    snapshot = loaded.current_snapshot()
+    while snapshot is not None and snapshots.pop(snapshot.snapshot_id, None) is not None:
         if snapshot.summary is not None and snapshot.summary.operation.value != "replace":
             yield CommittedFiles.from_summary(snapshot.timestamp_ms, snapshot.summary.additional_properties)
+        parent = snapshot.parent_snapshot_id
+        snapshot = snapshots.get(parent) if parent is not None else None
 
 
 def _ref(name: str, ref: SnapshotRef) -> Ref:

@@ -16,6 +16,7 @@ from lakewright_spark.policies.model import CompactionPolicy
 
 SMALLEST, LARGEST = 0.75, 1.8
 """Files of another size, as multiples of the target size, are rewritten: Iceberg's defaults."""
+_DIGITS = len(str(2**63 - 1))
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ class Rewrite(NamedTuple):
 
 
 def read_number(summary: Mapping[str, str], key: str) -> int | None:
-    """Return a number of a summary; None without one."""
-    text = summary.get(key)
-    return int(text) if text is not None and text.isdigit() else None
+    """Return a number of a summary; None without a number, or if it exceeds Java's longest integer."""
+    text = summary.get(key, "")
+    # Python's division to a float fails for numbers of 309 digits.
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def estimate_rewrite(
