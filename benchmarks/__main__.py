@@ -13,6 +13,7 @@ from benchmarks import (
     fleet_drift,
     granted_drift,
     journal,
+    listing,
     maintenance,
     many_tables,
     many_warehouses,
@@ -22,6 +23,7 @@ from benchmarks import (
     short_commands,
     small_objects,
     table_care,
+    tpch_care,
 )
 from benchmarks.ground import ground
 from benchmarks.measure import table
@@ -34,7 +36,9 @@ BENCHMARKS = {
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
     "many_tables": many_tables.measure,
+    "listing": listing.measure,
     "table_care": table_care.measure,
+    "tpch_care": tpch_care.measure,
     "journal": journal.measure,
     "fleet_drift": fleet_drift.measure,
     "granted_drift": granted_drift.measure,

@@ -79,7 +79,9 @@ def measure_files(config: CatalogConfig, table: TableIdentifier) -> int:
     return next(one.size.files for one in usage.tables if one.table == table)
 
 
-def generate(spark: SparkSession, table: TableIdentifier, commits: int, files: int) -> int:
+def generate(
+    spark: SparkSession, table: TableIdentifier, commits: int, files: int, partitions: int = PARTITIONS
+) -> int:
     """Commit files that do not exist."""
     session: Any = spark
     jvm, gateway = session._jvm, session.sparkContext._gateway
@@ -93,7 +95,7 @@ def generate(spark: SparkSession, table: TableIdentifier, commits: int, files: i
         loader = jvm.java.net.URLClassLoader(urls, session._jsparkSession.sharedState().jarClassLoader())
         constructor = loader.loadClass("GeneratedFiles").getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
         numbers = gateway.new_array(gateway.jvm.int, 3)
-        numbers[0], numbers[1], numbers[2] = commits, files, PARTITIONS
+        numbers[0], numbers[1], numbers[2] = commits, files, partitions
         generated = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
         generated.accept(IcebergTable.open(spark, table).java, numbers)
     return commits * files

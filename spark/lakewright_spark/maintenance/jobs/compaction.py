@@ -21,12 +21,11 @@ from lakewright_spark.maintenance.jobs.job import (
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
+from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite
 from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
 from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.table_identifier import literal
 
-LARGEST = 1.8
-"""Files up to this multiple of the target size are not split: Iceberg's default."""
 _POSITION_DELETES = 1
 """Content of a delete file: Iceberg's value for position deletes."""
 _WITH_DELETION_VECTORS = 3
@@ -116,14 +115,12 @@ def compute_group_size(compaction: CompactionPolicy, timeout: timedelta) -> int:
     return min(max(half, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE)
 
 
-def predict(facts: TableFacts, policies: TablePolicies) -> Effect:
-    """Return how many files fewer the table has if all its files are rewritten, and their bytes.
-
-    The estimate of OpenHouse (`estimateReducedFileCount`): the files now, less the files that the bytes fill.
-    """
+def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
+    """Return how many files fewer the table has, and the files and bytes to rewrite."""
+    size = TableTotals(facts.data_files or 0, facts.data_bytes or 0, facts.delete_files or 0, facts.deleted_share)
     policy = policies.compaction or CompactionPolicy()
-    files, size = facts.data_files or 0, facts.data_bytes or 0
-    return Effect(max(0, files - -(-size // int(policy.target_file_size))), size)
+    rewrite = estimate_rewrite(size, facts.additions, policy, history.succeeded.get("compaction"))
+    return Effect(rewrite.rewritten - rewrite.added, rewrite.bytes, rewrite.rewritten)
 
 
 JOB = MaintenanceJob(

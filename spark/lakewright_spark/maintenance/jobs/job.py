@@ -59,6 +59,18 @@ class Failures:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """Effect of a job on a table, predicted or measured."""
+
+    files: int = 0
+    """Files that the table has fewer afterwards."""
+    bytes: int = 0
+    """Bytes to rewrite."""
+    rewritten: int = 0
+    """Files to rewrite."""
+
+
+@dataclass(frozen=True)
 class History:
     """Earlier runs on one table."""
 
@@ -69,7 +81,8 @@ class History:
     failures: Mapping[JobName, Failures] = field(default_factory=dict[JobName, Failures])
     seconds: Mapping[JobName, float] = field(default_factory=dict[JobName, float])
     """Duration of the last successful run of each job."""
-
+    effects: Mapping[JobName, Effect] = field(default_factory=dict[JobName, Effect])
+    """Measured effect of the last successful run of each job that rewrites files."""
     first_due: datetime | None = None
     """When a job that never ran on the table was first due, as far as is known (UTC)."""
 
@@ -104,20 +117,10 @@ class DueRule(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Effect:
-    """Predicted effect of a job on a table."""
-
-    files: int = 0
-    """Files that the table has fewer afterwards."""
-    bytes: int = 0
-    """Bytes to rewrite."""
-
-
 class PredictRule(Protocol):
-    """Predicts the effect of a job from the table's metadata. A pure function."""
+    """Predicts the effect of a job from the table's metadata and its last run. A pure function."""
 
-    def __call__(self, facts: TableFacts, policies: TablePolicies) -> Effect:
+    def __call__(self, facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
         """Return the predicted effect."""
         ...
 

@@ -13,6 +13,7 @@ from pyiceberg.table.refs import SnapshotRef
 from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, find_departures
+from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles, read_number
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -38,14 +39,18 @@ class TableFacts:
     """None: not in the summary of the last commit."""
     data_bytes: int | None = None
     delete_files: int | None = None
+    deleted_share: float = 0.0
+    """Share of the rows in data files that position deletes remove."""
+    additions: tuple[CommittedFiles, ...] = ()
+    """Data files of each commit that led to the current snapshot, except rewrites."""
 
     def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
-        return replace(self, properties={}, locations=frozenset(), snapshots=(), refs=())
+        return replace(self, properties={}, locations=frozenset(), snapshots=(), refs=(), additions=())
 
     def only_places(self) -> TableFacts:
         """Return the facts that overlap checks need."""
-        return replace(self, properties={}, snapshots=(), refs=())
+        return replace(self, properties={}, snapshots=(), refs=(), additions=())
 
     @property
     def keeps_garbage(self) -> bool:
@@ -84,9 +89,12 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
         touched_at=to_instant(metadata.last_updated_ms),
-        data_files=_number(totals.get("total-data-files")),
-        data_bytes=_number(totals.get("total-files-size")),
-        delete_files=_number(totals.get("total-delete-files")),
+        data_files=read_number(totals, "total-data-files"),
+        data_bytes=read_number(totals, "total-files-size"),
+        delete_files=read_number(totals, "total-delete-files"),
+        deleted_share=(read_number(totals, "total-position-deletes") or 0)
+        / max(read_number(totals, "total-records") or 0, 1),
+        additions=tuple(_list_additions(loaded)),
     )
 
 
@@ -120,6 +128,17 @@ def _changes(loaded: Table) -> Iterator[datetime]:
             yield to_instant(snapshot.timestamp_ms)
 
 
+def _list_additions(loaded: Table) -> Iterator[CommittedFiles]:
+    # The totals describe the current snapshot. Other branches and undone commits have files beside it.
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in loaded.metadata.snapshots}
+    snapshot = loaded.current_snapshot()
+    while snapshot is not None and snapshots.pop(snapshot.snapshot_id, None) is not None:
+        if snapshot.summary is not None and snapshot.summary.operation.value != "replace":
+            yield CommittedFiles.from_summary(snapshot.timestamp_ms, snapshot.summary.additional_properties)
+        parent = snapshot.parent_snapshot_id
+        snapshot = snapshots.get(parent) if parent is not None else None
+
+
 def _ref(name: str, ref: SnapshotRef) -> Ref:
     return Ref(
         name,
@@ -129,7 +148,3 @@ def _ref(name: str, ref: SnapshotRef) -> Ref:
         min_snapshots=ref.min_snapshots_to_keep,
         max_snapshot_age=optional_span(ref.max_snapshot_age_ms),
     )
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None

@@ -13,10 +13,11 @@ from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
 from lakewright_spark.session.own_classes import load_own_jar
 
-FILES_PER_TASK = 50_000
-"""Files that a task lists: fifty requests to S3, about five seconds."""
+FILES_PER_TASK = 20_000
+"""Files that a task lists: twenty requests to S3, about two seconds."""
 MAX_TASKS = 400
-_SAMPLES_PER_TASK = 20
+_SAMPLES_PER_TASK = 100
+"""The sizes of tasks differ by about a tenth then. The driver has a path of each sample."""
 _LISTING = "lakewright.spark.LocationListing"
 _COLUMNS = {"file_path": "string", "last_modified": "timestamp"}
 """Columns of a listing, and their types in Spark SQL, as `remove_orphan_files` expects them in `file_list_view`."""
