@@ -67,10 +67,16 @@ class Commands:
         return self.wait_until_ready()
 
     def wait_until_ready(self) -> int:
-        self.wait_until(lambda: self.process() is not None)
-        process = self.process()
-        assert process is not None
-        return process
+        """Return the process id of a warm process that listens. A process that ends may listen for a moment."""
+        listening: list[int] = []
+
+        def find_process() -> bool:
+            process = self.process()
+            listening.extend([] if process is None else [process])
+            return process is not None
+
+        self.wait_until(find_process)
+        return listening[0]
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition that no event announces."""
