@@ -35,7 +35,7 @@ def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
-    if catalogs.target.auth.kind != "none":
+    if catalogs.target.auth:
         leave_out("reads a warehouse through a second Spark catalog, which has no credential")
     catalogs.add_table("sales.orders")
     spark = spark_session(catalogs.source, "migration", properties=catalogs.target.spark_properties())
