@@ -62,8 +62,8 @@ def make_grants(
     """Make the grants that have not ended. A grant is made after its warehouse and revoked before that is deleted."""
     for part in list_unenforceable_parts(tenant, grants):
         pulumi.log.warn(
-            f"limits of {part} are not enforced: the stack grants nobody `create` or `modify` there, besides exempt"
-            " principals. Declare the writers' grants in `grants`, or remove `enforce`."
+            f"limits of {part} are not enforced: only exempt principals have declared grants of `create` or `modify`"
+            " in it. Declare the writers' grants in `grants`, or remove `enforce`."
         )
     resources: list[pulumi.Resource] = []
     for grant in grants:

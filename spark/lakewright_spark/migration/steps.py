@@ -115,7 +115,7 @@ class TableMigration:
             target_mover.forget_stopped(identifier)
         source_table = self._require_source()
         if self.entry.method is Method.REGISTER and self.entry.step is Step.CUT_OVER:
-            forget_owner(source_table, self.ledger.run)  # of a --finish that was killed
+            forget_owner(source_table, self.ledger.run)  # a killed --finish may have recorded it
         self._remove_fence(self.source, source_table)
         self._record(Step.UNDONE, registered=())
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +19,7 @@ from lakewright.aws.access import access_policy, trust_policy
 from lakewright.names.object_names import ROLE_PATH
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
@@ -147,29 +149,58 @@ def aws(sandbox: Sandbox, real: RealServers | None) -> Callable[..., Any]:
     return client
 
 
-@pytest.fixture
-def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
-    """The operator's client of a server that will enforce grants and is not bootstrapped, on the sandbox's storage."""
+@contextmanager
+def serve_grants(sandbox: Sandbox, folder: Path, clock: Clock | None = None) -> Generator[httpx.Client]:
+    """Yield the operator's client of a server that will enforce grants and is not bootstrapped.
+
+    Args:
+        sandbox: The sandbox whose storage the server uses.
+        folder: The folder of the server's database.
+        clock: The server's clock.
+    """
     settings = Settings(
-        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+        database=f"sqlite:///{folder / 'lakekeeper.db'}",
         aws_endpoint=sandbox.aws.endpoint,
         credentials_file=sandbox.credentials_file,
         aws_system_identity=True,
         authorizer="openfga",
         maintenance_queues=True,
     )
-    with serve(TokensAsNames(create_app(settings))) as endpoint:
+    with serve(TokensAsNames(create_app(settings, clock))) as endpoint:
         headers = {"authorization": "Bearer operator"}
         with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
             yield client
 
 
+def bootstrap(server: httpx.Client) -> None:
+    """Bootstrap a server with the client's user as its operator."""
+    accepted = {"accept-terms-of-use": True, "is-operator": True}
+    server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+
+
+@pytest.fixture
+def empty_server(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
+    """The operator's client of a server that will enforce grants and is not bootstrapped, on the sandbox's storage."""
+    with serve_grants(sandbox, tmp_path) as client:
+        yield client
+
+
 @pytest.fixture
 def openfga(empty_server: httpx.Client) -> httpx.Client:
     """The operator's client of a server that enforces grants."""
-    accepted = {"accept-terms-of-use": True, "is-operator": True}
-    empty_server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+    bootstrap(empty_server)
     return empty_server
+
+
+def enter_project(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let code of this process find the project and the state of a tenant, as its commands do."""
+    for name, value in {
+        "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
+        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+        **tenant.environ,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tenant.folder)
 
 
 def write_environment(tenant: Any, server: httpx.Client, **lakekeeper: Any) -> None:

@@ -16,7 +16,7 @@ from lakewright.drift.model import DriftReport
 from lakewright.fleet.selection import Selection, select
 from lakewright.shares.expiry import StackExpiry, expire_shares
 
-from tests.integration.tenant.conftest import PASSPHRASE, Tenant, list_changes, write_environment
+from tests.integration.tenant.conftest import Tenant, enter_project, list_changes, write_environment
 
 DURING, AFTER = datetime(2040, 6, 30, 23, tzinfo=UTC), datetime(2040, 7, 1, tzinfo=UTC)
 LAST_DAY = "2040-06-30"
@@ -38,13 +38,7 @@ def tenant(make_tenant: Any, openfga: httpx.Client, monkeypatch: pytest.MonkeyPa
     openfga.headers["x-project-id"] = tenant.name
     set_clock(tenant, DURING)
     tenant.up()
-    for name, value in {
-        "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
-        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
-        **tenant.environ,
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tenant.folder)
+    enter_project(tenant, monkeypatch)
     return tenant
 
 

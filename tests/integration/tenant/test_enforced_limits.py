@@ -21,7 +21,7 @@ from lakewright.limits.stack_enforcement import StackEnforcement
 from pyiceberg.catalog import load_catalog
 
 from tests.command_server import run_command
-from tests.integration.tenant.conftest import PASSPHRASE, Tenant, write_environment
+from tests.integration.tenant.conftest import Tenant, enter_project, write_environment
 
 pytestmark = pytest.mark.stand_in("enforces grants, and signs users in by their names")
 
@@ -67,13 +67,7 @@ def tenant(make_tenant: Any, openfga: httpx.Client, monkeypatch: pytest.MonkeyPa
     write_environment(tenant, openfga)
     openfga.headers["x-project-id"] = tenant.name
     tenant.up()
-    for name, value in {
-        "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
-        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
-        **tenant.environ,
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tenant.folder)
+    enter_project(tenant, monkeypatch)
     return tenant
 
 

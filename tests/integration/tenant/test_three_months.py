@@ -23,9 +23,7 @@ from lakewright.fleet.spark_reports import SparkReport
 from lakewright.limits.enforcement import enforce_limits
 from lakewright.limits.stack_enforcement import StackEnforcement
 from lakewright.shares.expiry import StackExpiry, expire_shares
-from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
-from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.cli.usage import limits_to_json
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
@@ -36,11 +34,11 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from tests.integration.tenant.conftest import (
-    PASSPHRASE,
     MakeTenant,
     Tenant,
-    TokensAsNames,
-    serve,
+    bootstrap,
+    enter_project,
+    serve_grants,
     write_environment,
 )
 
@@ -138,23 +136,11 @@ def simulated(
 ) -> Iterator[SimulatedTenant]:
     """A tenant that is deployed 92 days ago."""
     now = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0)
-    settings = Settings(
-        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
-        aws_endpoint=sandbox.aws.endpoint,
-        credentials_file=sandbox.credentials_file,
-        aws_system_identity=True,
-        authorizer="openfga",
-        maintenance_queues=True,
-    )
     clock = Clock()
     clock.advance((now - datetime.now(UTC)).total_seconds())
     start = now - timedelta(days=DAYS)
-    with (
-        serve(TokensAsNames(create_app(settings, clock))) as endpoint,
-        httpx.Client(base_url=endpoint, headers={"authorization": "Bearer operator"}, timeout=60) as server,
-    ):
-        accepted = {"accept-terms-of-use": True, "is-operator": True}
-        server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+    with serve_grants(sandbox, tmp_path, clock) as server:
+        bootstrap(server)
         for user in ("ann", "ben"):
             body = {"id": f"oidc~{user}", "name": user, "user-type": "human"}
             server.post("/management/v1/user", json=body).raise_for_status()
@@ -174,13 +160,7 @@ def simulated(
         )
         write_environment(tenant, server, jobs_auth={"kind": "token", "token": "env:STACK_TOKEN"})
         server.headers["x-project-id"] = tenant.name
-        for name, value in {
-            "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
-            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
-            **tenant.environ,
-        }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(tenant.folder)
+        enter_project(tenant, monkeypatch)
         simulated = SimulatedTenant(tenant, server, clock, start, now)
         simulated.begin_day(0)
         tenant.up()

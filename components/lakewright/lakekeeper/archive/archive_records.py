@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import ForbiddenError, LakekeeperError, NotFoundError
-from lakewright.lakekeeper.api.management import projects, roles
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.management import record_roles, roles
 from lakewright.ownership.archive_mark import ArchiveMark, compute_purge_time, parse_archive_mark
 from lakewright.ownership.mark import UnreadableMarkError
 from lakewright.ownership.record_role import find_archived_warehouse, format_announcement, format_archive_record
@@ -46,13 +46,13 @@ def list_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
     Raises:
         ForbiddenError: The project exists, and its roles cannot be listed.
     """
-    return _read_archives(_list_roles(client, project_id))
+    return _read_archives(record_roles.list_records(client, project_id))
 
 
 def list_cached_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
     """Return what `list_archives` returns, read once in a run. Raises the errors of `list_archives`."""
     key = (client, "record roles", project_id)
-    return _read_archives(client.lists.get_cached_in_run(key, lambda: _list_roles(client, project_id)))
+    return _read_archives(client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id)))
 
 
 def find_archive(client: Client, project_id: str, warehouse_id: str) -> ArchiveRecord | None:
@@ -74,7 +74,7 @@ def write_archive(client: Client, project_id: str, warehouse_id: str, mark: Arch
 
 def find_announcement(client: Client, project_id: str, warehouse_id: str) -> Announcement | None:
     """Return the announcement of a purge; None if the purge is not announced."""
-    role = _list_roles(client, project_id).get(format_announcement(warehouse_id))
+    role = record_roles.list_records(client, project_id).get(format_announcement(warehouse_id))
     return None if role is None else Announcement(str(role["id"]), _parse_time(role["created-at"]))
 
 
@@ -84,7 +84,7 @@ def describe_announcements(client: Client, project_id: str, besides: Collection[
     Raises the errors of `list_archives`.
     """
     key = (client, "record roles", project_id)
-    listed_roles = client.lists.get_cached_in_run(key, lambda: _list_roles(client, project_id))
+    listed_roles = client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id))
     texts: list[str] = []
     for archive in _read_archives(listed_roles):
         role = listed_roles.get(format_announcement(archive.warehouse_id))
@@ -141,26 +141,17 @@ def note_begin(client: Client, project_id: str, warehouse_id: str, announcement:
 
 def has_begun(client: Client, project_id: str, warehouse_id: str) -> bool:
     """Return whether a purge of the warehouse has begun, according to its announcement."""
-    role = _list_roles(client, project_id).get(format_announcement(warehouse_id))
+    role = record_roles.list_records(client, project_id).get(format_announcement(warehouse_id))
     return role is not None and role.get("description") == _BEGUN
 
 
 def delete_archive(client: Client, project_id: str, warehouse_id: str) -> None:
     """Delete the record of an archived warehouse and the announcement of its purge. Succeed if there is none."""
-    existing = _list_roles(client, project_id)
+    existing = record_roles.list_records(client, project_id)
     for name in (format_announcement(warehouse_id), format_archive_record(warehouse_id)):
         if role := existing.get(name):
             roles.delete(client, project_id, str(role["id"]))
     client.lists.forget_run()
-
-
-def _list_roles(client: Client, project_id: str) -> dict[str, roles.RoleResponse]:
-    try:
-        return roles.list_records(client, project_id)
-    except (NotFoundError, ForbiddenError):
-        if projects.read_name(client, project_id) is None:
-            return {}
-        raise
 
 
 def _read_archives(listed_roles: Mapping[str, roles.RoleResponse]) -> list[ArchiveRecord]:

@@ -75,13 +75,13 @@ def estimate_rewrite(
         policy: Policy of the table.
         since: Start of the last compaction (UTC); None: the table was never compacted.
     """
-    new_commits = [one for one in additions if one.files and (since is None or one.committed_at >= since)]
-    partitions = max((one.partitions for one in new_commits), default=1)
+    new_commits = [commit for commit in additions if commit.files and (since is None or commit.committed_at >= since)]
+    partitions = max((commit.partitions for commit in new_commits), default=1)
     files, total = 0, 0
-    new_files, new_bytes = sum(one.files for one in new_commits), sum(one.bytes for one in new_commits)
+    new_files, new_bytes = sum(commit.files for commit in new_commits), sum(commit.bytes for commit in new_commits)
     old_files, old_bytes = max(size.data_files - new_files, 0), max(size.bytes - new_bytes, 0)
     has_deletes = _rewrites_for_deletes(size, policy)
-    for number, number_bytes in ((old_files, old_bytes), *((one.files, one.bytes) for one in new_commits)):
+    for number, number_bytes in ((old_files, old_bytes), *((commit.files, commit.bytes) for commit in new_commits)):
         if number and (has_deletes or policy.rewrite_old_partitions or _has_wrong_size(number, number_bytes, policy)):
             files, total = files + number, total + number_bytes
     files, total = min(files, size.data_files), min(total, size.bytes)

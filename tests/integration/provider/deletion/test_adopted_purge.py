@@ -10,7 +10,6 @@ from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.ownership.mark import STACK_TAG
 from lakewright.ownership.running_stack import run_as_stack
-from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.conftest import AwsClient
 from tests.integration.provider.resource import Props, Resource
@@ -18,14 +17,6 @@ from tests.integration.provider.resource import Props, Resource
 pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "type": "int", "required": False}]}
-
-
-@pytest.fixture
-def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """Properties of the test's bucket, declared as created by the stack."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
-    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture

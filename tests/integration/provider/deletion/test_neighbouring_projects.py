@@ -11,20 +11,11 @@ from lakewright.lakekeeper.provider.errors import RemovalRefusedError, StillHeld
 from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
-from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.conftest import AwsClient
 from tests.integration.provider.resource import Props, Resource
 
 pytestmark = pytest.mark.stand_in("plays a bucket that the stack makes on AWS")
-
-
-@pytest.fixture
-def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """Properties of the test's bucket, declared as created by the stack."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
-    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
-from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.provider.conftest import AwsClient
 from tests.integration.provider.resource import Props, Resource
@@ -33,14 +32,6 @@ def lakekeeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[httpx
     with serve(app) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         yield client
-
-
-@pytest.fixture
-def own_bucket(sandbox: Sandbox, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """Properties of the test's bucket, declared as created by the stack."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
-    return {"bucket": bucket, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
 
 
 @pytest.fixture

@@ -31,13 +31,14 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog as open_confi
 from pyiceberg.catalog import Catalog
 
 from tests.integration.tenant.conftest import (
-    PASSPHRASE,
     MakeTenant,
     Tenant,
-    TokensAsNames,
     aws_client,
+    bootstrap,
+    enter_project,
     list_changes,
     serve,
+    serve_grants,
     write_environment,
 )
 
@@ -111,33 +112,14 @@ def archiving(
     make_tenant: MakeTenant, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ArchivingTenant]:
     """A deployed tenant with tables in a warehouse with `archive` and in another warehouse."""
-    settings = Settings(
-        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
-        aws_endpoint=sandbox.aws.endpoint,
-        credentials_file=sandbox.credentials_file,
-        aws_system_identity=True,
-        authorizer="openfga",
-        maintenance_queues=True,
-    )
     clock = Clock()
-    headers = {"authorization": "Bearer operator"}
-    with (
-        serve(TokensAsNames(create_app(settings, clock))) as endpoint,
-        httpx.Client(base_url=endpoint, headers=headers, timeout=60) as server,
-    ):
-        accepted = {"accept-terms-of-use": True, "is-operator": True}
-        server.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+    with serve_grants(sandbox, tmp_path, clock) as server:
+        bootstrap(server)
         tenant = make_tenant(warehouses=[ARCHIVED, OTHER], grants=GRANTS)
         write_environment(tenant, server)
         server.headers["x-project-id"] = tenant.name
         tenant.up()
-        for name, value in {
-            "PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(),
-            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
-            **tenant.environ,
-        }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(tenant.folder)
+        enter_project(tenant, monkeypatch)
         for warehouse, namespace in (("executions", "results"), ("raw", "landing")):
             open_catalog(tenant, warehouse).create_table(
                 f"{namespace}.flights", schema=pa.schema([("n", pa.int64())])

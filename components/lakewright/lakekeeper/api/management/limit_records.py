@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import ForbiddenError, LakekeeperError, NotFoundError
-from lakewright.lakekeeper.api.management import projects, roles
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, LakekeeperError
+from lakewright.lakekeeper.api.management import record_roles, roles
 from lakewright.ownership.limit_mark import LimitMark, parse_limit_mark
 from lakewright.ownership.mark import UnreadableMarkError
 from lakewright.ownership.record_role import format_limit_record, is_limit_record
@@ -19,7 +19,7 @@ def find_mark(client: Client, project_id: str, record_id: str) -> LimitMark | No
         LakekeeperError: The record cannot be read.
         ForbiddenError: The project exists, and its roles cannot be listed.
     """
-    return _read_mark(client, project_id, record_id, _list_records(client, project_id))
+    return _read_mark(client, project_id, record_id, record_roles.list_records(client, project_id))
 
 
 def find_cached_mark(client: Client, project_id: str, record_id: str) -> LimitMark | None:
@@ -42,7 +42,7 @@ def list_cached_marks(client: Client, project_id: str) -> list[LimitMark]:
 def write_mark(client: Client, project_id: str, record_id: str, mark: LimitMark) -> None:
     """Record the enforced limits of a tenant. Create the role if there is none."""
     name, text = format_limit_record(record_id), mark.to_description()
-    role = _list_records(client, project_id).get(name.casefold())
+    role = record_roles.list_records(client, project_id).get(name.casefold())
     try:
         if role is None:
             roles.create(client, project_id, {"name": name, "description": text})
@@ -60,7 +60,7 @@ def write_mark(client: Client, project_id: str, record_id: str, mark: LimitMark)
 
 def delete_mark(client: Client, project_id: str, record_id: str) -> None:
     """Delete the record of a tenant. Succeed if there is none."""
-    role = _list_records(client, project_id).get(format_limit_record(record_id).casefold())
+    role = record_roles.list_records(client, project_id).get(format_limit_record(record_id).casefold())
     if role is not None:
         roles.delete(client, project_id, str(role["id"]))
     client.lists.forget_run()
@@ -68,7 +68,7 @@ def delete_mark(client: Client, project_id: str, record_id: str) -> None:
 
 def delete_all_marks(client: Client, project_id: str) -> None:
     """Delete the records of all tenants of a project, which the server counts as its content."""
-    for name, role in _list_records(client, project_id).items():
+    for name, role in record_roles.list_records(client, project_id).items():
         if is_limit_record(name):
             roles.delete(client, project_id, str(role["id"]))
     client.lists.forget_run()
@@ -93,13 +93,4 @@ def _read_mark(
 
 def _list_cached_records(client: Client, project_id: str) -> Mapping[str, roles.RoleResponse]:
     key = (client, "record roles", project_id)
-    return client.lists.get_cached_in_run(key, lambda: _list_records(client, project_id))
-
-
-def _list_records(client: Client, project_id: str) -> dict[str, roles.RoleResponse]:
-    try:
-        return roles.list_records(client, project_id)
-    except (NotFoundError, ForbiddenError):
-        if projects.read_name(client, project_id) is None:
-            return {}
-        raise
+    return client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id))

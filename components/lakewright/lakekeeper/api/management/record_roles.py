@@ -162,12 +162,25 @@ def _find_record(client: Client, record: RecordRole) -> roles.RoleResponse | Non
     return _list_records(client, record.project_id).get(record.name.casefold())
 
 
-def _list_records(client: Client, project_id: str) -> dict[str, roles.RoleResponse]:
+def list_records(client: Client, project_id: str) -> dict[str, roles.RoleResponse]:
+    """Return the record roles of a project by name, in lower case; none if the project does not exist.
+
+    Raises:
+        NotFoundError: The project exists, and the server finds no list of its roles.
+        ForbiddenError: The project exists, and its roles cannot be listed.
+    """
     try:
         return roles.list_records(client, project_id)
-    except (NotFoundError, ForbiddenError) as refused:
+    except (NotFoundError, ForbiddenError):
         if projects.read_name(client, project_id) is None:
-            return {}  # the project does not exist
+            return {}
+        raise
+
+
+def _list_records(client: Client, project_id: str) -> dict[str, roles.RoleResponse]:
+    try:
+        return list_records(client, project_id)
+    except (NotFoundError, ForbiddenError) as refused:
         refused.add(
             f"The owner of project {project_id} is therefore not known. Allow `list_roles` on the project to the"
             " identity that runs the program (with OpenFGA, its `describe`)."
