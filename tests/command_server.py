@@ -39,6 +39,7 @@ MODULES = (
     "lakewright.environment.loading",
     "lakewright.project_files.servers",
     "lakewright.terminal.console",
+    "lakewright_sandbox.providers.aws.service_models",
     "pulumi_aws.iam.access_key",
     "pulumi_aws.iam.get_access_keys",
     "pulumi_aws.s3.access_point",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import threading
@@ -18,6 +19,9 @@ from lakewright_sandbox.typed import boto
 
 RESPONSE_TIMEOUT_VARIABLE = "LAKEWRIGHT_ANSWER_WITHIN"
 """Environment variable with the timeout of a response of S3, IAM or STS in seconds."""
+
+_SERVICE_MODELS = "lakewright_sandbox.providers.aws.service_models"
+"""A module that is slow to load: a warm process imports it ahead."""
 
 _SERVICES = ("s3", "iam", "sts")
 _BESIDE = {"kms": "s3"}  # one sandbox serves them all; few programs set this endpoint
@@ -90,6 +94,7 @@ def connect(config: Properties) -> AwsConnection | None:
     endpoints = _endpoints(config)
     for endpoint in sorted(set(endpoints.values())):
         _prove_sandbox(endpoint)
+    importlib.import_module(_SERVICE_MODELS)
     return AwsConnection(region, endpoints, _session(config))
 
 
