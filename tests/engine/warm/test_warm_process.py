@@ -243,6 +243,7 @@ def test_changed_packages_are_imported_anew(commands: Any, ended: Any, tmp_path:
     assert commands.wait_until_ready() != process
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_command_runs_by_itself_where_nobody_answers(commands: Any, ended: Any) -> None:
     process = commands.warm_up()

@@ -53,7 +53,14 @@ def gate(commands: Any) -> Path:
 
 @pytest.mark.timeout(90)
 @WARM
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.long),
+    ],
+)
 def test_first_signal_ends_the_run_in_order(commands: Any, gate: Path, switch: str, number: signal.Signals) -> None:
     if switch == "1":
         commands.warm_up()

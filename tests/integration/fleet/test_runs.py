@@ -48,6 +48,7 @@ def test_preview_and_up_report_each_stack(fleet: FleetProject) -> None:
     assert json.loads(Path(entry["log"]).with_suffix(".json").read_text())["changes"] == entry["changes"]
 
 
+@pytest.mark.long
 def test_a_spec_without_a_stack_stops_no_other(fleet: FleetProject) -> None:
     salt = (fleet.folder / "Pulumi.a.yaml").read_text()
     (fleet.folder / "Pulumi.e.yaml").write_text(salt)
@@ -232,6 +233,7 @@ def test_plans_are_kept_and_followed(fleet: FleetProject) -> None:
     assert "has no plan of c" in absent.stderr
 
 
+@pytest.mark.long
 def test_drift_takes_the_filters_of_the_fleet(fleet: FleetProject) -> None:
     fleet.report("up", "--yes", "--stack", "a")
 

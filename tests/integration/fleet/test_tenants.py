@@ -95,6 +95,7 @@ def test_tenants_are_deployed_listed_and_measured(names: list[str], call: Call) 
     assert [owner["owner"] for owner in usage["owners"]] == [names[0]]
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("surveys all objects of a server")
 def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, project: Path, sandbox: Sandbox) -> None:
     """Rows, FOCUS and forecasts are exact; a warehouse is charged for what its tables have in S3."""
@@ -141,6 +142,7 @@ def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, proje
     assert (refused.returncode, "expected --since" in refused.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_a_failed_check_of_a_wave_stops_the_rollout(project: Path, names: list[str], call: Call) -> None:
     canary, other = names
     spec = read_spec(project, canary)

@@ -37,6 +37,7 @@ def read_info_status(state: dict[str, Any], with_token: str | None = None) -> in
     return httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/info", headers=headers).status_code
 
 
+@pytest.mark.long
 def test_tokens_are_required_and_valid_across_restarts(
     directory: Path, sandbox_command: Run, up: Callable[..., dict[str, Any]]
 ) -> None:

@@ -168,6 +168,7 @@ def test_job_leaves_a_stack_that_is_updated(tenant: Tenant, openfga: httpx.Clien
     assert list_access(openfga) == EVERYONE
 
 
+@pytest.mark.long
 def test_grant_of_a_retained_warehouse_ends_with_its_stack(tenant: Tenant, openfga: httpx.Client) -> None:
     tenant.spec["warehouses"][0]["deletion"] = "retain"
     tenant.write()

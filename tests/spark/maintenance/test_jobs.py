@@ -62,7 +62,7 @@ class TestRetention:
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
-    @pytest.mark.parametrize("backup", [False, True])
+    @pytest.mark.parametrize("backup", [False, pytest.param(True, marks=pytest.mark.long)])
     def test_text_that_is_no_date_is_kept(self, create_table: CreateTable, *, backup: bool) -> None:
         table = create_table("notes", "(day string, n int) USING iceberg PARTITIONED BY (day)")
         texts = ["", "01/02/2020", "15", "2020-02-30", "2020-01-01 ", "0000-01-01", "2020-13-01"]
@@ -171,6 +171,7 @@ class TestRetention:
         table.set_policies(retention={"keep": 1, "column": "date"})
         assert {"audit", "work"} <= set(table.job("retention").refs), "tags have the old name, and cannot be checked"
 
+    @pytest.mark.long
     def test_backups_end_with_their_time(self, create_table: CreateTable) -> None:
         table = create_table("backed", "(day date, n int) USING iceberg PARTITIONED BY (day)")
         table.do("INSERT INTO THIS VALUES (date'2026-01-01', 1), (date'2099-01-01', 2)")

@@ -87,6 +87,7 @@ def test_promotion_without_the_source(pair: Pair) -> None:
     assert read_rows(pair.copies, "sales.orders").num_rows == rows.num_rows + 1
 
 
+@pytest.mark.long
 def test_files_remain_for_readers_of_the_state_before(pair: Pair) -> None:
     table = pair.add_table("sales.orders")
     pair.copy()
@@ -157,6 +158,7 @@ def test_source_that_does_not_respond(pair: Pair) -> None:
     pair.copies.load_table("sales.orders").append(build_rows(1))
 
 
+@pytest.mark.long
 def test_two_stores(pair: Pair, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standby has a key of its own, so this process copies the files."""
     table = pair.add_table("sales.orders")
@@ -215,6 +217,7 @@ def test_killed_copies_continue(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> 
     assert list_copied_files(copy.metadata_location, store) <= store.list_files(copy.location()).keys()
 
 
+@pytest.mark.long
 def test_source_that_was_rebuilt_changes_no_copy(pair: Pair) -> None:
     """Another table of the same name, and a source that was restored from a backup."""
     table = pair.add_table("sales.orders")
@@ -236,6 +239,7 @@ def test_source_that_was_rebuilt_changes_no_copy(pair: Pair) -> None:
     assert pair.promote(is_source_lost=True)["sales.orders"].state is State.PROMOTED
 
 
+@pytest.mark.long
 def test_new_tables_are_promoted_too(pair: Pair) -> None:
     pair.add_table("sales.orders")
     pair.copy()

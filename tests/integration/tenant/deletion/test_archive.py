@@ -234,6 +234,7 @@ def test_stack_of_another_backend_purges_nothing(
     assert [archive.state for archive in archiving.expire("executions").archives] == ["purged"]
 
 
+@pytest.mark.long
 def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> None:
     archiving.remove_from_spec()
     archiving.advance(84)
@@ -312,9 +313,9 @@ def change_mark(archiving: ArchivingTenant, **changes: Any) -> None:
     ("changes", "problem"),
     [
         ({"purge_after_days": 1}, "was changed at"),
-        ({"record": "other"}, "was changed at"),
-        ({"bucket": "other"}, "was changed at"),
-        ({"version": 2}, "expected an archive mark of version 1"),
+        pytest.param({"record": "other"}, "was changed at", marks=pytest.mark.long),
+        pytest.param({"bucket": "other"}, "was changed at", marks=pytest.mark.long),
+        pytest.param({"version": 2}, "expected an archive mark of version 1", marks=pytest.mark.long),
         ({"stack": "other/other"}, None),
     ],
 )
@@ -363,8 +364,8 @@ def use_files_elsewhere(archiving: ArchivingTenant) -> None:
 @pytest.mark.parametrize(
     ("interfere", "problem"),
     [
-        (make_foreign_project, "has not the mark of the stack"),
-        (protect_table, "protected"),
+        pytest.param(make_foreign_project, "has not the mark of the stack", marks=pytest.mark.long),
+        pytest.param(protect_table, "protected", marks=pytest.mark.long),
         (use_files_elsewhere, "has `gc.enabled=false`"),
     ],
     ids=["foreign", "protected", "fenced"],
@@ -524,6 +525,7 @@ def require_no_files(aws: Callable[..., Any], tenant: Tenant) -> None:
     assert list_objects(aws, tenant, "executions") == []
 
 
+@pytest.mark.long
 def test_bucket_of_another_stack_is_not_emptied(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
     archiving.remove_from_spec()
     archiving.advance(84)
@@ -539,6 +541,7 @@ def test_bucket_of_another_stack_is_not_emptied(archiving: ArchivingTenant, aws:
     assert_read_only(archiving)
 
 
+@pytest.mark.long
 def test_other_deletion_of_a_declared_warehouse_archives_nothing(archiving: ArchivingTenant) -> None:
     archiving.tenant.spec["warehouses"] = [{"name": "executions", "namespaces": ["results"]}, OTHER]
     archiving.tenant.write()
@@ -549,6 +552,7 @@ def test_other_deletion_of_a_declared_warehouse_archives_nothing(archiving: Arch
     assert archiving.list_records().keys() == {"lakewright-record"}
 
 
+@pytest.mark.long
 def test_renamed_warehouse_is_not_archived(archiving: ArchivingTenant) -> None:
     archiving.tenant.spec["warehouses"] = [{**ARCHIVED, "name": "runs", "renamed_from": "executions"}, OTHER]
     archiving.tenant.spec["grants"] = []
@@ -559,6 +563,7 @@ def test_renamed_warehouse_is_not_archived(archiving: ArchivingTenant) -> None:
     assert archiving.list_warehouses() == {"runs", "raw"}
 
 
+@pytest.mark.long
 def test_record_of_a_live_warehouse_purges_nothing(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
     """Another user of the server records that a declared warehouse is archived, with the mark of its stack."""
     archiving.remove_from_spec()
@@ -602,6 +607,7 @@ def archive_declared(archiving: ArchivingTenant) -> None:
     iam.put_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
 
 
+@pytest.mark.long
 def test_up_after_a_killed_destroy_reactivates(archiving: ArchivingTenant) -> None:
     archive_declared(archiving)
     assert_read_only(archiving)

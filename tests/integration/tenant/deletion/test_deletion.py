@@ -46,7 +46,7 @@ def test_protect_counts_soft_deleted_tables(make_tenant: Callable[..., Any]) -> 
     assert "flights" in completed.stdout + completed.stderr
 
 
-@pytest.mark.parametrize("soft_delete_days", [None, 7])
+@pytest.mark.parametrize("soft_delete_days", [None, pytest.param(7, marks=pytest.mark.long)])
 def test_purge_deletes_everything_in_catalog_and_s3(
     make_tenant: Callable[..., Any],
     aws: Callable[..., Any],
@@ -90,6 +90,7 @@ def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None
     assert "warehouse `executions` with its namespaces and tables" in preview.stdout + preview.stderr
 
 
+@pytest.mark.long
 def test_changed_deletion_counts_after_the_next_up(make_tenant: Callable[..., Any]) -> None:
     tenant = tenant_with_table(make_tenant, deletion="protect")
     tenant.spec["warehouses"][0]["deletion"] = "purge"
@@ -151,6 +152,7 @@ def test_protect_of_an_empty_tenant_destroys_everything(
     assert tenant.name not in [project["project-id"] for project in projects]
 
 
+@pytest.mark.long
 def test_protected_objects_survive_a_purge(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     """Preview and `destroy` refuse before anything is deleted, and so does an `up` without the table."""
     orders = {"name": "executions.results.orders", "columns": [{"name": "n", "type": "long"}], "protected": True}

@@ -78,6 +78,7 @@ def test_retained_data_outlives_its_storage_in_the_spec(
     assert tenant.name in [project["project-id"] for project in projects]
 
 
+@pytest.mark.long
 def test_retained_data_outlives_a_return_without_adopt(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
@@ -125,6 +126,7 @@ def test_retained_warehouse_is_adopted_and_purged(
     assert tenant.name not in [project["project-id"] for project in projects]
 
 
+@pytest.mark.long
 def test_purged_warehouse_leaves_no_old_version(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     tenant.up()
@@ -274,6 +276,7 @@ def rewrite_state_as_earlier_version(tenant: Any, aws: Callable[..., Any]) -> No
     tenant.output("stack", "import", "--file", str(file))
 
 
+@pytest.mark.long
 def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     """The spec drops `encryption: {kms: own}` with the upgrade, so no record has the key."""
     tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])

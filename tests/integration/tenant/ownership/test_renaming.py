@@ -128,6 +128,7 @@ def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> N
     assert list(tenant.up()["outputs"]["warehouse_ids"]) == ["curated"]
 
 
+@pytest.mark.long
 def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., Any]) -> None:
     """After a refused rename without `renamed_from`, the new warehouse exists, empty, beside the old warehouse."""
     tenant = deploy_with_table(make_tenant)

@@ -158,6 +158,7 @@ def test_a_tenant_keeps_its_own_project(make_tenant: MakeTenant) -> None:
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
+@pytest.mark.long
 def test_foreign_warehouses_are_not_adopted(
     make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
 ) -> None:
