@@ -33,7 +33,7 @@ def store(tenant: CatalogConfig, create_table: Callable[..., Maintained]) -> S3S
     return S3Store(files)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_copy_keeps_deleted_rows_deleted(
     create_table: Callable[..., Maintained], tenant: CatalogConfig, store: S3Store, version: int
 ) -> None:

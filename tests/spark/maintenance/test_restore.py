@@ -31,7 +31,7 @@ CreateTable = Callable[..., Maintained]
     [
         pytest.param(2, "position", marks=pytest.mark.long),
         pytest.param(2, "equality", marks=pytest.mark.long),
-        (3, "vector"),
+        pytest.param(3, "vector", marks=pytest.mark.long),
     ],
 )
 def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: int, kind: str) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 from lakewright.environment.cluster import find_mistake
 from lakewright.environment.environment import Environment
 from lakewright.explanation.json_schemas import environment_schema_text
 from lakewright.spec import SpecError
+
+from tests.schema_validator import make_validator
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -80,7 +81,7 @@ def test_published_environment_schema_is_up_to_date() -> None:
 
 
 def test_published_environment_schema_accepts_the_repository() -> None:
-    schema = Draft202012Validator(json.loads(environment_schema_text()))
+    schema = make_validator(json.loads(environment_schema_text()))
     files = [*(REPOSITORY / "environments").glob("*.yaml")]
 
     assert files

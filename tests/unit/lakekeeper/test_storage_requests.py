@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Replace, Update
@@ -18,6 +17,8 @@ from lakewright.lakekeeper.storage.credentials import GoogleServiceAccount, cred
 from lakewright.lakekeeper.storage.profiles import profile_observed, profile_request
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, storage_request
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+
+from tests.schema_validator import make_validator
 
 SCHEMAS = json.loads((Path(__file__).parent / "openapi-storage.json").read_text())["components"]["schemas"]
 
@@ -73,7 +74,7 @@ def warehouse_with_credential(kind: str) -> WarehouseArgs:
 def problems(schema: str, body: dict[str, Any]) -> list[str]:
     """Return the mistakes of a body by the description, and the keys that the description lacks."""
     root = {"$ref": f"#/components/schemas/{schema}", "components": {"schemas": SCHEMAS}}
-    return [error.message for error in Draft202012Validator(root).iter_errors(body)]
+    return [error.message for error in make_validator(root).iter_errors(body)]
 
 
 def has_newer_name(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 from lakewright.explanation.json_schemas import build_platform_schema, format_platform_schema
 from lakewright.platform_stack.secret_values import find_key_mistake
 from lakewright.platform_stack.settings.checks import parse_platform_spec
@@ -20,6 +19,7 @@ from lakewright.platform_stack.settings.server_environment import (
 from lakewright.validation.problems import SpecError
 
 from tests.platform_documents import DIGEST, production, replace_value, trial
+from tests.schema_validator import make_validator
 
 
 def problems(document: dict[str, Any]) -> str:
@@ -44,7 +44,7 @@ def test_the_example_stacks_are_accepted(name: str) -> None:
     stack_file = yaml.safe_load(file.read_text())
     document = stack_file["config"]["lakewright-platform:spec"]
 
-    Draft202012Validator(build_platform_schema()).validate(stack_file)
+    make_validator(build_platform_schema()).validate(stack_file)
     assert parse_platform_spec(document, name).name == "lakekeeper"
 
 

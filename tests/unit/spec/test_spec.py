@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from lakewright.explanation.json_schemas import schema_text
 from lakewright.names.object_names import list_reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
 from lakewright.validation.yaml_text import load_yaml
+
+from tests.schema_validator import make_validator
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -323,7 +324,7 @@ def test_published_schema_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("file", ["demo/Pulumi.demo.yaml", "tests/unit/spec/Pulumi.acme.yaml"])
 def test_published_schema_accepts_examples_and_finds_mistakes(file: str) -> None:
-    schema = Draft202012Validator(json.loads(schema_text()))
+    schema = make_validator(json.loads(schema_text()))
     example = load_yaml((REPOSITORY / file).read_text())
     mistaken = load_yaml((REPOSITORY / file).read_text())
     mistaken["config"]["lakewright:tenant"]["warehouses"][0]["colour"] = "blue"

@@ -70,6 +70,7 @@ def list_members(tenant: Tenant, role: str) -> set[str]:
     return {member["id"] for member in response.json()["members"]}
 
 
+@pytest.mark.long
 def test_joining_and_leaving_a_group_is_drift(make_tenant: MakeTenant, realm: Realm) -> None:
     role_members: dict[str, Any] = {"executions-reader": {"group": "analysts", "users": ["oidc~zoe"]}}
     tenant = make_tenant(role_members=role_members)
