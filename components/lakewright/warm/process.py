@@ -59,6 +59,8 @@ class WarmProcess:
         self._to_import: list[str] = []
         self._children: dict[int, tuple[int, socket.socket]] = {}
         """Descriptor of a connection -> process that serves it, and the connection."""
+        self._killed: set[int] = set()
+        """Descriptors that the command has closed. A signal reports the end of their processes."""
         self._last_used = time.monotonic()
         self._end = ""
         """Why it ends; empty while it continues."""
@@ -98,7 +100,7 @@ class WarmProcess:
         poll.register(self._woken, select.POLLIN)
         if not self._end:
             poll.register(self._listener, select.POLLIN)
-        for descriptor in self._children:
+        for descriptor in self._children.keys() - self._killed:
             poll.register(descriptor, 0)  # hanging up is always reported
         is_learning = bool(self._to_import) and not self._children
         events = dict(poll.poll((_QUIET_SECONDS if is_learning else _TICK_SECONDS) * 1000))
@@ -108,6 +110,7 @@ class WarmProcess:
         for descriptor in events.keys() & self._children.keys():
             # The command was killed, and so is what runs for it.
             os.kill(self._children[descriptor][0], signal.SIGKILL)
+            self._killed.add(descriptor)
         if self._reports in events:
             self._to_import += os.read(self._reports, 65536).decode(errors="replace").split()
         if self._end:
@@ -173,6 +176,7 @@ class WarmProcess:
                     send(connection, {"signal": os.WTERMSIG(status)})
             connection.close()
             del self._children[descriptor]
+            self._killed.discard(descriptor)
             self._last_used = time.monotonic()
 
     def _learn(self) -> None:
