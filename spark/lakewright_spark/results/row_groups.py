@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import prune_columns
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 _LAST_VERSION_WITHOUT_NANOSECONDS = 2
 """Timestamps of nanoseconds exist since version 3 of the table format."""
@@ -39,19 +40,16 @@ class _FilePart:
 def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> pa.Table:
     """Return up to `limit` rows of these files after the first `skip`; row groups without such rows are not read.
 
-    The files have no deletes. Raises what PyIceberg raises.
+    Several files are read at a time. The files have no deletes. Raises what PyIceberg raises.
     """
-    tables: list[pa.Table] = []
-    whole: list[FileScanTask] = []
-    for part in _select_parts(tasks, skip, limit):
-        if part.is_whole:
-            whole.append(part.task)
-            continue
-        tables += [*_scan_files(table, whole), _read(table, part)]
-        whole = []
-    tables += _scan_files(table, whole)
-    if not tables:
+    parts = [*_select_parts(tasks, skip, limit)]
+    if not parts:
         return _scan(table).to_table([])
+    # Only the first and the last part may be a part of a file.
+    first = [_start_reading(table, part) for part in parts[:1] if not part.is_whole]
+    last = [_start_reading(table, part) for part in parts[1:][-1:] if not part.is_whole]
+    whole = _scan_files(table, [part.task for part in parts if part.is_whole])
+    tables = [*(read() for read in first), *whole, *(read() for read in last)]
     return pa.concat_tables(tables, promote_options="permissive")
 
 
@@ -99,6 +97,16 @@ def _scan(table: Table, limit: int | None = None) -> ArrowScan:
 def _scan_files(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
     """Return the rows of whole files, several of which are read at a time."""
     return [_scan(table).to_table(tasks)] if tasks else []
+
+
+def _start_reading(table: Table, part: _FilePart) -> Callable[[], pa.Table]:
+    """Read a part in PyIceberg's pool of threads, and return a function that waits for its rows.
+
+    The scan of a file in another format than Parquet uses this pool itself, so it must not wait in one of its threads.
+    """
+    if part.task.file.file_format != FileFormat.PARQUET:
+        return lambda: _read(table, part)
+    return ExecutorFactory.get_or_create().submit(_read, table, part).result
 
 
 def _read(table: Table, part: _FilePart) -> pa.Table:

@@ -97,13 +97,14 @@ def test_last_page_reads_only_its_row_group(reader: ResultReader, result: Result
 
 @pytest.mark.parametrize(
     ("skip", "limit"),
-    [(0, 10), (65_530, 12), (65_536, 65_536), (131_000, 100_000), (ROWS - 5, 100), (0, ROWS), (ROWS, 5)],
+    [(0, 10), (65_530, 12), (65_536, 65_536), (131_000, 100_000), (ROWS - 5, 100), (ROWS - 5, 250), (0, ROWS), (ROWS, 5), (ROWS + 250, 100)],
 )
 def test_rows_of_pages(reader: ResultReader, result: ResultUri, writer: ResultWriter, skip: int, limit: int) -> None:
-    """Pages within a row group, across two groups, across two files, and past the end."""
-    writer.tables.load(result).append(rows(ROWS, ROWS + 100))
+    """Pages within a row group, across two groups, across several files, and past the end."""
+    for start in (ROWS, ROWS + 100, ROWS + 200):
+        writer.tables.load(result).append(rows(start, start + 100))
     page = reader.range(result, skip, limit)
-    expected = rows(0, ROWS + 100).slice(skip, limit)
+    expected = rows(0, ROWS + 300).slice(skip, limit)
     assert page.column("number").to_pylist() == expected.column("number").to_pylist()
     assert page.column("text").to_pylist() == expected.column("text").to_pylist()
     assert page.schema.names == ["number", "text"]
