@@ -26,7 +26,7 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.back_off import reason_to_back_off
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
 from lakewright_spark.scheduler.ordering import Budget, Rank, compute_waiting_since, rank_key, select_within
-from lakewright_spark.scheduler.prediction import Prediction, add_predictions, predict_job
+from lakewright_spark.scheduler.prediction import NO_PACE, Pace, Prediction, add_predictions, measure_pace, predict_job
 from lakewright_spark.scheduler.table_discovery import Filters, UnreadableTable, discover_tables
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -111,6 +111,7 @@ def decide(
     *,
     jobs: Collection[JobName] = JOBS,
     busy: str | None = None,
+    pace: Pace = NO_PACE,
 ) -> list[JobDecision]:
     """Return the decisions on a table, in run order.
 
@@ -121,6 +122,7 @@ def decide(
         now: Instant (UTC) that ages are counted from.
         jobs: Names of the jobs to decide on.
         busy: Why jobs that wait for executions are held back.
+        pace: Pace of the jobs in the warehouse, for predictions.
 
     Raises:
         PolicyRefusedError: A property of the table cannot be read.
@@ -141,7 +143,7 @@ def decide(
         if is_due and hold_reason:
             decisions.append(JobDecision(job.name, "held", hold_reason, last_success=last))
         else:
-            prediction = predict_job(job.name, facts, policies, history) if is_due else None
+            prediction = predict_job(job.name, facts, policies, history, pace) if is_due else None
             first = history.last_attempt(job.name) is None
             verdict: Verdict = "due" if is_due else "not due"
             decisions.append(JobDecision(job.name, verdict, reason, prediction, last, is_first=first))
@@ -201,7 +203,7 @@ def plan(
         RegistryError: The registry of executions failed.
     """
     policies = PolicyTables(config, warehouse)
-    located = need_locations(config, filters.jobs)
+    located, pace = need_locations(config, filters.jobs), measure_pace(histories.values())
     plans: list[TablePlan] = []
     problems: dict[TableIdentifier, str] = {}
     unread: list[TableIdentifier] = []
@@ -224,7 +226,7 @@ def plan(
             resolved = policies.resolve_policies(facts.table, dict(facts.properties)).policies
             busy = reason_to_wait(waiting_jobs[0], facts.table, registry) if waiting_jobs else None
             history = histories.get(facts.uuid, History())
-            decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy))
+            decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy, pace=pace))
             rank = rank_table(facts, resolved, history, decisions)
         except RegistryError:
             raise

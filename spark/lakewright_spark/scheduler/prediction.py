@@ -3,15 +3,19 @@
 The measure is that of OpenHouse's AutoComp: files saved per GB-hour of compute (`reducedFileCountPerComputeGbHr` of
 OpenHouseDataLayoutStrategyGenerator, openhouse commit 47690701). OpenHouse adds 0.5 GB-hours for the start of an
 application to each table. Here all tables share an application, so a job has a small fixed cost instead.
+
+The seconds come from the last run of the job on the table, scaled to the work. Before the first run, they come from the
+last runs of the job on all other tables of the warehouse, and before these from the speed of a machine with two cores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
-from lakewright_spark.maintenance.jobs.compaction import BYTES_PER_SECOND
 from lakewright_spark.maintenance.jobs.job import Effect, History
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.table.facts import TableFacts
@@ -21,9 +25,16 @@ MEMORY_GB = 2
 """Memory that a job's seconds are multiplied with: OpenHouse's `EXECUTOR_MEMORY_GB`."""
 FIXED_SECONDS = 1.0
 """Seconds of a job that finds nothing to do."""
-SECONDS_PER_FILE = 0.05
-"""Seconds that a file to rewrite takes, whatever its size. It is an assumption: before the first run on a table, the
-speed of the machine is unknown. Later predictions are scaled from the last run."""
+SECONDS_PER_FILE = 0.1
+"""Seconds that a file to rewrite takes, whatever its size."""
+BYTES_PER_SECOND = 16 * 2**20
+"""Bytes that are rewritten in a second. Both rates were measured on two cores with TPC-H (`benchmarks tpch_care`)."""
+MIN_SECONDS = 0.1
+"""Shortest predicted duration: it divides the files saved."""
+
+Pace = Mapping[JobName, float]
+"""By job, the seconds of runs as a multiple of the seconds that `estimate_seconds` returns."""
+NO_PACE: Pace = {}
 
 
 @dataclass(frozen=True)
@@ -62,20 +73,47 @@ def compute_gb_hours(seconds: float) -> float:
 
 
 def estimate_seconds(effect: Effect) -> float:
-    """Return the seconds of a job with this effect, on a table without earlier runs."""
+    """Return the seconds of a job with this effect, in a warehouse without earlier runs."""
     return FIXED_SECONDS + effect.rewritten * SECONDS_PER_FILE + effect.bytes / BYTES_PER_SECOND
 
 
-def predict_job(job: JobName, facts: TableFacts, policies: TablePolicies, history: History) -> Prediction:
-    """Return the prediction for a job. The duration of the last successful run, if any, is scaled to the work."""
+def measure_pace(histories: Iterable[History]) -> Pace:
+    """Return the pace of each job in a warehouse: the median of the last successful runs on its tables."""
+    paces: defaultdict[JobName, list[float]] = defaultdict(list)
+    for history in histories:
+        for job in history.seconds:
+            if (pace := _find_pace(job, history)) is not None:
+                paces[job].append(pace)
+    return {job: median(values) for job, values in paces.items()}
+
+
+def predict_job(
+    job: JobName, facts: TableFacts, policies: TablePolicies, history: History, pace: Pace = NO_PACE
+) -> Prediction:
+    """Return the prediction for a job.
+
+    Args:
+        job: Name of the job.
+        facts: Metadata of the table.
+        policies: Policies of the table.
+        history: Earlier runs on the table. The last successful run of the job, if any, is scaled to the work.
+        pace: Pace of the warehouse, for a job without such a run.
+    """
     rule = JOBS_BY_NAME[job].predict
     effect = rule(facts, policies, history) if rule else Effect()
+    own_pace = _find_pace(job, history)
+    if own_pace is None and job in history.seconds:
+        seconds = history.seconds[job]  # its effect was too long ago
+    else:
+        seconds = estimate_seconds(effect) * (pace.get(job, 1.0) if own_pace is None else own_pace)
+    return Prediction(effect.files, effect.bytes, max(seconds, MIN_SECONDS))
+
+
+def _find_pace(job: JobName, history: History) -> float | None:
+    """Return the pace of the last successful run of a job on a table. None: no run, or its effect is not known."""
     seconds = history.seconds.get(job)
-    if seconds is None:
-        seconds = estimate_seconds(effect)
-    elif (last := history.effects.get(job)) is not None:
-        seconds *= estimate_seconds(effect) / estimate_seconds(last)
-    return Prediction(effect.files, effect.bytes, max(seconds, FIXED_SECONDS))
+    effect = history.effects.get(job) if JOBS_BY_NAME[job].predict else Effect()
+    return None if seconds is None or effect is None else seconds / estimate_seconds(effect)
 
 
 def add_predictions(predictions: Iterable[Prediction]) -> Prediction:

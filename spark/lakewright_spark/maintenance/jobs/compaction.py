@@ -31,7 +31,9 @@ _POSITION_DELETES = 1
 _WITH_DELETION_VECTORS = 3
 """Format version from which on position deletes are deletion vectors."""
 BYTES_PER_SECOND = 2 * 2**20
-"""Rate of a rewrite, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of OpenHouseDataLayoutStrategyGenerator)."""
+"""Rate that a group of files is sized for, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
+OpenHouseDataLayoutStrategyGenerator). Two cores are about eight times as fast; a group must be done in time on a slow
+machine as well."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
 _ICEBERG_GROUP_SIZE = 100 * 2**30
@@ -117,7 +119,14 @@ def compute_group_size(compaction: CompactionPolicy, timeout: timedelta) -> int:
 
 def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
     """Return how many files fewer the table has, and the files and bytes to rewrite."""
-    size = TableTotals(facts.data_files or 0, facts.data_bytes or 0, facts.delete_files or 0, facts.deleted_share)
+    size = TableTotals(
+        facts.data_files or 0,
+        facts.data_bytes or 0,
+        facts.delete_files or 0,
+        facts.deleted_share,
+        facts.partitions,
+        facts.commits_since,
+    )
     policy = policies.compaction or CompactionPolicy()
     rewrite = estimate_rewrite(size, facts.additions, policy, history.succeeded.get("compaction"))
     return Effect(rewrite.rewritten - rewrite.added, rewrite.bytes, rewrite.rewritten)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
+from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
@@ -41,8 +42,12 @@ class TableFacts:
     delete_files: int | None = None
     deleted_share: float = 0.0
     """Share of the rows in data files that position deletes remove."""
+    partitions: int = 1
+    """Most partitions that a commit changed: the number of partitions, as far as commits show it."""
     additions: tuple[CommittedFiles, ...] = ()
     """Data files of each commit that led to the current snapshot, except rewrites."""
+    commits_since: datetime | None = None
+    """When the oldest known commit was made; earlier commits have expired. None: all commits are known."""
 
     def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
@@ -69,6 +74,9 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
     current = loaded.current_snapshot()
     departures = find_departures((entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log)
     totals = current.summary.additional_properties if current and current.summary else {}
+    # The totals describe the current snapshot. Other branches and undone commits have files beside it.
+    ancestors = [*_list_ancestors(loaded)]
+    commits = [*_list_commits(ancestors)]
     return TableFacts(
         table=table,
         uuid=str(metadata.table_uuid),
@@ -94,7 +102,9 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         delete_files=read_number(totals, "total-delete-files"),
         deleted_share=(read_number(totals, "total-position-deletes") or 0)
         / max(read_number(totals, "total-records") or 0, 1),
-        additions=tuple(_list_additions(loaded)),
+        partitions=max((commit.partitions for commit, _ in commits), default=1),
+        commits_since=_find_known_since(ancestors),
+        additions=tuple(commit for commit, is_rewrite in commits if not is_rewrite),
     )
 
 
@@ -128,15 +138,36 @@ def _changes(loaded: Table) -> Iterator[datetime]:
             yield to_instant(snapshot.timestamp_ms)
 
 
-def _list_additions(loaded: Table) -> Iterator[CommittedFiles]:
-    # The totals describe the current snapshot. Other branches and undone commits have files beside it.
+def _list_ancestors(loaded: Table) -> Iterator[IcebergSnapshot]:
+    """Yield the snapshots that led to the current snapshot, newest first, up to an expired snapshot."""
     snapshots = {snapshot.snapshot_id: snapshot for snapshot in loaded.metadata.snapshots}
     snapshot = loaded.current_snapshot()
     while snapshot is not None and snapshots.pop(snapshot.snapshot_id, None) is not None:
-        if snapshot.summary is not None and snapshot.summary.operation.value != "replace":
-            yield CommittedFiles.from_summary(snapshot.timestamp_ms, snapshot.summary.additional_properties)
+        yield snapshot
         parent = snapshot.parent_snapshot_id
         snapshot = snapshots.get(parent) if parent is not None else None
+
+
+def _list_commits(ancestors: Iterable[IcebergSnapshot]) -> Iterator[tuple[CommittedFiles, bool]]:
+    """Yield the files of each commit, and whether the commit rewrote files."""
+    for snapshot in ancestors:
+        if snapshot.summary is not None:
+            commit = CommittedFiles.from_summary(snapshot.timestamp_ms, snapshot.summary.additional_properties)
+            yield commit, snapshot.summary.operation.value == "replace"
+
+
+def _find_known_since(ancestors: Sequence[IcebergSnapshot]) -> datetime | None:
+    """Return when the oldest ancestor was committed; None if it was the first commit.
+
+    Some clients remove the parent of a snapshot when the parent expires; then the totals show files before the commit.
+    """
+    if not ancestors:
+        return None
+    oldest = ancestors[-1]
+    summary = oldest.summary.additional_properties if oldest.summary else {}
+    earlier_files = (read_number(summary, "total-data-files") or 0) - (read_number(summary, "added-data-files") or 0)
+    is_first = oldest.parent_snapshot_id is None and earlier_files <= 0
+    return None if is_first else to_instant(oldest.timestamp_ms)
 
 
 def _ref(name: str, ref: SnapshotRef) -> Ref:

@@ -1,7 +1,8 @@
 """Estimate which files compaction will rewrite, from the summaries of commits. Pure functions: no manifest is read.
 
 A commit's summary has the number and the bytes of its files, and the number of partitions that it changed. Their means
-stand for each file and each partition.
+stand for each file and each partition. The last compaction is the exception: it left files of the target size and one
+smaller file in each partition, and only the smaller file is rewritten with new files.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class TableTotals:
     delete_files: int = 0
     deleted_share: float = 0.0
     """Share of the rows that position deletes remove."""
+    partitions: int = 1
+    """Number of partitions, as far as commits of the table show it."""
+    commits_since: datetime | None = None
+    """When the oldest known commit was made (UTC); earlier commits have expired. None: all commits are known."""
 
 
 class Rewrite(NamedTuple):
@@ -81,6 +86,14 @@ def estimate_rewrite(
     new_files, new_bytes = sum(commit.files for commit in new_commits), sum(commit.bytes for commit in new_commits)
     old_files, old_bytes = max(size.data_files - new_files, 0), max(size.bytes - new_bytes, 0)
     has_deletes = _rewrites_for_deletes(size, policy)
+    if since is not None and not (has_deletes or policy.rewrite_old_partitions):
+        all_partitions = max(size.partitions, partitions, 1)
+        if size.commits_since is not None and size.commits_since > since:
+            partitions = all_partitions
+            old_files, old_bytes = _leave_full_files(old_files, old_bytes, partitions, policy)
+        else:
+            share = partitions / all_partitions if new_commits else 0.0
+            old_files, old_bytes = _select_remaining(old_files, old_bytes, all_partitions, share, policy)
     for number, number_bytes in ((old_files, old_bytes), *((commit.files, commit.bytes) for commit in new_commits)):
         if number and (has_deletes or policy.rewrite_old_partitions or _has_wrong_size(number, number_bytes, policy)):
             files, total = files + number, total + number_bytes
@@ -91,6 +104,47 @@ def estimate_rewrite(
     if not files or not (is_enough or has_deletes or policy.rewrite_old_partitions):
         return Rewrite()
     return Rewrite(files, min(max(-(-total // target), groups), files), total)
+
+
+def _leave_full_files(files: int, size: int, partitions: int, policy: CompactionPolicy) -> tuple[int, int]:
+    """Return number and bytes of all files but the full files of the last compaction, whose number the bytes tell.
+
+    Some of the files are newer, but their commits have expired.
+    """
+    target = int(policy.target_file_size)
+    full_files = partitions * (size // (partitions * target)) if policy.strategy == "bin-pack" else 0
+    if full_files >= files:
+        return files, size
+    return files - full_files, size - full_files * target
+
+
+def _select_remaining(
+    files: int, size: int, partitions: int, share: float, policy: CompactionPolicy
+) -> tuple[int, int]:
+    """Return number and bytes of the files that the last compaction left small, in partitions with new files.
+
+    Args:
+        files: Number of files that the last compaction wrote or left.
+        size: Bytes of these files.
+        partitions: Number of partitions.
+        share: Share of the partitions that have new files.
+        policy: Policy of the table.
+    """
+    target = int(policy.target_file_size)
+    if size > LARGEST * target * files:
+        return files, size  # the target size was larger then
+    is_packed = policy.strategy == "bin-pack"  # sorted files of a partition have a similar size
+    full_files = max(files - partitions, 0)
+    if is_packed and size >= full_files * target:
+        files, size = files - full_files, size - full_files * target
+    if not files or not _has_wrong_size(files, size, policy):
+        return 0, 0
+    selected = min(round(files * share), files)
+    if is_packed:
+        # A partition with more small files than this, or with more bytes in them, has been compacted.
+        most = max(min(policy.min_input_files - 1, target * files // max(size, 1)), 1)
+        selected = min(selected, round(partitions * share) * most)
+    return selected, selected * size // files
 
 
 def _has_wrong_size(files: int, size: int, policy: CompactionPolicy) -> bool:

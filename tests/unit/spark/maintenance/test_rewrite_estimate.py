@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.maintenance.jobs import compaction
 from lakewright_spark.maintenance.jobs.job import Effect, History
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
@@ -94,13 +95,61 @@ def test_old_files_without_commits_are_counted() -> None:
     """Snapshots expire; the totals still have their files."""
     totals = TableTotals(data_files=12, bytes=24 * MIB)
     assert estimate_rewrite(totals, (), POLICY, None) == Rewrite(12, 1, 24 * MIB)
-    assert estimate_rewrite(totals, [commit(2, 2)], POLICY, NOW - DAY) == Rewrite(12, 1, 24 * MIB)
+    assert estimate_rewrite(totals, [commit(2, 2)], POLICY, NOW - DAY) == Rewrite(6, 1, 12 * MIB)
     assert estimate_rewrite(TableTotals(12, 1200 * MIB), (), POLICY, NOW) == NOTHING
 
 
 def test_small_old_files_join_new_files() -> None:
     assert estimate(commit(2, 30, ago=DAY), commit(4, 5), since=NOW) == Rewrite(6, 1, 80 * MIB)
-    assert estimate(commit(10, 70, ago=DAY), commit(8, 25), since=NOW) == Rewrite(18, 9, 900 * MIB)
+    assert estimate(commit(10, 70, ago=DAY), commit(8, 25), since=NOW) == Rewrite(9, 3, 270 * MIB), "a target size"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "partitions", "expected"),
+    [
+        ((2, 60), (8, 1), 1, Rewrite(9, 1, 28 * MIB)),
+        ((11, 92), (8, 1), 1, Rewrite(9, 1, 20 * MIB)),
+        ((7, 60), (42, 1), 7, Rewrite(49, 7, 462 * MIB)),
+        ((14, 60), (42, 1), 7, Rewrite(49, 7, 182 * MIB)),
+        ((1000, 50), (35, 1), 1000, Rewrite(42, 7, 385 * MIB)),
+        ((1000, 50), (20, 1), 4, Rewrite(28, 5, 420 * MIB)),
+        ((10, 190), (8, 1), 1, Rewrite(18, 18, 1908 * MIB)),
+    ],
+    ids=["rest", "rest of many", "partitions", "rests", "some partitions", "unknown partitions", "larger target"],
+)
+def test_compacted_files_are_not_rewritten_again(
+    old: tuple[int, float], new: tuple[int, float], partitions: int, expected: Rewrite
+) -> None:
+    """Regression: a file of the target size and a small file counted as two files of their mean size.
+
+    A compaction leaves files of the target size and one small file in each partition.
+    """
+    compacted, added = commit(*old, ago=DAY), commit(*new, partitions=min(partitions, 7))
+    assert estimate(compacted, added, since=NOW, partitions=partitions) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "partitions", "expected"),
+    [
+        (8, 126, 1, Rewrite(7, 1, 26 * MIB)),
+        (49, 476, 7, Rewrite(49, 7, 476 * MIB)),
+        (49, 889, 7, Rewrite(42, 7, 189 * MIB)),
+        (8, 800, 1, NOTHING),
+    ],
+)
+def test_commits_since_the_last_compaction_have_expired(
+    files: int, size: int, partitions: int, expected: Rewrite
+) -> None:
+    """The bytes say how many full files the last compaction left."""
+    totals = TableTotals(files, size * MIB, partitions=partitions, commits_since=NOW)
+    assert estimate_rewrite(totals, (), POLICY, NOW - DAY) == expected
+    assert estimate_rewrite(totals, (), POLICY, NOW) == NOTHING, "no commit is unknown"
+
+
+def test_sorted_files_have_a_similar_size() -> None:
+    policy = POLICY.model_copy(update={"strategy": "sort"})
+    size, added = TableTotals(10, 128 * MIB), commit(8, 1)
+    assert estimate_rewrite(size, [added], policy, NOW) == Rewrite(10, 2, 128 * MIB)
 
 
 @pytest.mark.parametrize("totals", [{"deleted_share": 0.3}, {"deleted_share": 7.0}, {"delete_files": 50}])
@@ -139,7 +188,9 @@ additions = st.lists(st.builds(CommittedFiles, st.sampled_from([NOW - DAY, NOW])
 
 
 @given(
-    st.builds(TableTotals, numbers, numbers, numbers, st.floats(0, 2)),
+    st.builds(
+        TableTotals, numbers, numbers, numbers, st.floats(0, 2), numbers, st.sampled_from([None, NOW - DAY, NOW + DAY])
+    ),
     additions,
     st.sampled_from([POLICY, ALL_FILES]),
     st.sampled_from([None, NOW]),
@@ -199,7 +250,7 @@ def test_prediction_begins_at_the_last_compaction() -> None:
     assert compaction.predict(facts, policies, History({"compaction": NOW - DAY})) == Effect(7, 8 * MIB, 8)
     assert compaction.predict(facts, policies, History({"statistics": NOW + DAY})) == Effect(7, 8 * MIB, 8)
     after_both = compaction.predict(facts, policies, History({"compaction": NOW + DAY}))
-    assert after_both == Effect(28 - 16, 8008 * MIB, 28), "the mean of old files is small"
+    assert after_both == Effect(), "a compaction leaves nothing to rewrite"
     large = replace(facts, data_bytes=28 * 512 * MIB, additions=())
     assert compaction.predict(large, policies, History()) == Effect()
     for deletes in ({"deleted_share": 0.5}, {"delete_files": 5 * 28}):
@@ -258,6 +309,16 @@ def test_rewrites_and_other_branches_add_no_files(local_catalog: SqlCatalog) -> 
         at[first], {"added-data-files": "1", "added-files-size": str(remaining.bytes)}
     )
     assert table.metadata.current_snapshot_id == second
+    assert table_facts(TABLE, change_summary(table, changed_partition_count="9")).partitions == 9
+
+
+def test_facts_have_the_time_of_the_oldest_known_commit(local_catalog: SqlCatalog) -> None:
+    table = create_table(local_catalog, 3)
+    assert table_facts(TABLE, table).commits_since is None, "no commit has expired"
+    first, second, _ = table.metadata.snapshots
+    table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+    facts = table_facts(TABLE, table.refresh())
+    assert (len(facts.additions), facts.commits_since) == (2, to_instant(second.timestamp_ms))
 
 
 def test_facts_have_the_share_of_deleted_rows(local_catalog: SqlCatalog) -> None:

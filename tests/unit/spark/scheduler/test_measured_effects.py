@@ -10,7 +10,7 @@ import pytest
 from lakewright_spark.maintenance.jobs.job import Effect, History
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import JobName, TablePolicies
-from lakewright_spark.scheduler.prediction import Prediction, estimate_seconds, predict_job
+from lakewright_spark.scheduler.prediction import Prediction, estimate_seconds, measure_pace, predict_job
 from lakewright_spark.scheduler.run_log import histories, job_runs, ops_tables
 from lakewright_spark.scheduler.run_log.histories import EFFECTS_WINDOW, load_histories
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
@@ -112,20 +112,36 @@ def test_old_effects_are_not_read(local_catalog: SqlCatalog) -> None:
 
 
 def test_first_prediction_assumes_a_speed() -> None:
-    """A second, 0.05 seconds for each file, and 2 MiB per second."""
+    """A second, 0.1 seconds for each file, and 16 MiB per second."""
     prediction = predict_job("compaction", FACTS, TablePolicies(), History())
-    assert prediction == Prediction(99, 100 * MIB, 1 + 100 * 0.05 + 50)
-    assert prediction.score == pytest.approx(99 / (56 / 3600 * 2))
+    assert prediction == Prediction(99, 100 * MIB, 1 + 100 * 0.1 + 6.25)
+    assert prediction.score == pytest.approx(99 / (17.25 / 3600 * 2))
+
+
+def test_first_prediction_learns_from_other_tables() -> None:
+    """The warehouse is twice, three times and nine times as slow as the assumption: the median counts."""
+    tables = [
+        History(seconds={"compaction": 17.25 * factor, "statistics": factor}, effects={"compaction": EFFECT})
+        for factor in (9, 2, 3)
+    ]
+    forgotten = History(seconds={"compaction": 1e6})
+    pace = measure_pace([*tables, forgotten, History()])
+    assert pace == pytest.approx({"compaction": 3.0, "statistics": 3.0})
+    assert predict_job("compaction", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3 * 17.25)
+    assert predict_job("statistics", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3.0)
+    assert predict_job("retention", FACTS, TablePolicies(), History(), pace).seconds == 1.0
+    known_table = predict_job("compaction", FACTS, TablePolicies(), tables[1], pace)
+    assert known_table.seconds == pytest.approx(2 * 17.25), "the table's own run says more"
 
 
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
         (EFFECT, 8.0),
-        (Effect(), 8.0 * 56),
-        (Effect(-4, 0, 0), 8.0 * 56),
-        (Effect(199, 210 * MIB, 120), 8.0 * 56 / 112),
-        (Effect(0, 2**63 - 1, 10**12), 1.0),
+        (Effect(), 8.0 * 17.25),
+        (Effect(-4, 0, 0), 8.0 * 17.25),
+        (Effect(199, 200 * MIB, 210), 8.0 * 17.25 / 34.5),
+        (Effect(0, 2**63 - 1, 10**12), 0.1),
     ],
 )
 def test_duration_is_scaled_to_the_work(last: Effect, expected: float) -> None:
@@ -143,7 +159,7 @@ def test_duration_of_other_jobs_is_not_scaled() -> None:
 def test_nothing_to_rewrite_takes_the_fixed_time() -> None:
     assert estimate_seconds(Effect()) == 1.0
     history = History(seconds={"compaction": 0.0}, effects={"compaction": Effect()})
-    assert predict_job("compaction", FACTS, TablePolicies(), history).seconds == 1.0
+    assert predict_job("compaction", FACTS, TablePolicies(), history).seconds == 0.1, "it divides the files saved"
 
 
 def test_huge_tables_have_finite_predictions() -> None:
