@@ -90,6 +90,34 @@ def test_plan_gives_reasons_without_a_jvm(
     assert {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)} == before
 
 
+def test_explain_prints_the_tables_in_their_turn(config: Path, catalog_config: CatalogConfig) -> None:
+    """The table with more files to save comes first. No job has run in the warehouse since, and none is late."""
+    catalog = open_catalog(catalog_config, "results")
+    namespace = f"explained_{uuid.uuid4().hex[:6]}"
+    catalog.create_namespace(namespace)
+    rows = pa.table({"n": [1]})
+    for name, commits in (("few", 5), ("many", 8)):
+        table = catalog.create_table(f"{namespace}.{name}", rows.schema)
+        for _ in range(commits):
+            table.append(rows)
+
+    arguments = ("maintain", "--explain", "--namespace", namespace, "--job", "compaction", "--max-wait", "1d")
+    report = json.loads(invoke(config, *arguments, "--json").stdout)
+    names = [f"results.{namespace}.{name}" for name in ("many", "few")]
+    assert [(table["table"], table["predicted"]["files"]) for table in report["tables"]] == [
+        (names[0], 7),
+        (names[1], 4),
+    ]
+    first = report["tables"][0]
+    (job,) = first["jobs"]
+    assert (job["job"], job["verdict"], job["predicted"]) == ("compaction", "due", first["predicted"])
+    assert first["files_per_gb_hour"] > report["tables"][1]["files_per_gb_hour"] > 0
+    assert report["held"] == []
+    done = invoke(config, *arguments)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.index(".many") < done.stdout.index(".few")
+
+
 def test_catalog_is_down(config: Path, catalog_config: CatalogConfig) -> None:
     config.write_text(catalog_config.model_copy(update={"uri": "http://127.0.0.1:9/catalog"}).to_json())
     done = invoke(config, "maintain")

@@ -1,0 +1,96 @@
+"""Time limits of jobs: a limit in a table's policies replaces the limit of the runner."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lakewright_spark.policies.model import TablePolicies
+from lakewright_spark.scheduler.run_log.records import TIMED_OUT, RunRecord, RunState
+from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
+from lakewright_spark.scheduler.table_worker import Event, TableWork
+from lakewright_spark.scheduler.work_queue import WorkQueue
+from lakewright_spark.table_identifier import TableIdentifier
+
+NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
+
+
+class CancellableSpark:
+    """A session that counts the cancelled jobs."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.cancelled = threading.Event()
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802  # as in Spark
+        del tag
+        self.cancelled.set()
+
+
+class PatientWorker:
+    """A worker whose jobs end when a job is cancelled: `slow` without success."""
+
+    def __init__(self, spark: CancellableSpark, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: Any):
+        self.spark, self.work, self.slot, self.events, self.stop = spark, work, slot, events, threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        worker: Any = self
+        for run in self.work.runs:
+            began = dataclasses.replace(run, state=RunState.RUNNING, started_at=NOW)
+            self.events.put(Event("began", worker, began))
+            assert self.spark.cancelled.wait(60)
+            state = RunState.FAILED if run.table.name == "slow" else RunState.SUCCEEDED
+            self.events.put(Event("ended", worker, dataclasses.replace(began, state=state, finished_at=NOW)))
+        self.events.put(Event("left", worker))
+
+
+def build_work(name: str, **settings: Any) -> TableWork:
+    table = TableIdentifier("local", ("sales",), name)
+    run = RunRecord(runner="us", table=table, table_uuid=f"uuid-{name}", job="compaction", queued_at=NOW)
+    policies = TablePolicies.model_validate({"job_settings": settings} if settings else {})
+    return TableWork(table, policies, (run,))
+
+
+def run_works(spark: Any, works: list[TableWork], seconds: float) -> dict[str, RunRecord]:
+    """Run works of which each has this many seconds behind it when all have begun."""
+    runs: dict[str, RunRecord] = {}
+
+    def read_timer() -> float:
+        return seconds if all(work.table.name in runs for work in works) else 0.0
+
+    start: Any = PatientWorker
+    supervisor = Supervisor(
+        spark,
+        Limits(parallel=len(works), task_timeout=timedelta(minutes=15)),
+        Control(),
+        [lambda run: runs.update({run.table.name: run})],
+        lambda: NOW,
+        timer=read_timer,
+        start_worker=start,
+    )
+    supervisor.run(WorkQueue(works))
+    return runs
+
+
+def test_time_limit_of_a_policy_is_shorter() -> None:
+    """After six minutes, only the table with a limit of five minutes for this job is cancelled."""
+    usual = build_work("usual")
+    other_job = build_work("other", **{"orphan-files": {"timeout": "5m"}})
+    runs = run_works(CancellableSpark(), [build_work("slow", compaction={"timeout": "5m"}), usual, other_job], 360)
+    assert (runs["slow"].state, runs["slow"].reason) == (RunState.CANCELLED, "it passed its time-out of 0:05:00")
+    assert runs["slow"].metrics == {TIMED_OUT: True}
+    assert [runs[name].state for name in ("usual", "other")] == [RunState.SUCCEEDED] * 2
+
+
+def test_time_limit_of_a_policy_is_longer() -> None:
+    """After 16 minutes, the table with a limit of two hours continues."""
+    works = [build_work("slow"), build_work("patient", compaction={"timeout": "2h"})]
+    runs = run_works(CancellableSpark(), works, 16 * 60)
+    assert (runs["slow"].state, runs["slow"].reason) == (RunState.CANCELLED, "it passed its time-out of 0:15:00")
+    assert runs["patient"].state is RunState.SUCCEEDED
