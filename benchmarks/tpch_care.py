@@ -86,8 +86,8 @@ def maintain(tpch: Tpch, config: CatalogConfig, night: int, later: timedelta) ->
             tpch.check(f"{job} of night {night}")
 
 
-def care(tpch: Tpch, config: CatalogConfig, compaction: CompactionPolicy) -> list[Care]:
-    """Load the tables, and then change and maintain them for some nights."""
+def care(tpch: Tpch, config: CatalogConfig, compaction: CompactionPolicy, nights: int, rounds: int) -> list[Care]:
+    """Load the tables, change them in rounds before each night, and maintain them. Raises AssertionError."""
     tpch.load()
     tpch.check("the load", TABLES)
     properties = ", ".join(
@@ -96,11 +96,11 @@ def care(tpch: Tpch, config: CatalogConfig, compaction: CompactionPolicy) -> lis
     for table in CHANGED:
         tpch.spark.sql(f"ALTER TABLE {tpch.namespace}.{table} SET TBLPROPERTIES ({properties})")
     done: list[Care] = []
-    for night in range(1, NIGHTS + 1):
-        for _ in range(ROUNDS):
+    for night in range(1, nights + 1):
+        for _ in range(rounds):
             tpch.change()
         tpch.check(f"the changes before night {night}")
-        done += maintain(tpch, config, night, LATER if night == NIGHTS else timedelta())
+        done += maintain(tpch, config, night, LATER if night == nights else timedelta())
     tpch.check("all nights", TABLES)
     return done
 
@@ -154,7 +154,7 @@ def main() -> None:
     java: Any = spark._jsparkSession
     java.sessionState().conf().setConfString("spark.testing", "true")
     with tempfile.TemporaryDirectory() as folder:
-        done = care(Tpch(spark, f"`{warehouse}`.{NAMESPACE}", Path(folder), SCALE), config, COMPACTION)
+        done = care(Tpch(spark, f"`{warehouse}`.{NAMESPACE}", Path(folder), SCALE), config, COMPACTION, NIGHTS, ROUNDS)
     spark.stop()
     for one in done:
         print(one.night, one.run.job, one.run.table.name, round(one.run.seconds or 0, 1), one.run.metrics)
