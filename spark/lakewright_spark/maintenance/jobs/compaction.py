@@ -32,7 +32,7 @@ _WITH_DELETION_VECTORS = 3
 """Format version from which on position deletes are deletion vectors."""
 BYTES_PER_SECOND = 2 * 2**20
 """Rate that a group of files is sized for, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
-OpenHouseDataLayoutStrategyGenerator). Two cores are about eight times as fast; a group must be done in time on a slow
+OpenHouseDataLayoutStrategyGenerator). Two cores are about four times as fast; a group must be done in time on a slow
 machine as well."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""

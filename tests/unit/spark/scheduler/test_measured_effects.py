@@ -112,35 +112,35 @@ def test_old_effects_are_not_read(local_catalog: SqlCatalog) -> None:
 
 
 def test_first_prediction_assumes_a_speed() -> None:
-    """A second, 0.1 seconds for each file, and 16 MiB per second."""
+    """A second, 0.1 seconds for each file, and 8 MiB per second."""
     prediction = predict_job("compaction", FACTS, TablePolicies(), History())
-    assert prediction == Prediction(99, 100 * MIB, 1 + 100 * 0.1 + 6.25)
-    assert prediction.score == pytest.approx(99 / (17.25 / 3600 * 2))
+    assert prediction == Prediction(99, 100 * MIB, 1 + 100 * 0.1 + 12.5)
+    assert prediction.score == pytest.approx(99 / (23.5 / 3600 * 2))
 
 
 def test_first_prediction_learns_from_other_tables() -> None:
     """The warehouse is twice, three times and nine times as slow as the assumption: the median counts."""
     tables = [
-        History(seconds={"compaction": 17.25 * factor, "statistics": factor}, effects={"compaction": EFFECT})
+        History(seconds={"compaction": 23.5 * factor, "statistics": factor}, effects={"compaction": EFFECT})
         for factor in (9, 2, 3)
     ]
     forgotten = History(seconds={"compaction": 1e6})
     pace = measure_pace([*tables, forgotten, History()])
     assert pace == pytest.approx({"compaction": 3.0, "statistics": 3.0})
-    assert predict_job("compaction", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3 * 17.25)
+    assert predict_job("compaction", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3 * 23.5)
     assert predict_job("statistics", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3.0)
     assert predict_job("retention", FACTS, TablePolicies(), History(), pace).seconds == 1.0
     known_table = predict_job("compaction", FACTS, TablePolicies(), tables[1], pace)
-    assert known_table.seconds == pytest.approx(2 * 17.25), "the table's own run says more"
+    assert known_table.seconds == pytest.approx(2 * 23.5), "the table's own run says more"
 
 
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
         (EFFECT, 8.0),
-        (Effect(), 8.0 * 17.25),
-        (Effect(-4, 0, 0), 8.0 * 17.25),
-        (Effect(199, 200 * MIB, 210), 8.0 * 17.25 / 34.5),
+        (Effect(), 8.0 * 23.5),
+        (Effect(-4, 0, 0), 8.0 * 23.5),
+        (Effect(199, 200 * MIB, 210), 8.0 * 23.5 / 47),
         (Effect(0, 2**63 - 1, 10**12), 0.1),
     ],
 )
