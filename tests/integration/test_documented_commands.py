@@ -43,6 +43,7 @@ catalog.drop_table("extra.dropped")
 """
 QUIET_COMMANDS = (
     "lakewright fleet list --json",
+    "lakewright fleet status --json",
     "lakewright fleet usage --json",
     "lakewright grants --all --json",
     "lakewright expire --all --json",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from lakewright.ownership.limit_mark import format_limited_part
+from lakewright.ownership.limit_mark import ReachedLimit, format_limited_part
 from lakewright.validation.documents import as_list, as_mapping, as_text
+from lakewright.validation.moment import format_moment
 
 RELEASE_SHARE = 0.95
 """Part of a limit below which its enforcement ends. Usage that only swings around the limit changes no grants."""
@@ -75,3 +77,23 @@ def find_full_parts(
         if not is_left:
             full.add(part)
     return tuple(sorted(full & set(enforceable)))
+
+
+def list_reached_limits(
+    limits: Iterable[MeasuredLimit], full: Collection[str], before: Iterable[ReachedLimit], now: datetime
+) -> tuple[ReachedLimit, ...]:
+    """Return the limits that fill parts, sorted. A limit keeps the time at which it was first measured as reached.
+
+    Args:
+        limits: The measured limits.
+        full: Parts whose limits are to be enforced now.
+        before: Limits that the record has.
+        now: Time of the measurement.
+    """
+    reached = {(entry.part, entry.quantity): entry for entry in before if entry.part in full}
+    for limit in limits:
+        key = (limit.part, limit.quantity)
+        if limit.part in full and (limit.is_reached or key in reached):
+            since = reached[key].since if key in reached else format_moment(now)
+            reached[key] = ReachedLimit(limit.part, limit.quantity, limit.limit, since)
+    return tuple(sorted(reached.values()))

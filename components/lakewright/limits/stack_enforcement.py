@@ -17,7 +17,7 @@ from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.management import limit_records
 from lakewright.lakekeeper.grants.grant import GrantArgs, GrantProvider
 from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
-from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts
+from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts, list_reached_limits
 from lakewright.ownership.limit_mark import LimitMark, SuspendedGrant
 from lakewright.ownership.mark import format_stack
 
@@ -121,7 +121,9 @@ class StackEnforcer:
         before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
         full = find_full_parts(limits, enforceable, before.parts, is_complete=is_complete)
         enforcement.full_parts = full
-        self._suspend(client, args, replace(before, parts=full), grants, enforcement, is_new=mark is None)
+        reached = list_reached_limits(limits, full, before.reached, self.session.clock())
+        after = replace(before, parts=full, reached=reached)
+        self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
         return enforcement
 
     def _suspend(

@@ -43,6 +43,19 @@ class SuspendedGrant:
     principal: str
 
 
+@dataclass(frozen=True, order=True)
+class ReachedLimit:
+    """A limit that was reached, and whose enforcement has not ended."""
+
+    part: str
+    """Name of the limited part, such as `warehouse executions`."""
+    quantity: str
+    """`bytes`, `files` or `tables`."""
+    limit: int
+    since: str
+    """Time of the run that first measured it as reached, in UTC."""
+
+
 @dataclass(frozen=True)
 class LimitMark:
     """Limits that are enforced at present."""
@@ -52,6 +65,8 @@ class LimitMark:
     parts: tuple[str, ...]
     """Parts of the tenant whose limit was reached, such as `warehouse executions`."""
     suspended: tuple[SuspendedGrant, ...] = ()
+    reached: tuple[ReachedLimit, ...] = ()
+    """The limits of these parts that were reached."""
 
     def covers(self, parts: list[str]) -> bool:
         """Return whether the limit of one of the parts is enforced."""
