@@ -15,6 +15,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
 from lakewright.ownership.backend_identity import compute_identity
 from lakewright.ownership.mark import Claimant, format_stack
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def open_project(session: ScanSession, clients: ClientPool, stack: SelectedStack
     """
     if not stack.tenant or not stack.environment:
         return None
-    project_id = as_text(as_mapping(stack.spec.get("project")).get("id")) or stack.tenant
+    project = as_mapping(stack.spec.get("project"))
+    default_id = DEFAULT_PROJECT_ID if project.get("shared") is True else stack.tenant
+    project_id = as_text(project.get("id")) or default_id
     environment = load_environment(session.project, stack.environment)
     server = environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
     return clients.get(server, lambda reference: resolve(reference, session.config(stack.name).get)), project_id

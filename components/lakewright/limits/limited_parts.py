@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lakewright.ownership.limit_mark import ReachedLimit, format_limited_part
+from lakewright.ownership.limit_mark import COMPUTE_PART, ReachedLimit, format_limited_part
 from lakewright.validation.documents import as_list, as_mapping, as_text
 from lakewright.validation.moment import format_moment
 
 RELEASE_SHARE = 0.95
 """Part of a limit below which its enforcement ends. Usage that only swings around the limit changes no grants."""
-ENFORCED_QUANTITIES = frozenset({"bytes", "files", "tables"})
+ENFORCED_QUANTITIES = frozenset({"bytes", "files", "tables", "compute"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ def read_measured_limits(report: Mapping[str, Any]) -> list[MeasuredLimit]:
     entries = map(as_mapping, as_list(report.get("limits")))
     return [
         MeasuredLimit(
-            format_limited_part(as_text(entry.get("warehouse")), as_text(entry.get("namespace"))),
+            COMPUTE_PART
+            if entry.get("quantity") == "compute"
+            else format_limited_part(as_text(entry.get("warehouse")), as_text(entry.get("namespace"))),
             str(entry.get("quantity")),
             int(entry["limit"]),
             int(entry["used"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lakewright.drift.objects.sealed_values import seal_secrets
 from lakewright.drift.provider_classes import provider_class
@@ -17,8 +17,9 @@ from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.management import limit_records
 from lakewright.lakekeeper.grants.grant import GrantArgs, GrantProvider
 from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
+from lakewright.limits.compute_enforcement import UnitNamespace, find_namespace
 from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts, list_reached_limits
-from lakewright.ownership.limit_mark import LimitMark, SuspendedGrant
+from lakewright.ownership.limit_mark import COMPUTE_PART, LimitMark, SuspendedGrant
 from lakewright.ownership.mark import format_stack
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class StackEnforcement:
     """Names of the grants that the run suspended."""
     restored: list[str] = field(default_factory=list[str])
     """Names of the grants that the run granted again."""
+    units: Literal["stopped", "allowed"] | None = None
+    """Whether the run stopped or allowed starts of computing units; None if it changed neither."""
     problems: list[str] = field(default_factory=list[str])
 
     def to_json(self) -> dict[str, Any]:
@@ -55,6 +58,7 @@ class StackEnforcement:
             "limits": [limit.to_json() for limit in self.limits],
             "suspended": self.suspended,
             "restored": self.restored,
+            "units": self.units,
             "problems": self.problems,
         }
 
@@ -113,7 +117,10 @@ class StackEnforcer:
         if args.bucket_tag is None:
             return enforcement
         grants = [*self._list_grants(state)]
+        namespace = find_namespace(state)
         enforceable = {part for grant in grants for part in grant.parts}
+        if namespace is not None and namespace.is_limited:
+            enforceable.add(COMPUTE_PART)
         enforcement.limits = [limit for limit in limits if limit.part in enforceable]
         mark = limit_records.find_mark(client, args.project, args.bucket_tag)
         if not enforceable and mark is None:
@@ -123,8 +130,28 @@ class StackEnforcer:
         enforcement.full_parts = full
         reached = list_reached_limits(limits, full, before.reached, self.session.clock())
         after = replace(before, parts=full, reached=reached)
+        is_left = COMPUTE_PART in before.parts and COMPUTE_PART not in full
+        if is_left and not self._limit_units(namespace, enforcement, is_reached=False):
+            # The record names the part until the quota is deleted.
+            after = replace(after, parts=(*full, COMPUTE_PART), reached=before.reached)
+            enforcement.full_parts = after.parts
         self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
+        if COMPUTE_PART in full:
+            self._limit_units(namespace, enforcement, is_reached=True)
         return enforcement
+
+    def _limit_units(self, namespace: UnitNamespace | None, enforcement: StackEnforcement, *, is_reached: bool) -> bool:
+        """Stop or allow starts of computing units. Return whether the namespace is as it should be now."""
+        if namespace is None:
+            return True  # its quota was deleted with it
+        try:
+            if namespace.set_limit(self.session, is_reached=is_reached):
+                enforcement.units = "stopped" if is_reached else "allowed"
+        except LakewrightError as error:
+            verb = "stopped" if is_reached else "allowed"
+            enforcement.problems.append(f"starts of computing units were not {verb}: {error}")
+            return False
+        return True
 
     def _suspend(
         self,

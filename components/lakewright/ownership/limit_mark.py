@@ -18,6 +18,10 @@ VERSION = 1
 """Version of the mark."""
 
 
+COMPUTE_PART = "computing units"
+"""Part of a tenant whose limit starts no computing units. It suspends no grants."""
+
+
 def format_limited_part(warehouse: str | None = None, namespace: str | None = None) -> str:
     """Return the name of a limited part of a tenant.
 
@@ -50,7 +54,7 @@ class ReachedLimit:
     part: str
     """Name of the limited part, such as `warehouse executions`."""
     quantity: str
-    """`bytes`, `files` or `tables`."""
+    """`bytes`, `files`, `tables`, or `compute`: hours in a UTC month."""
     limit: int
     since: str
     """Time of the run that first measured it as reached, in UTC."""

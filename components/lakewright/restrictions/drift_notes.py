@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakewright.kubernetes.compute_limit import is_enforced
 from lakewright.restrictions.reading import find_record, read_stack
 from lakewright.validation.documents import as_list, as_mapping
 
@@ -41,4 +42,7 @@ def _can_be_restricted(resources: list[StackResource]) -> bool:
         return not resources
     if any(not as_mapping(data).get("is_declared") for data in as_list(record.get("kept"))):
         return True
-    return any(resource.state.inputs.get("limited_by") for resource in resources)
+    return any(
+        resource.state.inputs.get("limited_by") or is_enforced(as_mapping(resource.state.inputs.get("metadata")))
+        for resource in resources
+    )

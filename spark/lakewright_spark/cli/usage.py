@@ -14,7 +14,7 @@ from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.errors import JobFailedError
+from lakewright_spark.errors import JobFailedError, LakewrightSparkError
 from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def usage(
     selected_config = catalog.select_warehouses(names).model_copy(update={"limits": None}) if names else catalog
     report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
     printing.note(report.unavailable.note())
-    uses = list_limit_uses(selected_config, report)
+    uses = list_limit_uses(selected_config, report, _sum_compute_hours(selected_config))
     if as_json:
         print(json.dumps({**to_json(report), "limits": limits_to_json(uses)}))
     else:
@@ -85,8 +85,28 @@ def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, 
 
     report = measure_usage(catalog, datetime.now(UTC), window)
     unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
-    document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report))}
-    return document, [*(str(error) for error in report.unavailable.failed.values()), *unread]
+    problems = [*(str(error) for error in report.unavailable.failed.values()), *unread]
+    hours = None
+    try:
+        hours = _sum_compute_hours(catalog)
+    except LakewrightSparkError as error:
+        problems.append(str(error))
+    document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report, hours))}
+    return document, list(dict.fromkeys(problems))
+
+
+def _sum_compute_hours(catalog: CatalogConfig) -> float | None:
+    """Return the hours of computing units in this month; None without a limit of them."""
+    if catalog.limits is None or catalog.limits.compute is None:
+        return None
+    from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.scheduler.run_log.compute_usage import sum_month_hours  # noqa: PLC0415
+
+    hours, now = 0.0, datetime.now(UTC)
+    for warehouse in catalog.warehouses:
+        with explain_errors(catalog, warehouse.name, "ops.compute_usage"):
+            hours += sum_month_hours(open_catalog(catalog, warehouse.name), now)
+    return hours
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:
@@ -156,7 +176,7 @@ def _format_amount(use: LimitUse, amount: int) -> str:
 
 def _format_warning(use: LimitUse) -> str:
     amounts = f"{_format_amount(use, use.used)} of {_format_amount(use, use.limit)}"
-    quantity = "" if use.quantity == "bytes" else f" {use.quantity}"
+    quantity = {"bytes": "", "compute": " hours in this month"}.get(use.quantity, f" {use.quantity}")
     state = "has reached its limit" if use.state == "reached" else "is near its limit"
     return f"{use.scope} {state}: {amounts}{quantity} ({use.percent} %)"
 

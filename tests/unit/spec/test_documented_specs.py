@@ -110,7 +110,7 @@ def test_pages_have_specs_and_environments() -> None:
         "drift-in-kubernetes.md 1",
         "drift-in-kubernetes.md 2",
         "ends.md 2",
-        "limits.md 3",
+        "limits.md 4",
         "component-package.md 1",
         "costs.md 1",
     }

@@ -19,6 +19,7 @@ from lakewright.drift.objects.kubernetes.cluster import (
 )
 from lakewright.drift.objects.provider_reads import provider_settings
 from lakewright.drift.session import StackResource
+from lakewright.names.object_names import COMPUTE_LIMIT
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -44,8 +45,10 @@ KINDS: tuple[tuple[str, str], ...] = (
 )
 """Kinds that count. Secrets do not: other tools provide them."""
 
-_BUILT_IN_OBJECTS = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
-"""Objects that Kubernetes makes in each namespace."""
+_BUILT_IN_OBJECTS = frozenset(
+    {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("ResourceQuota", COMPUTE_LIMIT)}
+)
+"""Objects that Kubernetes makes in each namespace, and the quota that `lakewright enforce-limits` makes."""
 
 
 def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, Expir
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import COMPUTE_LIMIT
 
 READABLE: dict[str, tuple[str, ...]] = {
     "": ("namespaces", "serviceaccounts", "configmaps", "services", "resourcequotas", "limitranges"),
@@ -96,10 +97,13 @@ def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) 
 
 
 def cluster_role(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
-    """Return the rights in all namespaces: to read the tenants' objects, and to write Events."""
+    """Return the rights in all namespaces: to read the tenants' objects, to write Events, and to enforce limits."""
     rules: list[dict[str, Any]] = [
         {"apiGroups": [group], "resources": list(kinds), "verbs": ["get", "list"]} for group, kinds in READABLE.items()
     ]
+    if settings.limits:
+        quota = {"apiGroups": [""], "resources": ["resourcequotas"]}
+        rules += [{**quota, "verbs": ["create"]}, {**quota, "resourceNames": [COMPUTE_LIMIT], "verbs": ["delete"]}]
     if settings.read_secrets:
         rules.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]})
     if settings.events:

@@ -102,8 +102,9 @@ class DriftCheckSettings(StrictModel):
     be allowed to revoke grants. Default: `up` alone removes what has ended."""
     limits: LimitSettings | None = None
     """A further CronJob runs `lakewright enforce-limits` with the check's identity, which then must be allowed to grant
-    and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
-    the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
+    and revoke grants and to create roles. In the cluster, it may create quotas, and delete the quota that starts no
+    unit. It measures usage with the identity of the tenants' jobs, so the pod needs the secrets that `jobs_auth` of the
+    environments names. Default: no limit is enforced."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"

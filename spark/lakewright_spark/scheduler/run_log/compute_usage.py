@@ -127,6 +127,11 @@ def sum_hours(catalog: Catalog, earliest: datetime) -> dict[str, float]:
     return hours
 
 
+def sum_month_hours(catalog: Catalog, now: datetime) -> float:
+    """Return the hours of computing units in the UTC month of an instant."""
+    return sum(sum_hours(catalog, now.astimezone(UTC).replace(day=1)).values())
+
+
 def _sort_key(row: PodDay) -> tuple[str, str, float]:
     return row.day, row.pod, row.seconds
 

@@ -10,7 +10,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
 from lakewright_spark.pyiceberg_client import catalog as catalogs
-from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, write_pod_days
+from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, sum_month_hours, write_pod_days
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
@@ -31,6 +31,13 @@ def test_repeated_measurements_count_once(local_catalog: SqlCatalog) -> None:
 
     assert sum_hours(local_catalog, LONG_AGO) == {"2026-11-30": 0.5, "2026-12-01": 2.0}
     assert sum_hours(local_catalog, datetime(2026, 12, 1, tzinfo=UTC)) == {"2026-12-01": 2.0}
+
+
+def test_hours_of_the_month_leave_out_earlier_months(local_catalog: SqlCatalog) -> None:
+    write_pod_days(local_catalog, [measure("2026-11-30", "a", 7200), measure("2026-12-01", "a", 3600)], NOW)
+
+    assert sum_month_hours(local_catalog, datetime(2026, 12, 31, 23, tzinfo=UTC)) == 1.0
+    assert sum_month_hours(local_catalog, datetime(2027, 1, 1, tzinfo=UTC)) == 0.0
 
 
 def test_equal_measurement_commits_nothing(local_catalog: SqlCatalog) -> None:

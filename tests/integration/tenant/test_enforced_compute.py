@@ -1,0 +1,148 @@
+"""The limit of compute: no computing unit is started while it is reached, and jobs are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from lakewright.cli.options import load_project
+from lakewright.drift.detection.run import find_drift
+from lakewright.drift.detection.steps import DriftOptions
+from lakewright.drift.model import UnmanagedSearch
+from lakewright.fleet.selection import SelectedStack, Selection, select
+from lakewright.fleet.spark_reports import SparkReport
+from lakewright.limits.enforcement import enforce_limits
+from lakewright.limits.stack_enforcement import StackEnforcement
+from lakewright.restrictions.reading import read_restrictions
+from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
+from lakewright_sandbox.in_process import serve
+
+from tests.integration.tenant.conftest import MakeTenant, Tenant, enter_project
+
+pytestmark = pytest.mark.stand_in("runs a cluster in this process")
+
+UNIT = {"name": "notebook", "runtime": "spark", "size": "small", "warehouse": "executions", "image": "spark:1"}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[httpx.Client]:
+    """The API of an empty cluster, which the kubeconfig of this process names."""
+    with serve(SandboxCluster().app()) as endpoint:
+        file = tmp_path / "kubeconfig"
+        file.write_text(kubeconfig(endpoint))
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        with httpx.Client(base_url=endpoint, timeout=60) as client:
+            yield client
+
+
+@pytest.fixture
+def tenant(make_tenant: MakeTenant, cluster: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Tenant:
+    """A deployed tenant with a unit, jobs and an enforced limit of compute."""
+    tenant = make_tenant(
+        computing_units=[UNIT],
+        maintenance={"schedule": "0 3 * * *", "image": "jobs:1"},
+        limits={"compute": 100, "enforce": True},
+    )
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    environment = yaml.safe_load(file.read_text())
+    environment["kubernetes"] = {"render_to": None, "context": "sandbox"}
+    file.write_text(yaml.safe_dump(environment))
+    tenant.environ["KUBECONFIG"] = str(tmp_path / "kubeconfig")
+    tenant.up()
+    enter_project(tenant, monkeypatch)
+    return tenant
+
+
+def enforce(tenant: Tenant, hours: int) -> StackEnforcement:
+    """Enforce limits as `lakewright enforce-limits` does, with these hours in the month."""
+    limit = {"warehouse": None, "namespace": None, "quantity": "compute", "limit": 100, "used": hours}
+
+    def measure(stacks: Sequence[SelectedStack]) -> list[SparkReport]:
+        return [SparkReport(stack, {"limits": [limit]}) for stack in stacks]
+
+    project = load_project(tenant.folder)
+    return enforce_limits(project, select(project, Selection((tenant.name,))), measure)[0]
+
+
+def start_pod(cluster: httpx.Client, tenant: Tenant, owner: str, name: str) -> httpx.Response:
+    """Create a pod as a controller does, from the template of the Deployment or CronJob in the cluster."""
+    namespace = f"tenant-{tenant.name}"
+    spec = cluster.get(owner.replace("NAMESPACE", namespace)).raise_for_status().json()["spec"]
+    template = spec["jobTemplate"]["spec"]["template"] if "jobTemplate" in spec else spec["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], "name": name}}
+    return cluster.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
+
+
+UNIT_PATH = "/apis/apps/v1/namespaces/NAMESPACE/deployments/notebook"
+JOBS_PATH = "/apis/batch/v1/namespaces/NAMESPACE/cronjobs/maintenance"
+
+
+def find_differences(tenant: Tenant) -> list[str]:
+    """Return kinds and names of drift, also of objects in no stack."""
+    project = load_project(tenant.folder)
+    options = DriftOptions(search=UnmanagedSearch.OBJECTS)
+    report = find_drift(project, select(project, Selection((tenant.name,))), options=options)
+    return [f"{difference.kind} {difference.resource}" for difference in report.differences()]
+
+
+def test_no_unit_starts_while_the_limit_is_reached(tenant: Tenant, cluster: httpx.Client) -> None:
+    assert start_pod(cluster, tenant, UNIT_PATH, "running").status_code == 201
+    assert enforce(tenant, 99).units is None
+
+    enforcement = enforce(tenant, 100)
+
+    assert (enforcement.units, enforcement.problems) == ("stopped", [])
+    refused = start_pod(cluster, tenant, UNIT_PATH, "restarted")
+    assert refused.status_code == 403
+    assert "exceeded quota: lakewright-compute-limit" in refused.json()["message"]
+    assert start_pod(cluster, tenant, JOBS_PATH, "job").status_code == 201
+    assert not [text for text in find_differences(tenant) if "compute-limit" in text]
+    project = load_project(tenant.folder)
+    (restrictions,) = read_restrictions(project, select(project, Selection((tenant.name,))))
+    assert restrictions.limits is not None
+    assert [(limit.part, limit.quantity, limit.limit) for limit in restrictions.limits.reached] == [
+        ("computing units", "compute", 100)
+    ]
+    assert "no computing unit is started" in tenant.output("preview")
+    assert enforce(tenant, 100).units is None, "a second run changes nothing"
+
+
+def test_new_month_lets_units_start(tenant: Tenant, cluster: httpx.Client) -> None:
+    enforce(tenant, 120)
+    assert enforce(tenant, 96).units is None, "95 % of the limit is 95"
+
+    enforcement = enforce(tenant, 0)
+
+    assert (enforcement.units, enforcement.full_parts, enforcement.problems) == ("allowed", (), [])
+    assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
+    project = load_project(tenant.folder)
+    assert read_restrictions(project, select(project, Selection((tenant.name,))))[0].limits is None
+
+
+def test_up_without_the_limit_ends_it(tenant: Tenant, cluster: httpx.Client) -> None:
+    enforce(tenant, 100)
+    tenant.spec["limits"] = {"compute": 200}
+    tenant.write()
+    tenant.up()
+
+    assert enforce(tenant, 100).units == "allowed"
+    assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
+
+
+def test_cluster_without_response_is_a_problem(tenant: Tenant, cluster: httpx.Client) -> None:
+    """The record remains until the quota is deleted, so the next run continues."""
+    enforce(tenant, 100)
+    file = Path(tenant.environ["KUBECONFIG"])
+    reachable = file.read_text()
+    file.write_text(kubeconfig("http://127.0.0.1:9"))
+
+    enforcement = enforce(tenant, 0)
+
+    assert enforcement.full_parts == ("computing units",)
+    assert "starts of computing units were not allowed: the cluster does not respond" in enforcement.problems[0]
+    file.write_text(reachable)
+    assert enforce(tenant, 0).units == "allowed"
