@@ -49,7 +49,7 @@ def usage(
     Example: lakewright-spark usage --warehouse executions --tables
     """
     if configs is not None:
-        print_each_report(configs, lambda catalog: _report_usage(catalog, window))
+        print_each_report(configs, lambda _, catalog: _report_usage(catalog, window))
         return
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from lakewright.limits.stack_enforcement import StackEnforcement
 from lakewright.restrictions.reading import read_restrictions
 from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
 from lakewright_sandbox.in_process import serve
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant, enter_project
 
@@ -109,6 +112,47 @@ def test_no_unit_starts_while_the_limit_is_reached(tenant: Tenant, cluster: http
     ]
     assert "no computing unit is started" in tenant.output("preview")
     assert enforce(tenant, 100).units is None, "a second run changes nothing"
+
+
+def run_pod(cluster: httpx.Client, tenant: Tenant, name: str, start: datetime, end: datetime | None = None) -> None:
+    """Start a pod of the unit, and write its status as a kubelet does."""
+    start_pod(cluster, tenant, UNIT_PATH, name).raise_for_status()
+    state = {"terminated": {"finishedAt": f"{end:%FT%TZ}"}} if end else {"running": {"startedAt": f"{start:%FT%TZ}"}}
+    status = {
+        "phase": "Failed" if end else "Running",
+        "startTime": f"{start:%FT%TZ}",
+        "containerStatuses": [{"name": "spark", "state": state}],
+    }
+    path = f"/api/v1/namespaces/tenant-{tenant.name}/pods/{name}/status"
+    headers = {"content-type": "application/merge-patch+json"}
+    cluster.patch(path, json={"status": status}, headers=headers).raise_for_status()
+
+
+def list_rows(tenant: Tenant) -> list[dict[str, Any]]:
+    """Return the rows of `ops.compute_usage`."""
+    catalog = open_catalog(tenant.catalog_config(), "executions")
+    return catalog.load_table("ops.compute_usage").scan().to_arrow().to_pylist()
+
+
+def test_hours_of_pods_are_recorded_once(tenant: Tenant, cluster: httpx.Client) -> None:
+    """Each run measures again: a pod and day has one row."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    run_pod(cluster, tenant, "finished", now - timedelta(seconds=90), now - timedelta(seconds=30))
+    run_pod(cluster, tenant, "running", now - timedelta(seconds=60))
+    start_pod(cluster, tenant, UNIT_PATH, "pending").raise_for_status()
+
+    first = json.loads(tenant.output("record-compute", "--json"))
+    tenant.output("record-compute")
+
+    assert (first["exit"], first["stacks"][0]["pods"]) == (0, 2)
+    rows = list_rows(tenant)
+    seconds = {pod: sum(row["seconds"] for row in rows if row["pod"] == pod) for pod in {row["pod"] for row in rows}}
+    assert len({(row["pod"], row["day"]) for row in rows}) == len(rows)
+    assert min(seconds.values()) == 60
+    assert max(seconds.values()) > 60
+    assert {(row["unit"], row["cpu"], row["memory_bytes"]) for row in rows} == {("notebook", 1.0, 2 * 2**30)}
+    (use,) = json.loads(tenant.output("fleet", "usage", "--json"))["stacks"][0]["usage"]["limits"]
+    assert (use["quantity"], use["limit"], use["used"], use["state"]) == ("compute", 100, 0, "below")
 
 
 def test_new_month_lets_units_start(tenant: Tenant, cluster: httpx.Client) -> None:

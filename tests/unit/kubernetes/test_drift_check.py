@@ -216,6 +216,20 @@ def test_limits_may_change_one_quota_of_each_namespace() -> None:
     ]
 
 
+def test_hours_are_read_from_pods_without_a_change() -> None:
+    compute = {"image": "jobs@sha256:1"}
+    job = drift_check_manifests(PLACE, settings(compute=compute))[-1]
+    rules = cluster_role(PLACE, settings(compute=compute))["rules"]
+
+    assert job["metadata"]["name"] == "lakekeeper-drift-compute"
+    assert job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"] == [
+        "record-compute",
+        "--all",
+    ]
+    assert [rule["verbs"] for rule in rules if rule["resources"] == ["pods"]] == [["get", "list"]]
+    assert not [rule for rule in cluster_role(PLACE, settings())["rules"] if "pods" in rule["resources"]]
+
+
 def test_limits_have_a_job_with_an_image_of_their_own() -> None:
     check, limits = drift_check_manifests(PLACE, settings(limits={"image": "jobs@sha256:1"}))[-2:]
 

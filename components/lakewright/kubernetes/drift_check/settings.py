@@ -82,6 +82,15 @@ class LimitSettings(StrictModel):
     """Cron schedule of five fields, in UTC."""
 
 
+class ComputeSettings(StrictModel):
+    """The job that records the hours of computing units."""
+
+    image: NotBlank
+    """Image of `lakewright` with the project's files and `lakewright-spark[jobs]`, which writes the hours."""
+    schedule: Cron = "*/15 * * * *"
+    """Cron schedule of five fields, in UTC. Pods that start and end between two runs are not counted."""
+
+
 class DriftCheckSettings(StrictModel):
     """The check: its image, the locations of states and secrets, and the targets of results."""
 
@@ -105,6 +114,9 @@ class DriftCheckSettings(StrictModel):
     and revoke grants and to create roles. In the cluster, it may create quotas, and delete the quota that starts no
     unit. It measures usage with the identity of the tenants' jobs, so the pod needs the secrets that `jobs_auth` of the
     environments names. Default: no limit is enforced."""
+    compute: ComputeSettings | None = None
+    """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. It writes
+    with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"
