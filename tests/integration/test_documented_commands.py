@@ -48,6 +48,7 @@ QUIET_COMMANDS = (
     "lakewright grants --all --json",
     "lakewright expire --all --json",
     "lakewright enforce-limits --all --json",
+    "lakewright record-compute --all --json",
     "lakewright spec validate --json",
     "lakewright spec explain warehouses.deletion --json",
     "lakewright stack ls --json",

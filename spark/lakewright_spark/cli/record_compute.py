@@ -76,15 +76,15 @@ def _parse_mapping(document: object) -> dict[str, Any]:
 
 def _record(catalog: CatalogConfig, by_warehouse: dict[str, list[PodDay]]) -> tuple[dict[str, Any], list[str]]:
     """Write the measurements of a configuration. Return the written days by warehouse, and the problems."""
-    recorded, problems = dict[str, int](), list[str]()
+    days, problems = dict[str, int](), list[str]()
     for name, rows in by_warehouse.items():
         try:
             _write_rows(catalog, choose_warehouse(catalog, name), rows)
         except LakewrightSparkError as error:
             problems.append(str(error))
         else:
-            recorded[name] = len(rows)
-    return {"recorded": recorded}, problems
+            days[name] = len(rows)
+    return {"days": days}, problems
 
 
 def _write_rows(catalog: CatalogConfig, warehouse: str, rows: list[PodDay]) -> None:
