@@ -90,7 +90,9 @@ def _enforce_stack(
     finally:
         context.clients.close()
     if problem:
-        enforcement.problems.append(f"usage was not measured completely, so no enforcement ends: {problem}")
+        enforcement.problems.append(
+            f"usage was not measured completely, so no enforcement of limits of data ends: {problem}"
+        )
     return enforcement
 
 

@@ -67,7 +67,9 @@ def find_full_parts(
         limits: The measured limits.
         enforceable: Parts whose limits the stack enforces.
         full_before: Parts whose limits are enforced at present.
-        is_complete: Whether all data was measured. An incomplete measurement begins enforcement, and ends none.
+        is_complete: Whether all data was measured. An incomplete measurement begins enforcement, and ends none. Hours
+            of computing units do not depend on it: they are in the measured limits only if all of them were read, or
+            if they reach the limit.
     """
     by_part: dict[str, list[MeasuredLimit]] = {}
     for limit in limits:
@@ -75,7 +77,8 @@ def find_full_parts(
     full = {part for part, measured in by_part.items() if any(limit.is_reached for limit in measured)}
     for part in full_before:
         measured = by_part.get(part, [])
-        is_left = is_complete and bool(measured) and all(limit.is_left for limit in measured)
+        is_known = is_complete or part == COMPUTE_PART
+        is_left = is_known and bool(measured) and all(limit.is_left for limit in measured)
         if not is_left:
             full.add(part)
     return tuple(sorted(full & set(enforceable)))

@@ -1,7 +1,8 @@
 """Enforce the limits of one stack: suspend its declared grants of writers, and grant them again.
 
 The state is never written. The record on the server is written before a grant is revoked, and shortened after grants
-are granted again. A run that was killed is completed by the next run.
+are granted again. The quota that starts no computing unit is created before the record names it: the record names only
+limits that are enforced. A run that was killed is completed by the next run.
 """
 
 from __future__ import annotations
@@ -119,25 +120,28 @@ class StackEnforcer:
         grants = [*self._list_grants(state)]
         namespace = find_namespace(state)
         enforceable = {part for grant in grants for part in grant.parts}
-        if namespace is not None and namespace.is_limited:
+        hours = [limit for limit in limits if limit.part == COMPUTE_PART]
+        if namespace is not None and namespace.is_enforceable:
             enforceable.add(COMPUTE_PART)
+        elif namespace is not None and any(limit.is_reached for limit in hours) and (gap := namespace.describe_gap()):
+            enforcement.problems.append(gap)
         enforcement.limits = [limit for limit in limits if limit.part in enforceable]
         mark = limit_records.find_mark(client, args.project, args.bucket_tag)
         if not enforceable and mark is None:
             return enforcement
         before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
-        full = find_full_parts(limits, enforceable, before.parts, is_complete=is_complete)
-        enforcement.full_parts = full
+        full = set(find_full_parts(limits, enforceable, before.parts, is_complete=is_complete))
+        # A quota can exist without a record: a run was killed, or the record was deleted.
+        may_have_quota = COMPUTE_PART in before.parts or (COMPUTE_PART in enforceable and bool(hours))
+        if COMPUTE_PART in full or may_have_quota:
+            is_set = self._limit_units(namespace, enforcement, is_reached=COMPUTE_PART in full)
+            if not is_set:
+                # Nothing changed, so the record names the part if it did before.
+                full = (full - {COMPUTE_PART}) | ({COMPUTE_PART} & set(before.parts))
+        enforcement.full_parts = tuple(sorted(full))
         reached = list_reached_limits(limits, full, before.reached, self.session.clock())
-        after = replace(before, parts=full, reached=reached)
-        is_left = COMPUTE_PART in before.parts and COMPUTE_PART not in full
-        if is_left and not self._limit_units(namespace, enforcement, is_reached=False):
-            # The record names the part until the quota is deleted.
-            after = replace(after, parts=(*full, COMPUTE_PART), reached=before.reached)
-            enforcement.full_parts = after.parts
+        after = replace(before, parts=enforcement.full_parts, reached=reached)
         self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
-        if COMPUTE_PART in full:
-            self._limit_units(namespace, enforcement, is_reached=True)
         return enforcement
 
     def _limit_units(self, namespace: UnitNamespace | None, enforcement: StackEnforcement, *, is_reached: bool) -> bool:

@@ -17,6 +17,7 @@ from lakewright.drift.detection.steps import DriftOptions
 from lakewright.drift.model import UnmanagedSearch
 from lakewright.fleet.selection import SelectedStack, Selection, select
 from lakewright.fleet.spark_reports import SparkReport
+from lakewright.kubernetes import compute_limit
 from lakewright.limits.enforcement import enforce_limits
 from lakewright.limits.stack_enforcement import StackEnforcement
 from lakewright.restrictions.reading import read_restrictions
@@ -80,6 +81,16 @@ def start_pod(cluster: httpx.Client, tenant: Tenant, owner: str, name: str) -> h
     return cluster.post(f"/api/v1/namespaces/{namespace}/pods", json=pod)
 
 
+def create_quota(cluster: httpx.Client, tenant: Tenant, name: str) -> None:
+    """Create a quota that refuses pods without a deadline, as another program does."""
+    namespace = f"tenant-{tenant.name}"
+    quota = compute_limit.build_quota(namespace, {})
+    metadata = {**quota["metadata"], "name": name}
+    cluster.post(
+        f"/api/v1/namespaces/{namespace}/resourcequotas", json={**quota, "metadata": metadata}
+    ).raise_for_status()
+
+
 UNIT_PATH = "/apis/apps/v1/namespaces/NAMESPACE/deployments/notebook"
 JOBS_PATH = "/apis/batch/v1/namespaces/NAMESPACE/cronjobs/maintenance"
 
@@ -89,6 +100,7 @@ def find_differences(tenant: Tenant) -> list[str]:
     project = load_project(tenant.folder)
     options = DriftOptions(search=UnmanagedSearch.OBJECTS)
     report = find_drift(project, select(project, Selection((tenant.name,))), options=options)
+    assert [problem for stack in report.stacks for problem in stack.problems] == []
     return [f"{difference.kind} {difference.resource}" for difference in report.differences()]
 
 
@@ -103,14 +115,17 @@ def test_no_unit_starts_while_the_limit_is_reached(tenant: Tenant, cluster: http
     assert refused.status_code == 403
     assert "exceeded quota: lakewright-compute-limit" in refused.json()["message"]
     assert start_pod(cluster, tenant, JOBS_PATH, "job").status_code == 201
-    assert not [text for text in find_differences(tenant) if "compute-limit" in text]
+    create_quota(cluster, tenant, "custom")
+    namespace = f"tenant-{tenant.name}"
+    quotas = [text for text in find_differences(tenant) if text.endswith(("/custom", "/lakewright-compute-limit"))]
+    assert quotas == [f"unmanaged {namespace}/custom"], "the recorded quota is no drift"
     project = load_project(tenant.folder)
     (restrictions,) = read_restrictions(project, select(project, Selection((tenant.name,))))
     assert restrictions.limits is not None
     assert [(limit.part, limit.quantity, limit.limit) for limit in restrictions.limits.reached] == [
         ("computing units", "compute", 100)
     ]
-    assert "no computing unit is started" in tenant.output("preview")
+    assert "no computing unit or activator is started" in tenant.output("preview")
     assert enforce(tenant, 100).units is None, "a second run changes nothing"
 
 
@@ -163,6 +178,28 @@ def test_new_month_lets_units_start(tenant: Tenant, cluster: httpx.Client) -> No
 
     assert (enforcement.units, enforcement.full_parts, enforcement.problems) == ("allowed", (), [])
     assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
+    project = load_project(tenant.folder)
+    assert read_restrictions(project, select(project, Selection((tenant.name,))))[0].limits is None
+
+
+def test_quota_without_record_is_drift_and_is_deleted(tenant: Tenant, cluster: httpx.Client) -> None:
+    """A quota can remain without a record: the record was deleted, or a run reached another cluster."""
+    create_quota(cluster, tenant, "lakewright-compute-limit")
+
+    assert find_differences(tenant) == [f"unmanaged tenant-{tenant.name}/lakewright-compute-limit"]
+    enforcement = enforce(tenant, 0)
+
+    assert (enforcement.units, enforcement.problems) == ("allowed", [])
+    assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
+
+
+def test_limit_without_quota_is_not_recorded(tenant: Tenant, cluster: httpx.Client) -> None:
+    Path(tenant.environ["KUBECONFIG"]).write_text(kubeconfig("http://127.0.0.1:9"))
+
+    enforcement = enforce(tenant, 100)
+
+    assert enforcement.full_parts == ()
+    assert "starts of computing units were not stopped" in enforcement.problems[0]
     project = load_project(tenant.folder)
     assert read_restrictions(project, select(project, Selection((tenant.name,))))[0].limits is None
 

@@ -241,7 +241,7 @@ def test_incomplete_measurement_ends_nothing(tenant: Tenant, openfga: httpx.Clie
     enforcement = enforce(tenant, 0, problem="table results.a could not be read")
 
     assert list_access(openfga) == KEPT
-    assert "so no enforcement ends" in enforcement.problems[0]
+    assert "so no enforcement of limits of data ends" in enforcement.problems[0]
 
 
 @pytest.mark.parametrize("used", [2000, 0], ids=["begin", "end"])
