@@ -210,7 +210,8 @@ def test_limits_may_change_one_quota_of_each_namespace() -> None:
         return [(rule["verbs"], rule.get("resourceNames")) for rule in rules if rule["resources"] == ["resourcequotas"]]
 
     assert list_changes() == []
-    assert list_changes(limits={"image": "jobs@sha256:1"}) == [
+    assert list_changes(limits={"image": "jobs@sha256:1"}) == []
+    assert list_changes(limits={"image": "jobs@sha256:1", "stop_units": True}) == [
         (["create"], None),
         (["delete"], ["lakewright-compute-limit"]),
     ]

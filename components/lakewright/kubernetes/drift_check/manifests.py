@@ -110,13 +110,13 @@ def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) 
 
 
 def cluster_role(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
-    """Return the rights in all namespaces: to read the tenants' objects, to write Events, and to enforce limits."""
+    """Return the rights in all namespaces: to read the tenants' objects, to write Events, and to make quotas."""
     rules: list[dict[str, Any]] = [
         {"apiGroups": [group], "resources": list(kinds), "verbs": ["get", "list"]} for group, kinds in READABLE.items()
     ]
     if settings.compute:
         rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]})
-    if settings.limits:
+    if settings.limits and settings.limits.stop_units:
         quota = {"apiGroups": [""], "resources": ["resourcequotas"]}
         rules += [{**quota, "verbs": ["create"]}, {**quota, "resourceNames": [COMPUTE_LIMIT], "verbs": ["delete"]}]
     if settings.read_secrets:

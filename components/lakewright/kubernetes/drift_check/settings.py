@@ -78,6 +78,9 @@ class LimitSettings(StrictModel):
 
     image: NotBlank
     """Image of `lakewright` with the project's files and `lakewright-spark[jobs]`, which measures usage."""
+    stop_units: bool = False
+    """Whether it may enforce limits of compute: create ResourceQuotas in all namespaces of the cluster, and delete the
+    quota that starts no unit. Without this, a limit of compute that is reached is reported, and not enforced."""
     schedule: Cron = "37 * * * *"
     """Cron schedule of five fields, in UTC."""
 
@@ -111,9 +114,8 @@ class DriftCheckSettings(StrictModel):
     be allowed to revoke grants. Default: `up` alone removes what has ended."""
     limits: LimitSettings | None = None
     """A further CronJob runs `lakewright enforce-limits` with the check's identity, which then must be allowed to grant
-    and revoke grants and to create roles. In the cluster, it may create quotas, and delete the quota that starts no
-    unit. It measures usage with the identity of the tenants' jobs, so the pod needs the secrets that `jobs_auth` of the
-    environments names. Default: no limit is enforced."""
+    and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
+    the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
     compute: ComputeSettings | None = None
     """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. It writes
     with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
