@@ -14,7 +14,7 @@ from lakewright_spark.catalog.loading import choose_warehouse, load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.errors import JobFailedError, LakewrightSparkError
+from lakewright_spark.errors import JobFailedError
 from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, TableUsage, Total, UsageReport
+    from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -59,8 +60,8 @@ def usage(
     # Limits of the tenant are about all warehouses.
     selected_config = catalog.select_warehouses(names).model_copy(update={"limits": None}) if names else catalog
     report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
+    uses = list_limit_uses(selected_config, report, _sum_compute_hours(selected_config, report.unavailable))
     printing.note(report.unavailable.note())
-    uses = list_limit_uses(selected_config, report, _sum_compute_hours(selected_config))
     if as_json:
         print(json.dumps({**to_json(report), "limits": limits_to_json(uses)}))
     else:
@@ -84,19 +85,19 @@ def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, 
     from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415
 
     report = measure_usage(catalog, datetime.now(UTC), window)
+    hours = _sum_compute_hours(catalog, report.unavailable)
     unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
     problems = [*(str(error) for error in report.unavailable.failed.values()), *unread]
-    hours = None
-    try:
-        hours = _sum_compute_hours(catalog)
-    except LakewrightSparkError as error:
-        problems.append(str(error))
     document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report, hours))}
     return document, list(dict.fromkeys(problems))
 
 
-def _sum_compute_hours(catalog: CatalogConfig) -> float | None:
-    """Return the hours of computing units in this month; None without a limit of them."""
+def _sum_compute_hours(catalog: CatalogConfig, unavailable: UnavailableWarehouses) -> float | None:
+    """Return the hours of computing units in this month; None without a limit of them, or if they are not known.
+
+    A warehouse that cannot be read is recorded, and counts nothing. The sum is known then only if it has reached the
+    limit nevertheless.
+    """
     if catalog.limits is None or catalog.limits.compute is None:
         return None
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
@@ -104,9 +105,15 @@ def _sum_compute_hours(catalog: CatalogConfig) -> float | None:
 
     hours, now = 0.0, datetime.now(UTC)
     for warehouse in catalog.warehouses:
-        with explain_errors(catalog, warehouse.name, "ops.compute_usage"):
+        if warehouse.name in unavailable:
+            continue
+        with (
+            unavailable.record_failures(warehouse.name),
+            explain_errors(catalog, warehouse.name, "ops.compute_usage"),
+        ):
             hours += sum_month_hours(open_catalog(catalog, warehouse.name), now)
-    return hours
+    is_complete = not any(warehouse.name in unavailable for warehouse in catalog.warehouses)
+    return hours if is_complete or hours >= catalog.limits.compute else None
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: f
     Args:
         config: The configuration.
         report: The usage of its warehouses.
-        compute_hours: Hours of computing units in this month; None if they were not read.
+        compute_hours: Hours of computing units in this month; None if they are not known.
     """
     uses: list[LimitUse] = []
     usages = {usage.warehouse: usage for usage in report.warehouses}
