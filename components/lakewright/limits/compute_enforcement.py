@@ -73,7 +73,7 @@ class UnitNamespace:
         Raises:
             LakewrightError: The cluster does not respond, or refused a call.
         """
-        if self.is_rendered:
+        if self.is_rendered and not is_reached:
             return False
         cluster = self.connect(session)
         quotas = cluster.collection("v1", "ResourceQuota")

@@ -118,9 +118,11 @@ def describe_restrictions(entry: Entry | None) -> dict[str, Any] | None:
                 **{key: as_text(archive.get(key)) or "" for key in ("warehouse", "archived_at", "purge_at", "problem")},
                 "announced_at": as_text(archive.get("announced_at")) or "",
                 "is_reactivated": archive.get("is_reactivated") is True,
+                "has_begun": archive.get("has_begun") is True,
             }
             for archive in archives[:MOST_ITEMS]
         ],
+        "limited_parts": parts[:MOST_ITEMS],
         "limits": [
             {key: str(limit.get(key, "")) for key in ("part", "quantity", "limit", "since")}
             for limit in limits[:MOST_ITEMS]

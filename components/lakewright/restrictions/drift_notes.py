@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from lakewright.fleet.states import state_reader
 from lakewright.kubernetes.compute_limit import is_enforced
 from lakewright.restrictions.reading import find_record, read_stack
 from lakewright.validation.documents import as_list, as_mapping
@@ -31,18 +33,28 @@ def note_restrictions(report: DriftReport, run: DriftRun) -> None:
         return [f"{stack.name}: {text}" for text in [*restrictions.describe(now), *restrictions.problems]]
 
     candidates = [stack for stack in run.stacks if _can_be_restricted(resources[stack.name])]
+    if any(not resources[stack.name] for stack in candidates):
+        deployed = {*state_reader(session.project).names()}
+        candidates = [stack for stack in candidates if stack.name in deployed]
     for notes in session.map(note, candidates):
         report.notes += notes
 
 
 def _can_be_restricted(resources: list[StackResource]) -> bool:
-    """Return whether a stack can have archives or enforced limits: it keeps data, was destroyed, or limits grants."""
+    """Return whether a stack can have archives or enforced limits.
+
+    It keeps data, limits grants or units, or has no resource in its state.
+    """
     record = find_record(resource.state for resource in resources)
     if record is None:
         return not resources
-    if any(not as_mapping(data).get("is_declared") for data in as_list(record.get("kept"))):
-        return True
-    return any(
-        resource.state.inputs.get("limited_by") or is_enforced(as_mapping(resource.state.inputs.get("metadata")))
-        for resource in resources
-    )
+    return _keeps_data(record) or any(map(_is_limited, resources))
+
+
+def _keeps_data(record: Mapping[str, Any]) -> bool:
+    return any(not as_mapping(data).get("is_declared") for data in as_list(record.get("kept")))
+
+
+def _is_limited(resource: StackResource) -> bool:
+    inputs = resource.state.inputs
+    return bool(inputs.get("limited_by")) or is_enforced(as_mapping(inputs.get("metadata")))

@@ -29,7 +29,10 @@ class ArchivedWarehouse:
     announced_at: datetime | None = None
     """Time of the announcement of the purge; None if the purge is not announced."""
     is_reactivated: bool = False
-    """Whether the spec declares the warehouse with `adopt`, so that the next `up` reactivates it."""
+    """Whether the spec declares the warehouse with `adopt`, so that the next `up` reactivates it. Until then, the purge
+    is made when it is due."""
+    has_begun: bool = False
+    """Whether the purge has begun, so that data is lost."""
     problem: str | None = None
     """Why the record of the archive permits no purge; None if it does."""
 
@@ -48,6 +51,7 @@ class ArchivedWarehouse:
             "purge_at": _format_time(self.compute_earliest_purge(now)),
             "announced_at": _format_time(self.announced_at),
             "is_reactivated": self.is_reactivated,
+            "has_begun": self.has_begun,
             "problem": self.problem,
         }
 
@@ -55,17 +59,18 @@ class ArchivedWarehouse:
         """Return it as a sentence without a full stop."""
         title = f"warehouse `{self.warehouse}` is archived since {format_moment(self.archived_at)}"
         purge_at = self.compute_earliest_purge(now)
+        if self.has_begun:
+            stop = f", and does not continue: {self.problem}" if self.problem else ""
+            return f"{title}; the deletion of its data has begun{stop}"
         if self.problem:
             return f"{title} and is not purged: {self.problem}"
-        if self.is_reactivated:
-            return f"{title}; the next `up` reactivates it"
         if purge_at is None:
-            return f"{title} and is never purged"
+            return f"{title}; the next `up` reactivates it" if self.is_reactivated else f"{title} and is never purged"
         announcement = "announced" if self.announced_at else "not announced yet"
-        return (
-            f"{title}; its data is deleted from {format_moment(purge_at)} on ({announcement}). To keep it, declare the"
-            " warehouse with `adopt: true`"
-        )
+        purge = f"its data is deleted from {format_moment(purge_at)} on"
+        if self.is_reactivated:
+            return f"{title}; {purge} ({announcement}) unless `up` runs before, which reactivates it"
+        return f"{title}; {purge} ({announcement}). To keep it, declare the warehouse with `adopt: true`"
 
 
 @dataclass
@@ -114,6 +119,16 @@ def _describe_limits(mark: LimitMark | None) -> list[str]:
         count = plural(len(grants), "grant")
         sentences.append(f"limits suspend {count}: {', '.join(grants[:_MOST_GRANTS])}{more}")
     return sentences
+
+
+def list_lines(restrictions: Sequence[StackRestrictions], now: datetime) -> list[str]:
+    """Return the lines that `lakewright fleet status` prints; none if no stack could be read."""
+    lines = [f"{entry.stack}: {text}" for entry in restrictions for text in entry.describe(now)]
+    unread = sum(bool(entry.problems) for entry in restrictions)
+    if lines or (restrictions and unread == len(restrictions)):
+        return lines
+    scope = f" in the {plural(len(restrictions) - unread, 'stack')} that could be read" if unread else ""
+    return [f"No warehouse is archived, and no limit is enforced{scope}."]
 
 
 def _format_time(moment: datetime | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import EngineError
@@ -18,7 +19,7 @@ from lakewright.lakekeeper.archive import archive_records
 from lakewright.ownership.mark import format_stack
 from lakewright.restrictions.model import ArchivedWarehouse, StackRestrictions
 from lakewright.validation.documents import as_list, as_mapping, as_text
-from lakewright.validation.moment import Clock, read_clock
+from lakewright.validation.moment import Clock, has_ended, read_clock
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -76,15 +77,22 @@ def read_stack(
     try:
         opened = open_project(session, clients, stack)
         if opened is None:
+            restrictions.problems.append(
+                "archives and enforced limits could not be read: its stack file has no spec with `name` and"
+                " `environment`, which name server and project"
+            )
             return restrictions
         client, project_id = opened
         if as_mapping(stack.spec.get("project")).get("shared") is not True:
             owner = format_stack(session.project.name, stack.name)
-            restrictions.archives = _list_archives(client, project_id, owner, stack)
+            restrictions.archives = _list_archives(client, project_id, owner, stack, session.clock())
         if record_id := as_text((record or {}).get("bucket_tag")):
             restrictions.limits = limit_records.find_cached_mark(client, project_id, record_id)
     except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
         restrictions.problems.append(f"archives and enforced limits could not be read: {error}")
+    except (ValueError, KeyError) as error:  # such as a role without a time
+        text = f"a response of the server, or the spec, is not as expected: {type(error).__name__}: {error}"
+        restrictions.problems.append(f"archives and enforced limits could not be read: {text}")
     return restrictions
 
 
@@ -92,7 +100,9 @@ def _start(stack: SelectedStack, problems: Iterable[str] = ()) -> StackRestricti
     return StackRestrictions(stack.name, stack.tenant, stack.environment, problems=[*problems])
 
 
-def _list_archives(client: Client, project_id: str, owner: str, stack: SelectedStack) -> list[ArchivedWarehouse]:
+def _list_archives(
+    client: Client, project_id: str, owner: str, stack: SelectedStack, now: datetime
+) -> list[ArchivedWarehouse]:
     """Return the archives of a stack. A record that cannot be read may belong to it."""
     archives: list[ArchivedWarehouse] = []
     announcements = archive_records.list_cached_announcements(client, project_id)
@@ -109,15 +119,23 @@ def _list_archives(client: Client, project_id: str, owner: str, stack: SelectedS
                 archived_at=archive.archived_at,
                 due_at=None if mark is None else mark.compute_due_time(archive.archived_at),
                 announced_at=None if announcement is None else announcement.announced_at,
-                is_reactivated=mark is not None and _adopts(stack, mark.warehouse),
+                is_reactivated=mark is not None and _adopts(stack, mark.warehouse, now),
+                has_begun=announcement is not None and announcement.has_begun,
                 problem=archive.problem,
             )
         )
     return archives
 
 
-def _adopts(stack: SelectedStack, warehouse: str) -> bool:
-    """Return whether the spec of a stack declares a warehouse to adopt."""
+def _adopts(stack: SelectedStack, warehouse: str, now: datetime) -> bool:
+    """Return whether the spec of a stack declares a warehouse, and permits its adoption now."""
     entries = (as_mapping(entry) for entry in as_list(stack.spec.get("warehouses")))
     entry = next((entry for entry in entries if entry.get("name") == warehouse), None)
-    return entry is not None and bool(entry.get("adopt") or stack.spec.get("adopt"))
+    return entry is not None and any(
+        _is_permitted(permission, now) for permission in (entry.get("adopt"), stack.spec.get("adopt"))
+    )
+
+
+def _is_permitted(permission: object, now: datetime) -> bool:
+    until = as_mapping(permission).get("until")
+    return permission is True if until is None else not has_ended(str(until), now)

@@ -38,6 +38,8 @@ class Announcement:
     role_id: str
     announced_at: datetime
     """Time of the server at which it was announced."""
+    has_begun: bool = False
+    """Whether the purge had begun when a list of announcements was read."""
 
 
 def list_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
@@ -65,7 +67,9 @@ def list_cached_announcements(client: Client, project_id: str) -> dict[str, Anno
         for archive in _read_archives(listed_roles)
     }
     return {
-        warehouse_id: Announcement(str(role["id"]), _parse_time(role["created-at"]))
+        warehouse_id: Announcement(
+            str(role["id"]), _parse_time(role["created-at"]), has_begun=role.get("description") == _BEGUN
+        )
         for warehouse_id, role in roles_by_warehouse.items()
         if role is not None
     }

@@ -49,11 +49,12 @@ function makeVerification(verify) {
 }
 
 function makePurge(archive, now) {
+  if (archive.has_begun) return makeLevel("warn", archive.problem ? `has begun, and does not continue: ${archive.problem}` : "has begun");
   if (archive.problem) return makeLevel("warn", archive.problem);
-  if (archive.is_reactivated) return "the next up reactivates it";
-  if (!archive.purge_at) return "never";
+  if (!archive.purge_at) return archive.is_reactivated ? "never: the next up reactivates it" : "never";
   const day = `${archive.purge_at.slice(0, 10)} (${formatAge(archive.purge_at, now)})`;
-  return makeLevel(archive.announced_at ? "warn" : "none", `${day}, ${archive.announced_at ? "announced" : "not announced"}`);
+  const announcement = archive.announced_at ? "announced" : "not announced";
+  return makeLevel(archive.announced_at ? "warn" : "none", `${day}, ${announcement}${archive.is_reactivated ? ", unless up runs before" : ""}`);
 }
 
 function makeRestrictions(restrictions, now) {

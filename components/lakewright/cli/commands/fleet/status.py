@@ -28,7 +28,7 @@ def status(
 
     Example: lakewright fleet status --stack 'team-*' --json
     """
-    from lakewright.restrictions.model import compute_exit_code, to_json  # noqa: PLC0415 - `--help` needs none of it
+    from lakewright.restrictions.model import compute_exit_code, list_lines, to_json  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.restrictions.reading import read_restrictions  # noqa: PLC0415
 
     selects_all = everything or not (stack or label)
@@ -37,8 +37,8 @@ def status(
     if as_json:
         print(json.dumps(to_json(restrictions, now), indent=2, ensure_ascii=False))
     else:
-        lines = [f"{entry.stack}: {text}" for entry in restrictions for text in entry.describe(now)]
-        print("\n".join(map(escape_line, lines or ["No warehouse is archived, and no limit is enforced."])))
+        for line in list_lines(restrictions, now):
+            print(escape_line(line))
         for entry in restrictions:
             for problem in entry.problems:
                 print(f"error: {entry.stack}: {escape_line(problem)}", file=sys.stderr)
