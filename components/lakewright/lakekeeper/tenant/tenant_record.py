@@ -99,7 +99,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         with contextlib.suppress(LakekeeperError):
             mark = limit_records.find_cached_mark(self.client(args.server), args.project, tag)
             if mark is not None and mark.parts:
-                stopped = ", and no computing unit is started" if COMPUTE_PART in mark.parts else ""
+                stopped = ", and no computing unit or activator is started" if COMPUTE_PART in mark.parts else ""
                 warn(
                     f"a limit of {' and '.join(mark.parts)} is reached: {len(mark.suspended)} grants are suspended"
                     f"{stopped}. `lakewright enforce-limits` ends this when usage is below the limit"
