@@ -15,7 +15,10 @@ from lakewright.fleet.results import FleetReport, StackResult, StackStatus
 from lakewright.fleet.selection import SelectedStack
 from lakewright.fleet.spark_reports import SparkReport
 from lakewright.fleet.usage import to_usage_json
+from lakewright.ownership.limit_mark import LimitMark, ReachedLimit, SuspendedGrant
 from lakewright.report.sources import ReportSource, read_source
+from lakewright.restrictions.model import ArchivedWarehouse, StackRestrictions
+from lakewright.restrictions.model import to_json as restrictions_to_json
 
 NOW = datetime(2026, 11, 24, 9, 30, tzinfo=UTC)
 OWNERS = ("analytics@acme.example", "fraud@acme.example", "genomics@acme.example", "logistics@acme.example")
@@ -147,6 +150,27 @@ def run_checks(stacks: list[SelectedStack]) -> dict[str, Any]:
     return {**checks_to_json(entries, seconds=2.5), "at": subtract_time(hours=1)}
 
 
+def list_restrictions(stacks: list[SelectedStack]) -> dict[str, Any]:
+    """Return the document of `fleet status`."""
+
+    def describe(number: int, stack: SelectedStack) -> StackRestrictions:
+        restrictions = StackRestrictions(stack.name, stack.tenant, stack.environment)
+        if number % 6 == 4:
+            announced_at = NOW - timedelta(days=3) if number % 12 == 4 else None
+            due_at = NOW + timedelta(days=4)
+            archive = ArchivedWarehouse("raw", f"id-{number}", NOW - timedelta(days=86), due_at, announced_at)
+            restrictions.archives.append(archive)
+        if number % 8 == 2:
+            part = "warehouse curated"
+            grant = SuspendedGrant(part, f"id-{number}", "modify", "role", f"{stack.name}-analysts")
+            limit = ReachedLimit(part, "bytes", 80 * GIGABYTE, subtract_time(days=2))
+            restrictions.limits = LimitMark(f"lakewright/{stack.name}", (part,), (grant,), (limit,))
+        return restrictions
+
+    entries = [describe(number, stack) for number, stack in enumerate(stacks)]
+    return {**restrictions_to_json(entries, NOW), "at": subtract_time(hours=1)}
+
+
 def verify_stacks(stacks: list[SelectedStack]) -> dict[str, Any]:
     """Return the document of `fleet verify`."""
 
@@ -262,6 +286,7 @@ def make_sources(count: int, names: tuple[str, ...] = (), history: int = 4) -> l
         list_fleet_stacks(stacks),
         find_drift(stacks),
         run_checks(stacks),
+        list_restrictions(stacks),
         verify_stacks(stacks),
         list_maintenance_runs(stacks),
     ]

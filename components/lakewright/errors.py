@@ -23,6 +23,7 @@ LakewrightError                     the base; exit code 1 unless noted
 ├── ReadRefusedError                AWS refused to read an object or a list
 ├── ClusterUnreachableError         a Kubernetes cluster does not respond
 ├── ListDeniedError                 a Kubernetes cluster refused a list
+├── ChangeDeniedError               a Kubernetes cluster refused to create or delete an object
 ├── DataCheckError                  the base of errors of checks
 │   └── NotEvaluatedError           a check could not be evaluated, so it neither passed nor failed
 ├── VerifyError                     the base of errors of `lakewright verify`

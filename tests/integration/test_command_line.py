@@ -60,7 +60,6 @@ WITHOUT_JSON = {
     "lakewright-spark activate": "a server",
     "lakewright-spark jars": "prints two paths",
     "lakewright-spark registry upgrade": "changes a database",
-    "lakewright-spark record-compute": "changes a table",
     "lakewright-spark policy set": "changes a table",
     "lakewright-spark policy unset": "changes a table",
 }

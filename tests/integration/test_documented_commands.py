@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 import yaml
+from lakewright.fleet.selection import SelectedStack
 
 from tests.command_server import run_command
+from tests.fleet_documents import list_restrictions
 from tests.page_commands import PrintedCommand, Reader, read_blocks
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,10 +45,12 @@ catalog.drop_table("extra.dropped")
 """
 QUIET_COMMANDS = (
     "lakewright fleet list --json",
+    "lakewright fleet status --json",
     "lakewright fleet usage --json",
     "lakewright grants --all --json",
     "lakewright expire --all --json",
     "lakewright enforce-limits --all --json",
+    "lakewright record-compute --all --json",
     "lakewright spec validate --json",
     "lakewright spec explain warehouses.deletion --json",
     "lakewright stack ls --json",
@@ -57,6 +61,8 @@ QUIET_COMMANDS = (
 )
 
 pytestmark = [pytest.mark.long, pytest.mark.stand_in("runs `lakewright sandbox up`"), pytest.mark.timeout(600)]
+RESTRICTIONS = list_restrictions([SelectedStack("acme") for _ in range(12)])
+"""The document of `lakewright fleet status` on stacks with archives and enforced limits."""
 if FULL:
     pytestmark.append(pytest.mark.spark)
 
@@ -128,6 +134,9 @@ def test_json_page_has_the_shapes_of_documents(reader_without_jobs: Reader, monk
     for command in QUIET_COMMANDS:
         record(command)
     record("lakewright verify --stack acme --json", exit_code=1)
+    # The tenant has no archive and no enforced limit, whose shapes the page has, too.
+    assert outputs["lakewright fleet status --json"]["stacks"][0].keys() == RESTRICTIONS["stacks"][0].keys()
+    outputs["lakewright fleet status --json"] = RESTRICTIONS
 
     text = json_page.format_page(outputs)
     if RECORDING:

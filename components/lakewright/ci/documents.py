@@ -167,7 +167,7 @@ class FleetDrift(_DocumentPart):
     groups: list[SharedCause] = []
     seconds: float | None = Field(default=None, ge=0)
     notes: list[str] = []
-    """Remarks such as rules that expired."""
+    """Remarks: rules that expired, archived warehouses, enforced limits."""
     error: str = ""
     """Why nothing could be checked; empty otherwise."""
 

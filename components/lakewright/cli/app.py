@@ -97,6 +97,10 @@ COMMANDS = {
         "lakewright.cli.commands.limits:enforce_limits",
         "Suspend grants of writers where a limit is reached.",
     ),
+    "record-compute": (
+        "lakewright.cli.commands.compute:record_compute",
+        "Record the hours of computing units from the pods of Kubernetes.",
+    ),
     "report": (
         "lakewright.cli.commands.report:report",
         "Write a page about all tenants from the JSON of other commands.",

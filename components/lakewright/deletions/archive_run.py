@@ -15,15 +15,34 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
 from lakewright.ownership.backend_identity import compute_identity
 from lakewright.ownership.mark import Claimant, format_stack
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright.drift.session import ScanSession
     from lakewright.fleet.selection import SelectedStack
     from lakewright.fleet.states import StackState, StateReader
-    from lakewright.lakekeeper.api.connection.client import ClientPool
+    from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 
 _DYNAMIC = "pulumi-python:dynamic/lakekeeper:"
+TENANT_RECORD = f"{_DYNAMIC}TenantRecord"
+"""Type of the tenant's record in states."""
+
+
+def open_project(session: ScanSession, clients: ClientPool, stack: SelectedStack) -> tuple[Client, str] | None:
+    """Return a client of the server that a spec names, and the id of its project; None without a spec.
+
+    Raises:
+        LakewrightError: The environment cannot be read.
+    """
+    if not stack.tenant or not stack.environment:
+        return None
+    project = as_mapping(stack.spec.get("project"))
+    default_id = DEFAULT_PROJECT_ID if project.get("shared") is True else stack.tenant
+    project_id = as_text(project.get("id")) or default_id
+    environment = load_environment(session.project, stack.environment)
+    server = environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
+    return clients.get(server, lambda reference: resolve(reference, session.config(stack.name).get)), project_id
 
 
 def process_archives(
@@ -45,18 +64,18 @@ def process_archives(
         permitted: Names of warehouses whose archives may be purged without a proof of their backend.
     """
     project = as_mapping(stack.spec.get("project"))
-    if not stack.tenant or not stack.environment or project.get("shared") is True:
+    if project.get("shared") is True:
         return [], []  # warehouses of shared projects are never archived
-    project_id = as_text(project.get("id")) or stack.tenant
     try:
         state = states.read(stack.name)
         kept_places = _list_kept_places(state)
         if kept_places is not None and not kept_places:
             return [], []  # the stack has removed no warehouse
-        environment = load_environment(session.project, stack.environment)
-        aws = environment.aws
-        server = environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
-        client = clients.get(server, lambda reference: resolve(reference, session.config(stack.name).get))
+        opened = open_project(session, clients, stack)
+        if opened is None:
+            return [], []
+        client, project_id = opened
+        aws = load_environment(session.project, stack.environment).aws
         purger = ArchivePurger(
             client,
             project_id,
@@ -80,7 +99,7 @@ def process_archives(
 
 def _find_record(state: StackState) -> Mapping[str, Any] | None:
     """Return the outputs of the tenant's record; None if the state has no record."""
-    records = (resource for resource in state.resources if resource.type == f"{_DYNAMIC}TenantRecord")
+    records = (resource for resource in state.resources if resource.type == TENANT_RECORD)
     return next((record.outputs for record in records), None)
 
 

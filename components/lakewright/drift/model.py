@@ -153,7 +153,7 @@ class DriftReport:
     groups: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Differences with one cause on several tenants, as JSON."""
     notes: list[str] = field(default_factory=list[str])
-    """Rules of `drift.ignore` that are expired, or that match nothing."""
+    """Rules of `drift.ignore` that are expired or match nothing, archived warehouses, and enforced limits."""
 
     @property
     def exit_code(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakewright.kubernetes import trust
+from lakewright.kubernetes import compute_limit, trust
 from lakewright.kubernetes.manifests import UNIT_LABEL, Manifest, labels
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import COMPUTING_UNITS, DENY_ALL, TRUST, namespace_name
@@ -27,7 +27,7 @@ def namespace(tenant: TenantSpec) -> Manifest:
         "metadata": {
             "name": namespace_name(tenant.name),
             "labels": {**labels(tenant), **restricted},
-            "annotations": {"lakewright/owner": tenant.owner},
+            "annotations": {"lakewright/owner": tenant.owner, **compute_limit.annotate_namespace(tenant)},
         },
     }
 

@@ -14,6 +14,7 @@ from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.provider.run_context import RunContext
+from lakewright.limits.compute_enforcement import find_namespace
 from lakewright.limits.limited_parts import read_measured_limits
 from lakewright.limits.stack_enforcement import StackEnforcement, StackEnforcer
 from lakewright.terminal.json_document import make_head
@@ -41,9 +42,9 @@ def enforce_limits(
     reader: StateReader | None = None,
     clock: Clock = read_clock,
 ) -> list[StackEnforcement]:
-    """Suspend grants of `create` and `modify` where a limit is reached, and end enforcement below the limit.
+    """Suspend grants of writers and starts of units where a limit is reached, and end enforcement below the limit.
 
-    Only stacks whose states have limited grants are measured. States are never written.
+    Only stacks whose states have limited grants or units are measured. States are never written.
 
     Args:
         project: The project of the stacks.
@@ -54,19 +55,22 @@ def enforce_limits(
     """
     states, session = reader or state_reader(project), ScanSession(project, clock=clock)
     try:
-        measured = [stack for stack in selected if _has_limited_grants(states, stack)]
+        measured = [stack for stack in selected if _has_enforced_limits(states, stack)]
         reports = {report.stack.name: report for report in measure(measured)} if measured else {}
         return [*session.map(lambda stack: _enforce_stack(session, states, stack, reports.get(stack.name)), selected)]
     finally:
         session.close()
 
 
-def _has_limited_grants(states: StateReader, stack: SelectedStack) -> bool:
+def _has_enforced_limits(states: StateReader, stack: SelectedStack) -> bool:
     try:
-        resources = states.read(stack.name).resources
+        state = states.read(stack.name)
     except EngineError:
         return False  # reported when the stack is processed
-    return any(resource.type == _GRANT and resource.inputs.get("limited_by") for resource in resources)
+    if any(resource.type == _GRANT and resource.inputs.get("limited_by") for resource in state.resources):
+        return True
+    namespace = find_namespace(state)
+    return namespace is not None and namespace.is_limited
 
 
 def _enforce_stack(
@@ -86,7 +90,9 @@ def _enforce_stack(
     finally:
         context.clients.close()
     if problem:
-        enforcement.problems.append(f"usage was not measured completely, so no enforcement ends: {problem}")
+        enforcement.problems.append(
+            f"usage was not measured completely, so no enforcement of limits of data ends: {problem}"
+        )
     return enforcement
 
 

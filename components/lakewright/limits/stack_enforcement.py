@@ -1,14 +1,15 @@
 """Enforce the limits of one stack: suspend its declared grants of writers, and grant them again.
 
 The state is never written. The record on the server is written before a grant is revoked, and shortened after grants
-are granted again. A run that was killed is completed by the next run.
+are granted again. The quota that starts no computing unit is created before the record names it: the record names only
+limits that are enforced. A run that was killed is completed by the next run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lakewright.drift.objects.sealed_values import seal_secrets
 from lakewright.drift.provider_classes import provider_class
@@ -17,8 +18,9 @@ from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.management import limit_records
 from lakewright.lakekeeper.grants.grant import GrantArgs, GrantProvider
 from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
-from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts
-from lakewright.ownership.limit_mark import LimitMark, SuspendedGrant
+from lakewright.limits.compute_enforcement import UnitNamespace, find_namespace
+from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts, list_reached_limits
+from lakewright.ownership.limit_mark import COMPUTE_PART, LimitMark, SuspendedGrant
 from lakewright.ownership.mark import format_stack
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class StackEnforcement:
     """Names of the grants that the run suspended."""
     restored: list[str] = field(default_factory=list[str])
     """Names of the grants that the run granted again."""
+    units: Literal["stopped", "allowed"] | None = None
+    """Whether the run stopped or allowed starts of computing units; None if it changed neither."""
     problems: list[str] = field(default_factory=list[str])
 
     def to_json(self) -> dict[str, Any]:
@@ -55,6 +59,7 @@ class StackEnforcement:
             "limits": [limit.to_json() for limit in self.limits],
             "suspended": self.suspended,
             "restored": self.restored,
+            "units": self.units,
             "problems": self.problems,
         }
 
@@ -113,16 +118,44 @@ class StackEnforcer:
         if args.bucket_tag is None:
             return enforcement
         grants = [*self._list_grants(state)]
+        namespace = find_namespace(state)
         enforceable = {part for grant in grants for part in grant.parts}
+        hours = [limit for limit in limits if limit.part == COMPUTE_PART]
+        if namespace is not None and namespace.is_enforceable:
+            enforceable.add(COMPUTE_PART)
+        elif namespace is not None and any(limit.is_reached for limit in hours) and (gap := namespace.describe_gap()):
+            enforcement.problems.append(gap)
         enforcement.limits = [limit for limit in limits if limit.part in enforceable]
         mark = limit_records.find_mark(client, args.project, args.bucket_tag)
         if not enforceable and mark is None:
             return enforcement
         before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
-        full = find_full_parts(limits, enforceable, before.parts, is_complete=is_complete)
-        enforcement.full_parts = full
-        self._suspend(client, args, replace(before, parts=full), grants, enforcement, is_new=mark is None)
+        full = set(find_full_parts(limits, enforceable, before.parts, is_complete=is_complete))
+        # A quota can exist without a record: a run was killed, or the record was deleted.
+        may_have_quota = COMPUTE_PART in before.parts or (COMPUTE_PART in enforceable and bool(hours))
+        if COMPUTE_PART in full or may_have_quota:
+            is_set = self._limit_units(namespace, enforcement, is_reached=COMPUTE_PART in full)
+            if not is_set:
+                # Nothing changed, so the record names the part if it did before.
+                full = (full - {COMPUTE_PART}) | ({COMPUTE_PART} & set(before.parts))
+        enforcement.full_parts = tuple(sorted(full))
+        reached = list_reached_limits(limits, full, before.reached, self.session.clock())
+        after = replace(before, parts=enforcement.full_parts, reached=reached)
+        self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
         return enforcement
+
+    def _limit_units(self, namespace: UnitNamespace | None, enforcement: StackEnforcement, *, is_reached: bool) -> bool:
+        """Stop or allow starts of computing units. Return whether the namespace is as it should be now."""
+        if namespace is None:
+            return True  # its quota was deleted with it
+        try:
+            if namespace.set_limit(self.session, is_reached=is_reached):
+                enforcement.units = "stopped" if is_reached else "allowed"
+        except LakewrightError as error:
+            verb = "stopped" if is_reached else "allowed"
+            enforcement.problems.append(f"starts of computing units were not {verb}: {error}")
+            return False
+        return True
 
     def _suspend(
         self,

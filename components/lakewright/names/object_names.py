@@ -23,6 +23,9 @@ ACTIVATOR = "activator"
 TRUST = "trusted-authorities"
 """ConfigMap of the platform's certificate authorities. Units have no ConfigMap of their plain names."""
 
+COMPUTE_LIMIT = "lakewright-compute-limit"
+"""ResourceQuota that starts no computing unit. `lakewright enforce-limits` makes and deletes it."""
+
 DEFAULT_SERVICE_ACCOUNT = "default"
 """ServiceAccount that Kubernetes makes in each namespace; pods without another ServiceAccount run as it."""
 

@@ -18,6 +18,10 @@ VERSION = 1
 """Version of the mark."""
 
 
+COMPUTE_PART = "computing units"
+"""Part of a tenant whose limit starts no computing units. It suspends no grants."""
+
+
 def format_limited_part(warehouse: str | None = None, namespace: str | None = None) -> str:
     """Return the name of a limited part of a tenant.
 
@@ -43,6 +47,19 @@ class SuspendedGrant:
     principal: str
 
 
+@dataclass(frozen=True, order=True)
+class ReachedLimit:
+    """A limit that was reached, and whose enforcement has not ended."""
+
+    part: str
+    """Name of the limited part, such as `warehouse executions`."""
+    quantity: str
+    """`bytes`, `files`, `tables`, or `compute`: hours in a UTC month."""
+    limit: int
+    since: str
+    """Time of the run that first measured it as reached, in UTC."""
+
+
 @dataclass(frozen=True)
 class LimitMark:
     """Limits that are enforced at present."""
@@ -52,6 +69,8 @@ class LimitMark:
     parts: tuple[str, ...]
     """Parts of the tenant whose limit was reached, such as `warehouse executions`."""
     suspended: tuple[SuspendedGrant, ...] = ()
+    reached: tuple[ReachedLimit, ...] = ()
+    """The limits of these parts that were reached."""
 
     def covers(self, parts: list[str]) -> bool:
         """Return whether the limit of one of the parts is enforced."""

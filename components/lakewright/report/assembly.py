@@ -14,6 +14,7 @@ from lakewright.report.sources import ReportSource, SourceKind
 from lakewright.report.tenant_sections import (
     describe_checks,
     describe_drift,
+    describe_restrictions,
     describe_shares,
     describe_state,
     describe_usage,
@@ -93,6 +94,7 @@ def _describe_tenant(
         "drift": describe_drift(entries[SourceKind.DRIFT]),
         "checks": describe_checks(entries[SourceKind.CHECK]),
         "verify": describe_verification(entries[SourceKind.VERIFY]),
+        "restrictions": describe_restrictions(entries[SourceKind.STATUS]),
         "usage": describe_usage(entries[SourceKind.USAGE], history),
         "runs": _describe_maintenance(runs),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from lakewright.report.errors import ReportSourceError
 from lakewright.report.sources import ReportSource, SourceKind, read_source
 
-DEFAULT_KINDS = (SourceKind.LIST, SourceKind.DRIFT, SourceKind.CHECK, SourceKind.USAGE, SourceKind.RUNS)
+DEFAULT_KINDS = tuple(kind for kind in SourceKind if kind is not SourceKind.VERIFY)
 """Kinds that a report collects by default: their commands only read. `fleet verify` writes probe tables."""
 _CONCURRENT_COMMANDS = 2
 

@@ -19,6 +19,7 @@ class SourceKind(StrEnum):
     LIST = "list"
     DRIFT = "drift"
     CHECK = "check"
+    STATUS = "status"
     VERIFY = "verify"
     USAGE = "usage"
     RUNS = "runs"

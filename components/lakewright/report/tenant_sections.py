@@ -98,6 +98,43 @@ def describe_checks(entry: Entry | None) -> dict[str, Any] | None:
     }
 
 
+def describe_restrictions(entry: Entry | None) -> dict[str, Any] | None:
+    """Return the archived warehouses and enforced limits of `fleet status`; None if they were not read."""
+    if entry is None:
+        return None
+    archives = [as_mapping(archive) for archive in as_list(entry.get("archives"))]
+    limits = [as_mapping(limit) for limit in as_list(entry.get("limits"))]
+    grants = [as_mapping(grant) for grant in as_list(entry.get("suspended_grants"))]
+    parts = [str(part) for part in as_list(entry.get("limited_parts"))]
+    problems = [str(problem) for problem in as_list(entry.get("problems"))]
+    texts = [f"{len(archives)} archived"] if archives else []
+    texts += [plural(len(parts), "enforced limit")] if parts else []
+    is_due = any(archive.get("announced_at") or archive.get("problem") for archive in archives)
+    return {
+        "level": Level.WARN if problems or parts or is_due else Level.OK,
+        "text": ", ".join(texts) or ("not read" if problems else "none"),
+        "archives": [
+            {
+                **{key: as_text(archive.get(key)) or "" for key in ("warehouse", "archived_at", "purge_at", "problem")},
+                "announced_at": as_text(archive.get("announced_at")) or "",
+                "is_reactivated": archive.get("is_reactivated") is True,
+                "has_begun": archive.get("has_begun") is True,
+            }
+            for archive in archives[:MOST_ITEMS]
+        ],
+        "limited_parts": parts[:MOST_ITEMS],
+        "limits": [
+            {key: str(limit.get(key, "")) for key in ("part", "quantity", "limit", "since")}
+            for limit in limits[:MOST_ITEMS]
+        ],
+        "suspended": [
+            {key: as_text(grant.get(key)) or "" for key in ("principal", "privilege", "on")}
+            for grant in grants[:MOST_ITEMS]
+        ],
+        "problems": problems,
+    }
+
+
 def describe_verification(entry: Entry | None) -> dict[str, Any] | None:
     """Return the results of `fleet verify`; None if the stack was not verified, or does not exist."""
     if entry is None or entry.get("status") in ("not deployed", "skipped"):

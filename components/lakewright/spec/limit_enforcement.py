@@ -36,7 +36,7 @@ def list_unenforceable_parts(tenant: TenantSpec, grants: Sequence[GrantSpec]) ->
 
 def _list_enforced(tenant: TenantSpec) -> Iterator[tuple[str, GrantTarget, LimitsSpec]]:
     """Yield name, object and limits of each part whose limits are enforced."""
-    if tenant.limits and tenant.limits.enforce:
+    if tenant.limits and tenant.limits.enforce and tenant.limits.limits_data:
         yield format_limited_part(), GrantTarget(project=True), tenant.limits
     for warehouse in tenant.warehouses:
         if warehouse.limits is None:

@@ -1,10 +1,10 @@
-"""Limits of a tenant, a warehouse or a namespace on bytes, files and tables, and whether they are enforced."""
+"""Limits of a tenant, a warehouse or a namespace on data and compute, and whether they are enforced."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
-from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
+from lakewright_spark.catalog.limits import DataLimits, TenantLimits, WarehouseLimits
 from pydantic import Field, model_validator
 
 from lakewright.names.grant_names import Principal
@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class LimitsSpec(StrictModel):
-    """Limits that `usage` compares with what exists, with a warning from 80 % on. `quota` limits compute."""
+    """Limits that `usage` compares with what exists, with a warning from 80 % on."""
 
     bytes: FileSize | None = None
     """Most bytes, such as `500GiB`: of live files, and of files that only older snapshots refer to."""
@@ -34,13 +34,47 @@ class LimitsSpec(StrictModel):
     def _check_enforcement(self) -> Self:
         if self.exempt and not self.enforce:
             raise ValueError("expected `exempt` with `enforce: true` only")
-        if self.enforce and self.bytes is None and self.files is None and self.tables is None:
-            raise ValueError("expected a limit of `bytes`, `files` or `tables` with `enforce: true`")
+        if self.enforce and not self._has_limit:
+            raise ValueError(f"expected a limit of {self._quantities} with `enforce: true`")
         return self
+
+    _quantities: ClassVar[str] = "`bytes`, `files` or `tables`"
+
+    @property
+    def limits_data(self) -> bool:
+        """Whether there is a limit on bytes, files or tables."""
+        return not (self.bytes is None and self.files is None and self.tables is None)
+
+    @property
+    def _has_limit(self) -> bool:
+        return self.limits_data
 
     def build_limits(self) -> DataLimits:
         """Return the limits as jobs read them."""
         return DataLimits(bytes=parse_bytes(self.bytes) if self.bytes else None, files=self.files, tables=self.tables)
+
+
+class TenantLimitsSpec(LimitsSpec):
+    """Limits of all warehouses together, and of computing units. `quota` limits the pods that run at the same time."""
+
+    _quantities: ClassVar[str] = "`bytes`, `files`, `tables` or `compute`"
+
+    compute: Count | None = None
+    """Most hours of computing units in a UTC month, as `ops.compute_usage` records them. With `enforce`, no unit is
+    started while the limit is reached."""
+
+    @property
+    def _has_limit(self) -> bool:
+        return self.limits_data or self.compute is not None
+
+    @property
+    def enforces_compute(self) -> bool:
+        """Whether no computing unit is started while the limit is reached."""
+        return self.enforce and self.compute is not None
+
+    def build_tenant_limits(self) -> TenantLimits:
+        """Return the limits as jobs read them."""
+        return TenantLimits(**self.build_limits().model_dump(), compute=self.compute)
 
 
 class WarehouseLimitsSpec(LimitsSpec):

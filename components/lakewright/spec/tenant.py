@@ -22,7 +22,7 @@ from lakewright.spec.data_check import CheckEntry
 from lakewright.spec.drift_rules import DriftRules
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.identity import IdentitySpec, RoleMembersSpec
-from lakewright.spec.limits import LimitsSpec
+from lakewright.spec.limits import TenantLimitsSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.quota import QuotaSpec, quota_mistakes, sum_amounts
 from lakewright.spec.sharing_checks import find_sharing_mistakes
@@ -137,8 +137,8 @@ class TenantSpec(StrictModel):
     ] = None
     quota: Annotated[QuotaSpec | None, NoWayBack(_IN_KUBERNETES)] = None
     """Limits for the sum of all pods. Default: the environment's `kubernetes.quota`, else what units and jobs need."""
-    limits: Annotated[LimitsSpec | None, NoWayBack("rules about data, evaluated outside the server")] = None
-    """Limits of all warehouses together."""
+    limits: Annotated[TenantLimitsSpec | None, NoWayBack("rules about data, evaluated outside the server")] = None
+    """Limits of all warehouses together, and of computing units."""
     checks: Annotated[list[CheckEntry], NoWayBack("rules about data, evaluated outside the server")] = []
     """Assertions about the tenant's data. `lakewright check` and `lakewright drift` evaluate them."""
     drift: Annotated[DriftRules, NoWayBack("rules about reports, evaluated outside the server")] = DriftRules()
@@ -217,6 +217,11 @@ class TenantSpec(StrictModel):
     def shares_project(self) -> bool:
         """Whether the project also contains warehouses of other tenants or programs."""
         return self.project is not None and self.project.shared
+
+    @property
+    def enforces_compute(self) -> bool:
+        """Whether no computing unit is started while the limit of compute is reached."""
+        return self.limits is not None and self.limits.enforces_compute
 
     def qualify_role(self, role: str) -> str:
         """Return the name of a role on the server, which contains the tenant's name in a shared project."""

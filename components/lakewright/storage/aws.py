@@ -56,6 +56,7 @@ class AwsStorage(AwsBackend):
     summary: ClassVar[str] = "make a bucket"
     can_make_bucket: ClassVar[bool] = True
     makes_role: ClassVar[bool] = True
+    archive_refusal: ClassVar[str | None] = None
 
     backend: Literal["aws"]
     bucket: AwsBucketName

@@ -107,6 +107,8 @@ class StorageBackend(StrictModel):
     """Storage service, as jobs see it."""
     url_scheme: ClassVar[str] = "s3"
     """Scheme of the locations of tables."""
+    archive_refusal: ClassVar[str | None] = "the stack does not own the identity by which Lakekeeper writes"
+    """Why a warehouse cannot become read-only with `deletion: archive`; None if the stack limits its roles."""
     unsupported_settings: ClassVar[Mapping[str, str]] = {}
     """Fields of warehouses that the service cannot have, each with the reason."""
     questions: ClassVar[Sequence[Question]] = ()

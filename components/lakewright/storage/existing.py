@@ -55,6 +55,7 @@ class ExistingStorage(AwsBackend):
 
     summary: ClassVar[str] = "a bucket that the tenant provides"
     proves_role: ClassVar[bool] = True
+    archive_refusal: ClassVar[str | None] = "the role that Lakekeeper assumes belongs to the tenant, not to the stack"
     questions: ClassVar[Sequence[Question]] = (
         Question("region", "region of the bucket", option="region"),
         Question("role_arn", "ARN of the tenant's role, if it exists", option="role_arn", until_known=ROLE_NOT_MADE),

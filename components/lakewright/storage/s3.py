@@ -103,6 +103,7 @@ class S3Storage(StorageBackend):
 
     summary: ClassVar[str] = "a bucket of an S3-compatible store"
     can_make_bucket: ClassVar[bool] = True
+    archive_refusal: ClassVar[str | None] = "Lakekeeper writes with an access key, which no policy of the stack limits"
     questions: ClassVar[Sequence[Question]] = (
         Question("endpoint", "endpoint of the store", option="endpoint"),
         Question(

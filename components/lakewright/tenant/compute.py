@@ -32,9 +32,11 @@ def make_compute(
     after: pulumi.Resource,
 ) -> list[pulumi.Resource]:
     """Make the computing units, the maintenance CronJob and their namespace. Without units and jobs, make nothing."""
-    if not spec.computing_units and spec.maintenance is None:
-        return []
     cluster = platform.environment.kubernetes
+    if spec.enforces_compute and (reason := _explain_missing_cluster(spec, cluster)):
+        pulumi.log.warn(f"the limit of compute is not enforced: {reason}")
+    if not _has_namespace(spec):
+        return []
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
     namespace = TenantNamespace(spec, on_cluster, cluster=cluster, after=after)
     resources: list[pulumi.Resource] = [namespace]
@@ -80,6 +82,24 @@ def make_compute(
             )
         )
     return resources
+
+
+def _has_namespace(spec: TenantSpec) -> bool:
+    return bool(spec.computing_units) or spec.maintenance is not None
+
+
+def _explain_missing_cluster(spec: TenantSpec, cluster: Cluster) -> str:
+    """Return why no quota can stop units of the tenant; empty if a quota can."""
+    if not _has_namespace(spec):
+        return (
+            "the tenant has no computing units and no jobs, so it has no namespace. Declare units or remove `compute`."
+        )
+    if cluster.render_to:
+        return (
+            "manifests are in a folder (`kubernetes.render_to` of the environment), so the cluster is not known."
+            " `usage` still compares the limit with what exists."
+        )
+    return ""
 
 
 def list_texera_registrations(spec: TenantSpec) -> list[dict[str, str]]:

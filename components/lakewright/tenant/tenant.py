@@ -242,7 +242,7 @@ def _build_catalog_config(
                 )
                 for warehouse in spec.warehouses
             ],
-            limits=spec.limits.build_limits() if spec.limits else None,
+            limits=spec.limits.build_tenant_limits() if spec.limits else None,
             policies=(*(spec.maintenance.defaults() if spec.maintenance else ()), *spec.policies),
         )
 

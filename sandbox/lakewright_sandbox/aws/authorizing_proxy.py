@@ -86,7 +86,7 @@ class AuthorizingProxy:
             service = signed.service if signed else "s3"
             return self._decide(request, environ, signed)
         except AwsError as error:
-            if service in ("kms", "cloudtrail", "organizations"):
+            if service in ("kms", "cloudtrail", "organizations", "monitoring"):
                 status, text = json_error(error)
                 return status, [_JSON], text.encode()
             if service == "s3":
@@ -115,12 +115,12 @@ class AuthorizingProxy:
                 return done(self._forward(environ))
         if signed.service == "organizations":
             return self._respond_to_organizations(request, environ, identity, context)
-        if signed.service == "cloudtrail":
-            self._allow(identity.caller, identity.rights, ActionRequest("cloudtrail:LookupEvents", "*", context))
-            return self._look_up_events(request, signed.region)
+        if signed.service in ("cloudtrail", "monitoring"):
+            return self._respond_to_observer(request, environ, signed, identity, context)
         raise AwsError(
             "UnknownOperationException",
-            f"The sandbox has S3, IAM, STS, KMS, Organizations and CloudTrail's event history; not {signed.service!r}.",
+            "The sandbox has S3, IAM, STS, KMS, Organizations, CloudTrail's event history and CloudWatch's metrics; not"
+            f" {signed.service!r}.",
             404,
         )
 
@@ -132,6 +132,19 @@ class AuthorizingProxy:
         if operation == "DescribeEffectivePolicy":
             return 200, [_JSON], json.dumps(tag_policies.describe_effective_policy(request)).encode()
         tag_policies.check_policy(operation, request)
+        return self._forward(environ)
+
+    def _respond_to_observer(
+        self, request: HttpRequest, environ: dict[str, Any], signed: Signature, identity: Identity, context: Context
+    ) -> WsgiResponse:
+        """Respond to a reading of events or metrics, for which AWS has no resources. Clients write no metrics."""
+        if signed.service == "cloudtrail":
+            self._allow(identity.caller, identity.rights, ActionRequest("cloudtrail:LookupEvents", "*", context))
+            return self._look_up_events(request, signed.region)
+        operation = request.headers.get("x-amz-target", "").rpartition(".")[2]
+        if operation not in ("GetMetricData", "ListMetrics"):
+            raise AwsError("UnknownOperationException", "Of CloudWatch, the sandbox has GetMetricData and ListMetrics.")
+        self._allow(identity.caller, identity.rights, ActionRequest(f"cloudwatch:{operation}", "*", context))
         return self._forward(environ)
 
     def _look_up_events(self, request: HttpRequest, region: str) -> WsgiResponse:

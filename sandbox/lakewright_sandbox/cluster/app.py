@@ -100,6 +100,8 @@ class _Call:
         method = self._request.method
         if self._subresource:
             handlers = {("token", "POST"): self._create_token, ("scale", method): self._scale}
+            if self._kind.kind == "Pod":
+                handlers = {("status", "PATCH"): self._change_status}
             handler = handlers.get((self._subresource, method), _unknown_subresource)
         elif method == "GET" and not self._name:
             handler = self._list
@@ -161,6 +163,10 @@ class _Call:
         metadata = {key: live["metadata"][key] for key in ("name", "namespace", "resourceVersion", "uid")}
         spec = {"replicas": live["spec"].get("replicas", 1)}
         return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec}
+
+    def _change_status(self) -> Json:
+        """Change the status of a pod and nothing else, as a kubelet does."""
+        return self._change(lambda live: merge_patch(live, {"status": self._body["status"]}), "status")
 
     def _create_token(self) -> Json:
         live = self._objects.get(self._kind, self._namespace, self._name)

@@ -31,6 +31,7 @@ _CORE = (
     ObjectKind("v1", "Namespace", "namespaces", namespaced=False),
     ObjectKind("v1", "ConfigMap", "configmaps"),
     ObjectKind("v1", "LimitRange", "limitranges"),
+    ObjectKind("v1", "Pod", "pods"),
     ObjectKind("v1", "ResourceQuota", "resourcequotas"),
     ObjectKind("v1", "Secret", "secrets"),
     ObjectKind("v1", "Service", "services"),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from lakewright_sandbox.cluster import status
+from lakewright_sandbox.cluster import pods, status
 from lakewright_sandbox.cluster.fields import Json, values_by_path
 from lakewright_sandbox.cluster.kinds import KINDS, ObjectKind
 from lakewright_sandbox.cluster.ownership import ApplyConflictError, Owner, apply, update
@@ -58,6 +58,12 @@ class Objects:
             name = str(manifest["metadata"]["name"])
             if (kind.resource, namespace, name) in self._kept:
                 raise status.already_exists(kind, name)
+            if kind.kind == "ResourceQuota":
+                pods.check_quota(manifest)
+            if kind.kind == "Pod":
+                quotas = self.items(KINDS["v1", "resourcequotas"], namespace)
+                pods.admit_pod(manifest, quotas, self.items(kind, namespace))
+                manifest = pods.reset_status(manifest)
             new_manifest = update(None, manifest, _updater(kind, manager))
             stored_object = self._keep(kind, namespace, None, new_manifest, dry_run=dry_run)
             if kind.kind == "Namespace" and not dry_run:

@@ -15,7 +15,7 @@ from lakewright_spark.catalog import kinds
 from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
 from lakewright_spark.catalog.kinds import Kind
-from lakewright_spark.catalog.limits import DataLimits
+from lakewright_spark.catalog.limits import TenantLimits
 from lakewright_spark.catalog.warehouse import CatalogWarehouse
 from lakewright_spark.policies.model import PolicyPattern
 
@@ -49,8 +49,8 @@ class CatalogConfig(ConfigModel):
     policies: Annotated[tuple[PolicyPattern, ...], ADDED_LATER] = ()
     """Policies by table-name pattern. Later patterns override earlier patterns; table policies override both."""
 
-    limits: Annotated[DataLimits | None, ADDED_LATER] = None
-    """Limits of all warehouses together. None: no limits."""
+    limits: Annotated[TenantLimits | None, ADDED_LATER] = None
+    """Limits of all warehouses together, and of computing units. None: no limits."""
 
     @model_validator(mode="after")
     def _check_kind(self) -> CatalogConfig:

@@ -1,4 +1,4 @@
-"""Limits of a tenant, a warehouse or a namespace on bytes, files and tables. `usage` compares them with what exists."""
+"""Limits of a tenant, a warehouse or a namespace. `usage` compares them with what exists and what was used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lakewright_spark.catalog.config_model import ConfigModel
+from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
 
 Amount = Annotated[int | None, Field(ge=1)]
 
@@ -19,6 +19,13 @@ class DataLimits(ConfigModel):
     files: Amount = None
     """Live files."""
     tables: Amount = None
+
+
+class TenantLimits(DataLimits):
+    """Limits of all warehouses together, and of computing units."""
+
+    compute: Annotated[Amount, ADDED_LATER] = None
+    """Hours of computing units in a UTC month."""
 
 
 class WarehouseLimits(DataLimits):

@@ -27,12 +27,14 @@ Configs = Annotated[
 ]
 
 
-def print_each_report(folder: Path, make_report: Callable[[CatalogConfig], tuple[dict[str, Any], list[str]]]) -> None:
+def print_each_report(
+    folder: Path, make_report: Callable[[str, CatalogConfig], tuple[dict[str, Any], list[str]]]
+) -> None:
     """Print the report, or the error, of each configuration in a folder. They share one bundle of authorities.
 
     Args:
         folder: The folder.
-        make_report: Returns the report on a configuration for JSON, and its problems.
+        make_report: Returns the report on a configuration, by its name, for JSON, and its problems.
 
     Raises:
         JobFailedError: Some have an error.
@@ -40,7 +42,7 @@ def print_each_report(folder: Path, make_report: Callable[[CatalogConfig], tuple
 
     def report_on(file: Path) -> dict[str, Any]:
         try:
-            report, problems = make_report(load_config(file))
+            report, problems = make_report(file.stem, load_config(file))
         except LakewrightSparkError as error:
             return {"config": file.stem, "error": str(error)}
         return {"config": file.stem, "error": "; ".join(problems), **report}

@@ -38,7 +38,7 @@ def daily_usage(
     Example: lakewright-spark daily-usage --since 90d
     """
     if configs is not None:
-        print_each_report(configs, lambda catalog: _report_days(catalog, since))
+        print_each_report(configs, lambda _, catalog: _report_days(catalog, since))
         return
     usages, unavailable = _read_days(load_config(config), since)
     printing.note(unavailable.note())

@@ -66,7 +66,7 @@ def list_runs(
     Example: lakewright-spark runs list --since 7d
     """
     if configs is not None:
-        print_each_report(configs, lambda catalog: _report_runs(catalog, since))
+        print_each_report(configs, lambda _, catalog: _report_runs(catalog, since))
         return
     runs, error = _runs(load_config(config), warehouse, since, f"job = '{job}'" if job else "")
     selected = [

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, TableUsage, Total, UsageReport
+    from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -49,7 +50,7 @@ def usage(
     Example: lakewright-spark usage --warehouse executions --tables
     """
     if configs is not None:
-        print_each_report(configs, lambda catalog: _report_usage(catalog, window))
+        print_each_report(configs, lambda _, catalog: _report_usage(catalog, window))
         return
     catalog = load_config(config)
     names = [choose_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
@@ -59,8 +60,8 @@ def usage(
     # Limits of the tenant are about all warehouses.
     selected_config = catalog.select_warehouses(names).model_copy(update={"limits": None}) if names else catalog
     report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
+    uses = list_limit_uses(selected_config, report, _sum_compute_hours(selected_config, report.unavailable))
     printing.note(report.unavailable.note())
-    uses = list_limit_uses(selected_config, report)
     if as_json:
         print(json.dumps({**to_json(report), "limits": limits_to_json(uses)}))
     else:
@@ -84,9 +85,35 @@ def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, 
     from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415
 
     report = measure_usage(catalog, datetime.now(UTC), window)
+    hours = _sum_compute_hours(catalog, report.unavailable)
     unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
-    document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report))}
-    return document, [*(str(error) for error in report.unavailable.failed.values()), *unread]
+    problems = [*(str(error) for error in report.unavailable.failed.values()), *unread]
+    document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report, hours))}
+    return document, list(dict.fromkeys(problems))
+
+
+def _sum_compute_hours(catalog: CatalogConfig, unavailable: UnavailableWarehouses) -> float | None:
+    """Return the hours of computing units in this month; None without a limit of them, or if they are not known.
+
+    A warehouse that cannot be read is recorded, and counts nothing. The sum is known then only if it has reached the
+    limit nevertheless.
+    """
+    if catalog.limits is None or catalog.limits.compute is None:
+        return None
+    from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.scheduler.run_log.compute_usage import sum_month_hours  # noqa: PLC0415
+
+    hours, now = 0.0, datetime.now(UTC)
+    for warehouse in catalog.warehouses:
+        if warehouse.name in unavailable:
+            continue
+        with (
+            unavailable.record_failures(warehouse.name),
+            explain_errors(catalog, warehouse.name, "ops.compute_usage"),
+        ):
+            hours += sum_month_hours(open_catalog(catalog, warehouse.name), now)
+    is_complete = not any(warehouse.name in unavailable for warehouse in catalog.warehouses)
+    return hours if is_complete or hours >= catalog.limits.compute else None
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:
@@ -156,7 +183,7 @@ def _format_amount(use: LimitUse, amount: int) -> str:
 
 def _format_warning(use: LimitUse) -> str:
     amounts = f"{_format_amount(use, use.used)} of {_format_amount(use, use.limit)}"
-    quantity = "" if use.quantity == "bytes" else f" {use.quantity}"
+    quantity = {"bytes": "", "compute": " hours in this month"}.get(use.quantity, f" {use.quantity}")
     state = "has reached its limit" if use.state == "reached" else "is near its limit"
     return f"{use.scope} {state}: {amounts}{quantity} ({use.percent} %)"
 

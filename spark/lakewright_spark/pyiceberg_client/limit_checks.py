@@ -12,7 +12,7 @@ from lakewright_spark.pyiceberg_client.usage import Total, UsageReport, Warehous
 
 WARNING_SHARE = 0.8
 """Part of a limit from which on `usage` warns."""
-Quantity = Literal["bytes", "files", "tables"]
+Quantity = Literal["bytes", "files", "tables", "compute"]
 State = Literal["below", "near", "reached"]
 
 
@@ -42,16 +42,25 @@ class LimitUse:
         return round(100 * self.used / self.limit, 1)
 
 
-def list_limit_uses(config: CatalogConfig, report: UsageReport) -> list[LimitUse]:
+def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: float | None = None) -> list[LimitUse]:
     """Return the use of every limit of the configuration, first the limits of the tenant.
 
     A warehouse that could not be read counts nothing, and its own limits are left out. The limits of the tenant need a
     report on all of its warehouses.
+
+    Args:
+        config: The configuration.
+        report: The usage of its warehouses.
+        compute_hours: Hours of computing units in this month; None if they are not known.
     """
     uses: list[LimitUse] = []
     usages = {usage.warehouse: usage for usage in report.warehouses}
     if config.limits and usages.keys() >= {warehouse.name for warehouse in config.warehouses}:
         uses += _compare(f"tenant {config.tenant}", None, None, config.limits, total(report.warehouses))
+    if config.limits and config.limits.compute is not None and compute_hours is not None:
+        # Whole hours: a limit is reached when its last hour has ended.
+        scope = f"computing units of tenant {config.tenant}"
+        uses.append(LimitUse(scope, None, None, "compute", config.limits.compute, int(compute_hours)))
     for warehouse in config.warehouses:
         usage = usages.get(warehouse.name)
         if usage is None or warehouse.limits is None:

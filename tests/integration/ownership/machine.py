@@ -1,7 +1,7 @@
 """Random stacks that claim each other's tenants: copies, renames, takeovers, edits, kills and destroys.
 
-After each command, nothing that belongs to another stack was changed, and no data under `protect`, `retain` or
-`protected` is lost. The machine knows the owners from its own actions, not from marks.
+After each command, nothing that belongs to another stack was changed, and no data under `protect`, `retain`, `archive`
+or `protected` is lost. The machine knows the owners from its own actions, not from marks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Identity = tuple[str, int]
 TENANTS = ("a", "b")
 SLOTS = st.integers(0, 2)
 KILLS = st.sampled_from([None, None, None, 2, 4, 7])
-DELETIONS = st.sampled_from(["protect", "retain", "purge"])
+DELETIONS = ["protect", "retain", "purge"]
 EDITS = st.sampled_from(["deletion", "deletion", "protected", "warehouse", "namespace", "table", "adopt"])
 
 
@@ -61,11 +61,11 @@ class RandomOwners(RuleBasedStateMachine):
         self.tables: list[DataTable] = []
         self.names = count(1)
 
-    @initialize(deletion=DELETIONS)
-    def begin(self, deletion: str) -> None:
+    @initialize(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
         """Deploy tenant a with data."""
         spec = self.spec("a")
-        spec["warehouses"][0]["deletion"] = deletion
+        spec["warehouses"][0]["deletion"] = data.draw(self.deletions)
         self.slots[0].write(spec)
         self.run(0, ["up", "--yes"], set())
         assert self.owners.keys() >= {("project", "a"), ("bucket", "a")}, self.server.text()
@@ -104,7 +104,7 @@ class RandomOwners(RuleBasedStateMachine):
             return
         slot, tenant = data.draw(st.sampled_from(self.idle)), data.draw(st.sampled_from(tenants))
         spec = self.spec(tenant)
-        spec["warehouses"][0]["deletion"] = data.draw(DELETIONS)
+        spec["warehouses"][0]["deletion"] = data.draw(self.deletions)
         self.slots[slot].write(spec | {"adopt": True})
         self.deploy(slot, data)
         if self.slots[slot].has_resources() and data.draw(st.booleans()):
@@ -117,7 +117,7 @@ class RandomOwners(RuleBasedStateMachine):
         warehouse = data.draw(st.sampled_from(spec["warehouses"]))
         match data.draw(EDITS):
             case "deletion":
-                warehouse["deletion"] = data.draw(DELETIONS)
+                warehouse["deletion"] = data.draw(self.deletions)
             case "protected":
                 warehouse["protected"] = not warehouse.get("protected", False)
             case "warehouse" if len(spec["warehouses"]) > 1:
@@ -126,7 +126,7 @@ class RandomOwners(RuleBasedStateMachine):
                     table for table in spec.get("tables", []) if not table["name"].startswith(f"{removed['name']}.")
                 ]
             case "warehouse":
-                spec["warehouses"].append(self.warehouse("second", data.draw(DELETIONS)))
+                spec["warehouses"].append(self.warehouse("second", data.draw(self.deletions)))
             case "namespace":
                 warehouse["namespaces"] = ["results"] if "more" in warehouse["namespaces"] else ["results", "more"]
             case "table" if spec.get("tables"):
@@ -144,7 +144,7 @@ class RandomOwners(RuleBasedStateMachine):
         spec = deepcopy(self.slots[source].spec)
         assert spec is not None
         for warehouse in spec["warehouses"]:
-            warehouse["deletion"] = data.draw(DELETIONS)
+            warehouse["deletion"] = data.draw(self.deletions)
         self.slots[copied].write(spec)
         if data.draw(st.booleans()):
             self.slots[copied].copy_state(self.slots[source])
@@ -270,6 +270,11 @@ class RandomOwners(RuleBasedStateMachine):
             self.keeps[key] = keeps if is_whole else keeps and self.keeps.get(key, True)
 
     # The model's names.
+
+    @property
+    def deletions(self) -> st.SearchStrategy[str]:
+        """Effects of a deletion. Only warehouses on AWS can be archived, as the stack limits their roles."""
+        return st.sampled_from([*DELETIONS, *(["archive", "archive"] if self.backend == "aws" else [])])
 
     @property
     def live(self) -> list[int]:

@@ -86,14 +86,15 @@ class Observer:
         }
 
     def write_table(self, tenant: str, warehouse: str, name: str) -> DataTable | None:
-        """Create a table in namespace `results` of a warehouse; None if there is no such namespace."""
+        """Create a table in namespace `results` of a warehouse; None without the namespace, or in an archive."""
         warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
         ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == warehouse]
         if not ids:
             return None
         body = {"name": name, "schema": SCHEMA}
         response = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
-        if response.status_code in {403, 404}:
+        is_archived = "with an explicit deny" in response.text
+        if response.status_code in {403, 404} or (response.is_error and is_archived):
             return None
         location: str = response.raise_for_status().json()["metadata-location"]
         return DataTable(tenant, warehouse, name, location.removeprefix("s3://").partition("/")[2])

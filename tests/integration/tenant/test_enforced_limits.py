@@ -18,6 +18,7 @@ from lakewright.fleet.spark_reports import SparkReport
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.limits.enforcement import enforce_limits
 from lakewright.limits.stack_enforcement import StackEnforcement
+from lakewright.restrictions.reading import read_restrictions
 from pyiceberg.catalog import load_catalog
 
 from tests.command_server import run_command
@@ -120,6 +121,18 @@ def enforce(tenant: Tenant, bytes_used: int, tables: int = 0, problem: str = "")
     return enforce_limits(project, select(project, Selection((tenant.name,))), measure(used, problem))[0]
 
 
+def find_restrictions(tenant: Tenant) -> Any:
+    """Return the archived warehouses and enforced limits, as `lakewright fleet status` reads them."""
+    project = load_project(tenant.folder)
+    return read_restrictions(project, select(project, Selection((tenant.name,))))[0]
+
+
+def list_notes(tenant: Tenant) -> list[str]:
+    """Return the notes of the drift check."""
+    project = load_project(tenant.folder)
+    return find_drift(project, select(project, Selection((tenant.name,)))).notes
+
+
 def find_differences(tenant: Tenant) -> list[str]:
     """Return the names of resources with drift."""
     project = load_project(tenant.folder)
@@ -138,17 +151,26 @@ def test_writers_are_suspended_while_the_limit_is_reached(tenant: Tenant, openfg
     assert list_access(openfga) == KEPT
     assert len(list_records(openfga)) == 1
     assert find_differences(tenant) == []
+    restrictions = find_restrictions(tenant)
+    assert [(limit.part, limit.quantity, limit.limit) for limit in restrictions.limits.reached] == [
+        ("warehouse executions", "bytes", 1024)
+    ]
+    assert len(restrictions.limits.suspended) == 3
+    assert any("a limit of warehouse executions is enforced: 1024 bytes since" in note for note in list_notes(tenant))
     assert "a limit of warehouse executions is reached: 3 grants are suspended" in tenant.output("preview")
     assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
     assert {file: file.read_bytes() for file in states} == states
 
     assert enforce(tenant, 980).restored == [], "95 % of the limit is 972.8"
     assert list_access(openfga) == KEPT
+    assert find_restrictions(tenant) == restrictions, "the time is that of the first measurement"
     enforcement = enforce(tenant, 972)
 
     assert (len(enforcement.restored), enforcement.problems) == (3, [])
     assert list_access(openfga) == KEPT | SUSPENDED
     assert list_records(openfga) == []
+    assert find_restrictions(tenant).limits is None
+    assert list_notes(tenant) == []
 
 
 def test_limit_of_a_namespace_suspends_what_holds_in_it(tenant: Tenant, openfga: httpx.Client) -> None:
@@ -219,7 +241,7 @@ def test_incomplete_measurement_ends_nothing(tenant: Tenant, openfga: httpx.Clie
     enforcement = enforce(tenant, 0, problem="table results.a could not be read")
 
     assert list_access(openfga) == KEPT
-    assert "so no enforcement ends" in enforcement.problems[0]
+    assert "so no enforcement of limits of data ends" in enforcement.problems[0]
 
 
 @pytest.mark.parametrize("used", [2000, 0], ids=["begin", "end"])

@@ -14,6 +14,7 @@ from lakewright.kubernetes.maintenance import manifests as maintenance_manifests
 from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import MaintenanceSpec, SpecError, TenantSpec, parse_spec
+from lakewright.spec.limits import TenantLimitsSpec
 from lakewright.spec.quota import sum_amounts
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
@@ -52,6 +53,23 @@ def _spec(catalog: CatalogConfig = CATALOG, **maintenance: Any) -> dict[str, Any
 
 def _pod(spec: dict[str, Any]) -> dict[str, Any]:
     return spec["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def test_pods_of_jobs_have_a_deadline_if_compute_is_limited() -> None:
+    """The quota of the limit has pods without a deadline."""
+    plain, maintenance = _tenant(executors={"count": 2})
+    limited = plain.model_copy(update={"limits": TenantLimitsSpec(compute=100, enforce=True)})
+
+    def read_deadlines(tenant: TenantSpec) -> list[int | None]:
+        cron = maintenance_manifests.cron_job_spec(tenant, maintenance, maintenance.cron_jobs()[0], CATALOG, "jobs")
+        template = executors.pod_template(
+            tenant, maintenance.executors, CATALOG, PodIdentity(), cluster=ClusterSettings(), token_seconds=3600
+        )
+        pods = [cron["jobTemplate"]["spec"]["template"]["spec"], yaml.safe_load(template)["spec"]]
+        return [pod.get("activeDeadlineSeconds") for pod in pods]
+
+    assert read_deadlines(plain) == [None, None]
+    assert None not in read_deadlines(limited)
 
 
 def test_one_run_at_a_time_on_schedule() -> None:

@@ -202,6 +202,35 @@ def test_every_kind_of_tenants_objects_is_readable() -> None:
     }
 
 
+def test_limits_may_change_one_quota_of_each_namespace() -> None:
+    """Kubernetes cannot limit the creation to a name."""
+
+    def list_changes(**changes: Any) -> list[tuple[list[str], list[str] | None]]:
+        rules = cluster_role(PLACE, settings(**changes))["rules"]
+        return [(rule["verbs"], rule.get("resourceNames")) for rule in rules if rule["resources"] == ["resourcequotas"]]
+
+    assert list_changes() == []
+    assert list_changes(limits={"image": "jobs@sha256:1"}) == []
+    assert list_changes(limits={"image": "jobs@sha256:1", "stop_units": True}) == [
+        (["create"], None),
+        (["delete"], ["lakewright-compute-limit"]),
+    ]
+
+
+def test_hours_are_read_from_pods_without_a_change() -> None:
+    compute = {"image": "jobs@sha256:1"}
+    job = drift_check_manifests(PLACE, settings(compute=compute))[-1]
+    rules = cluster_role(PLACE, settings(compute=compute))["rules"]
+
+    assert job["metadata"]["name"] == "lakekeeper-drift-compute"
+    assert job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"] == [
+        "record-compute",
+        "--all",
+    ]
+    assert [rule["verbs"] for rule in rules if rule["resources"] == ["pods"]] == [["get", "list"]]
+    assert not [rule for rule in cluster_role(PLACE, settings())["rules"] if "pods" in rule["resources"]]
+
+
 def test_limits_have_a_job_with_an_image_of_their_own() -> None:
     check, limits = drift_check_manifests(PLACE, settings(limits={"image": "jobs@sha256:1"}))[-2:]
 

@@ -13,6 +13,7 @@ from lakewright.report.sources import ReportSource, SourceKind, read_source
 from lakewright.report.tenant_sections import (
     describe_checks,
     describe_drift,
+    describe_restrictions,
     describe_shares,
     describe_state,
     describe_usage,
@@ -58,8 +59,38 @@ def test_tenant_has_what_each_source_says() -> None:
 def test_missing_sources_are_not_good_results() -> None:
     tenant = find_tenant([make_source("list", has_state=True, condition="update succeeded", has_file=True)], "acme")
 
-    assert [tenant[name] for name in ("drift", "checks", "verify", "usage", "runs")] == [None] * 5
+    assert [tenant[name] for name in ("drift", "checks", "verify", "restrictions", "usage", "runs")] == [None] * 6
     assert tenant["level"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("entry", "level", "text"),
+    [
+        ({}, "ok", "none"),
+        ({"archives": [{"warehouse": "raw", "announced_at": None}]}, "ok", "1 archived"),
+        ({"archives": [{"warehouse": "raw", "announced_at": "2026-11-20T00:00:00Z"}]}, "warn", "1 archived"),
+        ({"archives": [{"warehouse": "raw", "problem": "role `x` was changed"}]}, "warn", "1 archived"),
+        ({"limited_parts": ["tenant", "warehouse raw"]}, "warn", "2 enforced limits"),
+        ({"problems": ["timeout"]}, "warn", "not read"),
+    ],
+)
+def test_levels_of_archives_and_limits(entry: dict[str, Any], level: str, text: str) -> None:
+    restrictions = describe_restrictions(entry)
+
+    assert restrictions is not None
+    assert (restrictions["level"], restrictions["text"]) == (level, text)
+
+
+def test_report_names_purge_and_suspended_grants() -> None:
+    sources = make_sources(12)
+
+    archive = find_tenant(sources, "cohorts")["restrictions"]["archives"][0]
+    limited = find_tenant(sources, "ledger")["restrictions"]
+
+    assert (archive["warehouse"], archive["purge_at"][:10]) == ("raw", "2026-11-28")
+    assert archive["announced_at"][:10] == "2026-11-21"
+    assert limited["limits"][0]["since"] == "2026-11-22T09:30:00Z"
+    assert limited["suspended"] == [{"principal": "ledger-analysts", "privilege": "modify", "on": "warehouse curated"}]
 
 
 def test_failed_source_keeps_its_error() -> None:

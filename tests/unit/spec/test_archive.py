@@ -8,7 +8,41 @@ import pytest
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 
 STORAGE = {"main": {"backend": "aws", "bucket": "acme-lake"}}
-STORE = {"main": {"backend": "existing", "bucket": "acme-lake", "region": "us-east-1"}}
+KEY = {"access_key_id": "env:KEY_ID", "secret_access_key": "env:KEY"}
+ROLE = "arn:aws:iam::123456789012:role/acme-lake"
+OTHER_STORES = {
+    "minio": (
+        {"backend": "s3", "bucket": "acme-lake", "endpoint": "https://minio.acme.example", "credential": KEY},
+        "an access key",
+    ),
+    "minio, made by the stack": (
+        {
+            "backend": "s3",
+            "bucket": "acme-lake",
+            "endpoint": "https://minio.acme.example",
+            "credential": KEY,
+            "create": True,
+            "admin_credential": KEY | {"access_key_id": "env:ADMIN_KEY_ID"},
+        },
+        "an access key",
+    ),
+    "existing": (
+        {"backend": "existing", "bucket": "acme-lake", "region": "us-east-1", "role_arn": ROLE},
+        "belongs to the tenant",
+    ),
+    "existing, without deletions": (
+        {"backend": "existing", "bucket": "acme-lake", "region": "us-east-1", "role_arn": ROLE, "may_delete": False},
+        "belongs to the tenant",
+    ),
+    "azure": (
+        {"backend": "adls", "account": "acmelake", "bucket": "lake", "credential": {"account_key": "env:KEY"}},
+        "does not own the identity",
+    ),
+    "google": (
+        {"backend": "gcs", "bucket": "acme-lake", "credential": {"service_account_key": "env:KEY"}},
+        "does not own the identity",
+    ),
+}
 
 
 def parse(warehouse: dict[str, Any], **changes: Any) -> TenantSpec:
@@ -30,7 +64,6 @@ def test_archive_retains_the_objects_of_the_warehouse() -> None:
         ({"deletion": "archive", "purge_after": "12h"}, {}, "purge_after: expected whole days or weeks"),
         ({"deletion": "archive", "purge_after": "0d"}, {}, "purge_after: expected whole days or weeks"),
         ({"deletion": "archive", "purge_after": "90"}, {}, "purge_after: expected whole days or weeks"),
-        ({"deletion": "archive"}, {"storage": STORE}, "deletion: expected `protect`, `retain` or `purge`"),
         ({"deletion": "archive"}, {"project": {"shared": True}}, "deletion: expected `protect`, `retain` or `purge`"),
         (
             {"deletion": "archive", "shares": {"a": {"principal_arn": "arn:aws:iam::123456789012:role/a"}}},
@@ -49,6 +82,21 @@ def test_contradiction_is_refused(warehouse: dict[str, Any], changes: dict[str, 
         parse(warehouse, **changes)
 
     assert f"warehouses.0.{expected}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", OTHER_STORES)
+def test_archive_needs_an_identity_of_the_stack(name: str) -> None:
+    """With another deletion, the same storage is accepted."""
+    storage, reason = OTHER_STORES[name]
+    parse({"deletion": "retain"}, storage={"main": storage})
+
+    with pytest.raises(SpecError) as refusal:
+        parse({"deletion": "archive"}, storage={"main": storage})
+
+    (line,) = [line for line in str(refusal.value).splitlines() if "warehouses.0" in line]
+    assert f"with `backend: {storage['backend']}`" in line
+    assert reason in line
+    assert "Use `retain`" in line
 
 
 def test_table_of_an_archived_warehouse_is_not_purged() -> None:

@@ -92,7 +92,7 @@ def test_part_without_grants_cannot_be_enforced() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"enforce": True}, "expected a limit of `bytes`, `files` or `tables`"),
+        ({"enforce": True}, "expected a limit of `bytes`, `files`"),
         ({"bytes": "1TiB", "exempt": ["role:a"]}, "expected `exempt` with `enforce: true` only"),
         ({"bytes": "1TiB", "enforce": True, "exempt": ["cleaners"]}, "expected `user:IDP~SUBJECT` or `role:NAME`"),
     ],
@@ -124,3 +124,19 @@ def test_enforcement_ends_below_95_percent_of_the_limit(
 
 def test_part_that_is_no_longer_enforced_is_left() -> None:
     assert find_full_parts([MeasuredLimit(MAIN, "tables", 1, 5)], set(), [MAIN], is_complete=True) == ()
+
+
+def test_limit_of_compute_alone_suspends_no_grant() -> None:
+    tenant = make_tenant(warehouses=[{"name": "raw"}], limits={"compute": 100, "enforce": True})
+    grant = GrantSpec.model_validate({"to": "role:analysts", "privilege": "modify", "on": {"warehouse": "raw"}})
+
+    assert tenant.enforces_compute
+    assert list_limited_parts(tenant, grant) == []
+    assert list_unenforceable_parts(tenant, [grant]) == []
+
+
+def test_compute_is_a_limit_of_tenants_only() -> None:
+    with pytest.raises(ValidationError, match=r"warehouses\.0\.limits\.compute"):
+        make_tenant(warehouses=[{"name": "raw", "limits": {"compute": 100}}])
+    with pytest.raises(ValidationError, match="expected a limit of `bytes`, `files`, `tables` or `compute`"):
+        make_tenant(warehouses=[{"name": "raw"}], limits={"enforce": True})

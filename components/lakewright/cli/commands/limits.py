@@ -26,6 +26,8 @@ def enforce_limits(
 ) -> None:
     """Suspend grants of `create` and `modify` where a limit with `enforce: true` is reached.
 
+    Where the limit of compute is reached, no computing unit is started in the rest of the month.
+
     Measures usage as `lakewright fleet usage` does, with the identity of the tenants' jobs. When usage is below 95 % of
     the limit, a later run grants the suspended grants again. Reads the states of the stacks and changes none. Stacks
     that are being updated are left to the next run.
@@ -76,4 +78,6 @@ def _format_enforcement(enforcement: StackEnforcement) -> list[str]:
     ]
     lines += [f"{enforcement.stack}: suspended {name}" for name in enforcement.suspended]
     lines += [f"{enforcement.stack}: granted {name} again" for name in enforcement.restored]
+    if enforcement.units:
+        lines.append(f"{enforcement.stack}: starts of computing units are {enforcement.units}")
     return lines + [f"error: {enforcement.stack}: {problem}" for problem in enforcement.problems]

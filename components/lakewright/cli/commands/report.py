@@ -39,7 +39,7 @@ def report(
     everything: Everything = False,
     directory: Directory = HERE,
 ) -> None:
-    """Write a page about all tenants: state, drift, checks, isolation, storage, maintenance, shares.
+    """Write a page about all tenants: state, drift, checks, isolation, archives, storage, maintenance, shares.
 
     The page is one file that loads nothing else. It is made from the JSON of other commands, which run unless --from
     names their files. Exit code 1 if a command failed; the page then says why.

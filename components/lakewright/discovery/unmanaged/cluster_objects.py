@@ -9,7 +9,7 @@ from typing import Any
 
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
 from lakewright.drift.detection.steps import DriftRun
-from lakewright.drift.model import Finding, ScanProblem
+from lakewright.drift.model import Difference, Finding, ScanProblem
 from lakewright.drift.objects.kubernetes.cluster import (
     ClusterUnreachableError,
     Collection,
@@ -19,6 +19,9 @@ from lakewright.drift.objects.kubernetes.cluster import (
 )
 from lakewright.drift.objects.provider_reads import provider_settings
 from lakewright.drift.session import StackResource
+from lakewright.names.object_names import COMPUTE_LIMIT
+from lakewright.ownership.limit_mark import COMPUTE_PART
+from lakewright.restrictions.reading import find_record, read_stack
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -46,6 +49,8 @@ KINDS: tuple[tuple[str, str], ...] = (
 
 _BUILT_IN_OBJECTS = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 """Objects that Kubernetes makes in each namespace."""
+_QUOTA = ("ResourceQuota", COMPUTE_LIMIT)
+"""The quota that `lakewright enforce-limits` makes."""
 
 
 def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
@@ -64,7 +69,8 @@ def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
             cluster = open_cluster(kubeconfig, context, session)
             lists = session.map(lambda kind, c=cluster, n=namespaces: _list_objects(c, *kind, [*n]), KINDS)
             for (version, kind), items in zip(KINDS, lists, strict=True):
-                yield from _compare_objects(version, kind, items, namespaces, managed)
+                for finding in _compare_objects(version, kind, items, namespaces, managed):
+                    yield from _drop_recorded_quota(run, finding)
         except (ClusterUnreachableError, ListDeniedError) as error:
             text = f"namespaces could not be searched for unmanaged objects: {error}"
             stacks = dict.fromkeys(resource.stack for resource in namespaces.values())
@@ -84,13 +90,25 @@ def _list_objects(cluster: LiveCluster, version: str, kind: str, namespaces: lis
     return [item for namespace in namespaces for item in cluster.objects(collection, namespace=namespace)]
 
 
+def _drop_recorded_quota(run: DriftRun, finding: Difference) -> Iterator[Finding]:
+    """Yield a finding, except the quota of a limit of compute whose enforcement is recorded."""
+    if (finding.type.rpartition(":")[2], finding.resource.rpartition("/")[2]) == _QUOTA:
+        stack = next(stack for stack in run.stacks if stack.name == finding.stack)
+        states = (resource.state for resource in run.resources if resource.stack == stack.name)
+        restrictions = read_stack(run.session, run.session.clients, stack, find_record(states))
+        if restrictions.limits is not None and COMPUTE_PART in restrictions.limits.parts:
+            return
+        yield from (ScanProblem(stack.name, problem) for problem in restrictions.problems)
+    yield finding
+
+
 def _compare_objects(
     version: str,
     kind: str,
     items: Sequence[Mapping[str, Any]],
     namespaces: Mapping[str, StackResource],
     managed: set[tuple[str, str]],
-) -> Iterator[Finding]:
+) -> Iterator[Difference]:
     for item in items:
         metadata = as_mapping(item.get("metadata"))
         namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))

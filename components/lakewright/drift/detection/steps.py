@@ -52,6 +52,7 @@ STEPS: tuple[str, ...] = (
     "lakewright.drift.detection.data_checks:evaluate_checks",
     "lakewright.drift.detection.rule_steps:ignore_differences",
     "lakewright.drift.detection.rule_steps:group_differences",
+    "lakewright.restrictions.drift_notes:note_restrictions",
 )
 """`module:function` of each step."""
 

@@ -8,10 +8,17 @@ from typing import Any
 import yaml
 
 from lakewright.kubernetes import manifests, network
-from lakewright.kubernetes.drift_check.settings import DriftCheckSettings, ExpirySettings, LimitSettings, parse_deadline
+from lakewright.kubernetes.drift_check.settings import (
+    ComputeSettings,
+    DriftCheckSettings,
+    ExpirySettings,
+    LimitSettings,
+    parse_deadline,
+)
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
+from lakewright.names.object_names import COMPUTE_LIMIT
 
 READABLE: dict[str, tuple[str, ...]] = {
     "": ("namespaces", "serviceaccounts", "configmaps", "services", "resourcequotas", "limitranges"),
@@ -53,6 +60,11 @@ class DriftCheckLocation:
         return f"{self.name}-limits"
 
     @property
+    def compute_name(self) -> str:
+        """Name of the CronJob that records hours of computing units."""
+        return f"{self.name}-compute"
+
+    @property
     def memory(self) -> str:
         """Name of the ConfigMap with the tenants that had drift."""
         return f"{self.name}-memory"
@@ -84,6 +96,8 @@ def drift_check_manifests(location: DriftCheckLocation, settings: DriftCheckSett
         objects.append(expiry_cron_job(location, settings, settings.expiry))
     if settings.limits:
         objects.append(limits_cron_job(location, settings, settings.limits))
+    if settings.compute:
+        objects.append(compute_cron_job(location, settings, settings.compute))
     return objects
 
 
@@ -96,10 +110,15 @@ def service_account(location: DriftCheckLocation, settings: DriftCheckSettings) 
 
 
 def cluster_role(location: DriftCheckLocation, settings: DriftCheckSettings) -> Manifest:
-    """Return the rights in all namespaces: to read the tenants' objects, and to write Events."""
+    """Return the rights in all namespaces: to read the tenants' objects, to write Events, and to make quotas."""
     rules: list[dict[str, Any]] = [
         {"apiGroups": [group], "resources": list(kinds), "verbs": ["get", "list"]} for group, kinds in READABLE.items()
     ]
+    if settings.compute:
+        rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]})
+    if settings.limits and settings.limits.stop_units:
+        quota = {"apiGroups": [""], "resources": ["resourcequotas"]}
+        rules += [{**quota, "verbs": ["create"]}, {**quota, "resourceNames": [COMPUTE_LIMIT], "verbs": ["delete"]}]
     if settings.read_secrets:
         rules.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]})
     if settings.events:
@@ -205,6 +224,13 @@ def limits_cron_job(location: DriftCheckLocation, settings: DriftCheckSettings, 
     command_line = ["enforce-limits", *_select_stacks(settings)]
     with_jobs = settings.model_copy(update={"image": limits.image})
     return _build_cron_job(location, with_jobs, location.limits_name, limits.schedule, command_line)
+
+
+def compute_cron_job(location: DriftCheckLocation, settings: DriftCheckSettings, compute: ComputeSettings) -> Manifest:
+    """Return the CronJob that records hours of computing units, with the identity and the files of the check."""
+    command_line = ["record-compute", *_select_stacks(settings)]
+    with_jobs = settings.model_copy(update={"image": compute.image})
+    return _build_cron_job(location, with_jobs, location.compute_name, compute.schedule, command_line)
 
 
 def _select_stacks(settings: DriftCheckSettings) -> list[str]:

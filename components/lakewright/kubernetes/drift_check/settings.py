@@ -78,8 +78,20 @@ class LimitSettings(StrictModel):
 
     image: NotBlank
     """Image of `lakewright` with the project's files and `lakewright-spark[jobs]`, which measures usage."""
+    stop_units: bool = False
+    """Whether it may enforce limits of compute: create ResourceQuotas in all namespaces of the cluster, and delete the
+    quota that starts no unit. Without this, a limit of compute that is reached is reported, and not enforced."""
     schedule: Cron = "37 * * * *"
     """Cron schedule of five fields, in UTC."""
+
+
+class ComputeSettings(StrictModel):
+    """The job that records the hours of computing units."""
+
+    image: NotBlank
+    """Image of `lakewright` with the project's files and `lakewright-spark[jobs]`, which writes the hours."""
+    schedule: Cron = "*/15 * * * *"
+    """Cron schedule of five fields, in UTC. Pods that start and end between two runs are not counted."""
 
 
 class DriftCheckSettings(StrictModel):
@@ -104,6 +116,9 @@ class DriftCheckSettings(StrictModel):
     """A further CronJob runs `lakewright enforce-limits` with the check's identity, which then must be allowed to grant
     and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
     the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
+    compute: ComputeSettings | None = None
+    """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. It writes
+    with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"

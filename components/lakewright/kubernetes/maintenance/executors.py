@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.kubernetes import jobs_identity, manifests, network, trust
+from lakewright.kubernetes import compute_limit, jobs_identity, manifests, network, trust
 from lakewright.kubernetes.jobs_identity import PodIdentity
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
@@ -86,6 +86,7 @@ def pod_template(
             "serviceAccountName": MAINTENANCE,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
+            **compute_limit.limit_pod_time(tenant, token_seconds),
             "securityContext": manifests.pod_security(RUNTIMES["spark"].user),
             "containers": [container],
             "volumes": [

@@ -7,7 +7,7 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright.kubernetes import jobs_identity, manifests, network, trust
+from lakewright.kubernetes import compute_limit, jobs_identity, manifests, network, trust
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.kubernetes.maintenance import executors
 from lakewright.kubernetes.manifests import Manifest
@@ -107,6 +107,7 @@ def cron_job_spec(
         "automountServiceAccountToken": maintenance.executors is not None,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
+        **compute_limit.limit_pod_time(tenant, longest),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(user),
         "containers": [_container(tenant, maintenance, cron, catalog, image, identity=identity, cluster=cluster)],

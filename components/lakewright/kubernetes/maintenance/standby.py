@@ -7,7 +7,7 @@ from typing import Any
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import S3Keys
 
-from lakewright.kubernetes import jobs_identity, manifests, network, trust
+from lakewright.kubernetes import compute_limit, jobs_identity, manifests, network, trust
 from lakewright.kubernetes.jobs_identity import PodIdentity
 from lakewright.kubernetes.maintenance.manifests import GRACE_SECONDS, build_repetition, build_schedule
 from lakewright.kubernetes.manifests import Manifest
@@ -113,6 +113,7 @@ def cron_job_spec(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
+        **compute_limit.limit_pod_time(tenant, seconds),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(RUNTIMES["spark"].user),
         "containers": [_container(standby, catalog, image, arguments, identity=identity, cluster=cluster)],

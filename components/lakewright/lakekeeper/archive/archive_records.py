@@ -38,6 +38,8 @@ class Announcement:
     role_id: str
     announced_at: datetime
     """Time of the server at which it was announced."""
+    has_begun: bool = False
+    """Whether the purge had begun when a list of announcements was read."""
 
 
 def list_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
@@ -51,8 +53,26 @@ def list_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
 
 def list_cached_archives(client: Client, project_id: str) -> list[ArchiveRecord]:
     """Return what `list_archives` returns, read once in a run. Raises the errors of `list_archives`."""
-    key = (client, "record roles", project_id)
-    return _read_archives(client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id)))
+    return _read_archives(_list_cached_roles(client, project_id))
+
+
+def list_cached_announcements(client: Client, project_id: str) -> dict[str, Announcement]:
+    """Return the announcements of purges by id of the warehouse, read once in a run.
+
+    Raises the errors of `list_archives`.
+    """
+    listed_roles = _list_cached_roles(client, project_id)
+    roles_by_warehouse = {
+        archive.warehouse_id: listed_roles.get(format_announcement(archive.warehouse_id))
+        for archive in _read_archives(listed_roles)
+    }
+    return {
+        warehouse_id: Announcement(
+            str(role["id"]), _parse_time(role["created-at"]), has_begun=role.get("description") == _BEGUN
+        )
+        for warehouse_id, role in roles_by_warehouse.items()
+        if role is not None
+    }
 
 
 def find_archive(client: Client, project_id: str, warehouse_id: str) -> ArchiveRecord | None:
@@ -83,8 +103,7 @@ def describe_announcements(client: Client, project_id: str, besides: Collection[
 
     Raises the errors of `list_archives`.
     """
-    key = (client, "record roles", project_id)
-    listed_roles = client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id))
+    listed_roles = _list_cached_roles(client, project_id)
     texts: list[str] = []
     for archive in _read_archives(listed_roles):
         role = listed_roles.get(format_announcement(archive.warehouse_id))
@@ -152,6 +171,11 @@ def delete_archive(client: Client, project_id: str, warehouse_id: str) -> None:
         if role := existing.get(name):
             roles.delete(client, project_id, str(role["id"]))
     client.lists.forget_run()
+
+
+def _list_cached_roles(client: Client, project_id: str) -> Mapping[str, roles.RoleResponse]:
+    key = (client, "record roles", project_id)
+    return client.lists.get_cached_in_run(key, lambda: record_roles.list_records(client, project_id))
 
 
 def _read_archives(listed_roles: Mapping[str, roles.RoleResponse]) -> list[ArchiveRecord]:

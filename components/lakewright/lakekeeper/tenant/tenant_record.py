@@ -36,6 +36,7 @@ from lakewright.lakekeeper.tenant import (
 from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
 from lakewright.lakekeeper.tenant.tenant_history import Warehouses
 from lakewright.names.object_names import FORMER_ROLE_PATH
+from lakewright.ownership.limit_mark import COMPUTE_PART
 from lakewright.ownership.mark import RECORD_TAG, STACK_TAG, OwnershipMark
 from lakewright.ownership.running_stack import find_program_stack
 
@@ -98,9 +99,10 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         with contextlib.suppress(LakekeeperError):
             mark = limit_records.find_cached_mark(self.client(args.server), args.project, tag)
             if mark is not None and mark.parts:
+                stopped = ", and no computing unit or activator is started" if COMPUTE_PART in mark.parts else ""
                 warn(
-                    f"a limit of {' and '.join(mark.parts)} is reached: {len(mark.suspended)} grants are suspended."
-                    " `lakewright enforce-limits` grants them again when usage is below the limit"
+                    f"a limit of {' and '.join(mark.parts)} is reached: {len(mark.suspended)} grants are suspended"
+                    f"{stopped}. `lakewright enforce-limits` ends this when usage is below the limit"
                 )
 
     @staticmethod

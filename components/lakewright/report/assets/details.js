@@ -5,6 +5,7 @@ const HOW_TO = {
   drift: "Not compared. Run: lakewright drift",
   checks: "No checks in the spec, or not evaluated. Run: lakewright check",
   verify: "Not verified. Run: lakewright verify",
+  restrictions: "Not read. Run: lakewright fleet status",
   usage: "Not measured. Run: lakewright fleet usage",
   runs: "No runs are known. Run: lakewright fleet runs",
 };
@@ -45,6 +46,30 @@ function makeVerification(verify) {
       [item.probe, make("div", { class: "muted small" }, item.attempt)], [item.identity, item.warehouse && ` / ${item.warehouse}`], item.expected, item.found,
       [item.evidence, item.remedy && make("div", { class: "small" }, `To fix it: ${item.remedy}`)],
     ]));
+}
+
+function makePurge(archive, now) {
+  if (archive.has_begun) return makeLevel("warn", archive.problem ? `has begun, and does not continue: ${archive.problem}` : "has begun");
+  if (archive.problem) return makeLevel("warn", archive.problem);
+  if (!archive.purge_at) return archive.is_reactivated ? "never: the next up reactivates it" : "never";
+  const day = `${archive.purge_at.slice(0, 10)} (${formatAge(archive.purge_at, now)})`;
+  const announcement = archive.announced_at ? "announced" : "not announced";
+  return makeLevel(archive.announced_at ? "warn" : "none", `${day}, ${announcement}${archive.is_reactivated ? ", unless up runs before" : ""}`);
+}
+
+function makeRestrictions(restrictions, now) {
+  const { archives, limits, suspended } = restrictions;
+  return [
+    archives.length > 0 && [
+      makeCards("Archived warehouses", [["Warehouse", "wide"], ["Archived"], ["Data is deleted", "wide"]],
+        archives.map((archive) => [archive.warehouse, makeTime(archive.archived_at, now), makePurge(archive, now)])),
+      make("p", { class: "muted small" }, "To reactivate a warehouse, declare it with adopt: true and run lakewright up."),
+    ],
+    limits.length > 0 && makeCards("Enforced limits", [["Limit of", "wide"], ["Quantity"], ["Limit", "number"], ["Since"]],
+      limits.map((limit) => [limit.part, limit.quantity, limit.quantity === "bytes" ? formatBytes(Number(limit.limit)) : limit.limit, makeTime(limit.since, now)])),
+    suspended.length > 0 && makeCards("Suspended grants", [["Principal", "wide"], ["Privilege"], ["On", "wide"]],
+      suspended.map((grant) => [grant.principal, grant.privilege, grant.on])),
+  ];
 }
 
 function makeUsage(usage) {
@@ -97,6 +122,7 @@ function makeDetails(tenant, now) {
     makeSection("Drift", tenant.drift, "drift", (section) => makeDrift(section, now)),
     makeSection("Checks", tenant.checks, "checks", makeChecks),
     makeSection("Verify", tenant.verify, "verify", makeVerification),
+    makeSection("Archives and limits", tenant.restrictions, "restrictions", (section) => makeRestrictions(section, now)),
     makeSection("Storage", tenant.usage, "usage", makeUsage),
     makeSection("Maintenance", tenant.runs, "runs", (section) => makeRuns(section, now)),
     tenant.shares.length > 0 && makeShares(tenant.shares, now));

@@ -11,6 +11,7 @@ const FILTERS = {
   drift: ["Drift", (tenant) => rank(tenant.drift) >= 2],
   checks: ["Failed checks", (tenant) => rank(tenant.checks) >= 2],
   verify: ["Not proven", (tenant) => rank(tenant.verify) >= 2],
+  restrictions: ["Archived or limited", (tenant) => tenant.restrictions?.archives.length > 0 || tenant.restrictions?.limited_parts.length > 0],
   maintenance: ["Failed maintenance", (tenant) => rank(tenant.runs) >= 2],
   shares: ["Expiring shares", isExpiring],
 };

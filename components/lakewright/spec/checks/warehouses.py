@@ -47,11 +47,12 @@ def archive_checks(document: Mapping[str, Any], warehouses: PlacedWarehouses) ->
                 yield (*path, "purge_after"), "expected only with `deletion: archive`"
             continue
         backend = find_backend(storage)
-        if backend is not None and not (backend.makes_role and backend.is_made(storage)):
+        if backend is not None and backend.archive_refusal:
             yield (
                 (*path, "deletion"),
-                "expected `protect`, `retain` or `purge`: `archive` limits the IAM role of the warehouse to reading,"
-                f" and the storage has `backend: {storage.get('backend')}`, for which the stack makes no role",
+                "expected `protect`, `retain` or `purge`: `archive` takes the right to write from the storage's"
+                f" identity, and with `backend: {storage.get('backend')}`, {backend.archive_refusal}. Use `retain`, and"
+                " remove the grants of writers before",
             )
         if is_shared:
             yield (*path, "deletion"), "expected `protect`, `retain` or `purge`: the project is shared"

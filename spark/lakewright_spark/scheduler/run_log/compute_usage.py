@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DoubleType, NestedField, StringType
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from lakewright_spark.iceberg_values import COMMIT_RETRIES
 from lakewright_spark.policies.builtin import COMPUTE_USAGE
@@ -37,6 +37,8 @@ SCHEMA = Schema(
     NestedField(3, "unit", _TEXT, doc="name of the computing unit"),
     NestedField(4, "pod", _TEXT, doc="uid of the pod"),
     NestedField(5, "seconds", DoubleType(), doc="seconds of the day in which the pod ran, as far as measured"),
+    NestedField(6, "cpu", DoubleType(), doc="CPUs that its containers request; null: not reported"),
+    NestedField(7, "memory_bytes", LongType(), doc="memory that its containers request; null: not reported"),
 )
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
@@ -55,6 +57,10 @@ class PodDay:
     unit: str
     pod: str
     seconds: float
+    cpu: float | None = None
+    """Requested CPUs."""
+    memory_bytes: int | None = None
+    """Requested memory."""
 
     @classmethod
     def parse(cls, entry: object) -> PodDay:
@@ -71,7 +77,17 @@ class PodDay:
         if not 0 <= seconds <= _SECONDS_OF_A_DAY:
             raise ValueError(f"a day has {_SECONDS_OF_A_DAY} seconds, found {seconds}")
         measured_day = format_day(datetime.fromisoformat(str(day)).replace(tzinfo=UTC))
-        return cls(day=measured_day, unit=str(unit), pod=str(pod), seconds=float(seconds))
+        cpu, memory = values.get("cpu"), values.get("memory_bytes")
+        if not all(amount is None or type(amount) in (int, float) for amount in (cpu, memory)):
+            raise ValueError(f"expected numbers as `cpu` and `memory_bytes`, found {json.dumps(entry)}")
+        return cls(
+            day=measured_day,
+            unit=str(unit),
+            pod=str(pod),
+            seconds=float(seconds),
+            cpu=None if cpu is None else float(cpu),
+            memory_bytes=None if memory is None else int(memory),
+        )
 
     @property
     def month(self) -> str:
@@ -127,9 +143,15 @@ def sum_hours(catalog: Catalog, earliest: datetime) -> dict[str, float]:
     return hours
 
 
+def sum_month_hours(catalog: Catalog, now: datetime) -> float:
+    """Return the hours of computing units in the UTC month of an instant."""
+    return sum(sum_hours(catalog, now.astimezone(UTC).replace(day=1)).values())
+
+
 def _sort_key(row: PodDay) -> tuple[str, str, float]:
     return row.day, row.pod, row.seconds
 
 
 def _from_row(row: dict[str, Any]) -> PodDay:
-    return PodDay(day=row["day"], unit=row["unit"], pod=row["pod"], seconds=row["seconds"])
+    known_names = {field.name for field in fields(PodDay)}
+    return PodDay(**{name: value for name, value in row.items() if name in known_names})

@@ -14,11 +14,14 @@ import httpx
 import pyarrow as pa
 import pytest
 from lakewright.cli.options import load_project
+from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import Selection, select
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
 from lakewright.lakekeeper.warehouse import emptying
 from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.restrictions.model import StackRestrictions
+from lakewright.restrictions.reading import read_restrictions
 from lakewright.shares.expiry import StackExpiry, expire_shares
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock
@@ -76,6 +79,21 @@ class ArchivingTenant:
         now = datetime.now(UTC) + timedelta(days=days)
         selected = select(project, Selection((self.tenant.name,)))
         return expire_shares(project, selected, clock=lambda: now, permitted=permitted)[0]
+
+    def read_restrictions(self) -> StackRestrictions:
+        """Return the archives as `lakewright fleet status` reads them."""
+        project = load_project(self.tenant.folder)
+        now = datetime.now(UTC) + timedelta(days=self.days)
+        return read_restrictions(project, select(project, Selection((self.tenant.name,))), clock=lambda: now)[0]
+
+    def describe_archives(self) -> list[str]:
+        """Return the sentences of `lakewright fleet status`, which the drift check has as notes."""
+        project = load_project(self.tenant.folder)
+        now = datetime.now(UTC) + timedelta(days=self.days)
+        notes = find_drift(project, select(project, Selection((self.tenant.name,))), clock=lambda: now).notes
+        sentences = self.read_restrictions().describe(now)
+        assert [note.removeprefix(f"{self.tenant.name}: ") for note in notes] == sentences
+        return sentences
 
     def remove_from_spec(self) -> dict[str, Any]:
         """Remove the warehouse from the spec and deploy that."""
@@ -176,10 +194,17 @@ def test_removed_warehouse_is_read_only_until_it_is_purged(archiving: ArchivingT
 
     archiving.advance(82)
     assert [archive.state for archive in archiving.expire().archives] == ["archived"]
+    (sentence,) = archiving.describe_archives()
+    assert "warehouse `executions` is archived since" in sentence
+    assert "(not announced yet)" in sentence
     archiving.advance(2)
     expiry = archiving.expire()
     assert ([archive.state for archive in expiry.archives], expiry.problems) == (["announced"], [])
     assert "deletes the data of archived warehouse `executions` from" in archiving.tenant.output("preview")
+    (archive,) = archiving.read_restrictions().archives
+    assert archive.announced_at is not None
+    assert archive.compute_earliest_purge(datetime.now(UTC)) == expiry.archives[0].purge_at
+    assert "(announced)" in archiving.describe_archives()[0]
     archiving.advance(6.9)
     assert [archive.state for archive in archiving.expire().archives] == ["announced"]
     assert_read_only(archiving)
@@ -190,6 +215,7 @@ def test_removed_warehouse_is_read_only_until_it_is_purged(archiving: ArchivingT
     assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
     assert_purged(archiving, aws)
     assert archiving.expire().archives == []
+    assert archiving.describe_archives() == []
 
 
 def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
@@ -201,6 +227,9 @@ def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable
 
     assert [archive.state for archive in archiving.expire().archives] == ["announced"]
     assert json.loads(archiving.tenant.output("expire", "--json"))["stacks"][0]["archives"][0]["state"] == "archived"
+    status = json.loads(archiving.tenant.output("fleet", "status", "--json"))
+    assert (status["command"], status["exit"]) == ("status", 0)
+    assert status["stacks"][0]["archives"][0]["announced_at"]
     archiving.advance(7.1)
     expiry = archiving.expire()
 
@@ -240,6 +269,7 @@ def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> Non
     archiving.advance(84)
     archiving.expire()
     archiving.declare_again()
+    assert archiving.describe_archives()[0].endswith(" unless `up` runs before, which reactivates it")
     archiving.tenant.up()
 
     append_row(archiving.tenant)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.limits import TenantLimits
 from lakewright_spark.pyiceberg_client.file_sizes import TableSize
 from lakewright_spark.pyiceberg_client.limit_checks import LimitUse, list_limit_uses
 from lakewright_spark.pyiceberg_client.table_details import TableDetails
@@ -65,6 +66,26 @@ def test_unread_warehouses_are_not_below_a_limit() -> None:
         "namespace a.sales",
         "namespace a.sales",
     ]
+
+
+@pytest.mark.parametrize(("hours", "state"), [(79.9, "below"), (80.0, "near"), (99.99, "near"), (100.0, "reached")])
+def test_hours_of_computing_units_are_compared(hours: float, state: str) -> None:
+    config = CONFIG.model_copy(update={"limits": TenantLimits(compute=100)})
+
+    (use,) = [use for use in list_limit_uses(config, UsageReport("acme", NOW, ()), hours) if use.quantity == "compute"]
+
+    assert (use.scope, use.warehouse, use.used, use.state) == (
+        "computing units of tenant acme",
+        None,
+        int(hours),
+        state,
+    )
+
+
+def test_unread_hours_are_not_below_the_limit() -> None:
+    config = CONFIG.model_copy(update={"limits": TenantLimits(compute=100)})
+
+    assert [use for use in list_limit_uses(config, UsageReport("acme", NOW, ())) if use.quantity == "compute"] == []
 
 
 @pytest.mark.parametrize(("used", "state"), [(799, "below"), (800, "near"), (999, "near"), (1000, "reached")])

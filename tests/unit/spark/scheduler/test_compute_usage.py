@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.limits import TenantLimits
 from lakewright_spark.cli import app
+from lakewright_spark.errors import CatalogUnreachableError
 from lakewright_spark.pyiceberg_client import catalog as catalogs
-from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, write_pod_days
+from lakewright_spark.pyiceberg_client import usage as usages
+from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, sum_month_hours, write_pod_days
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
@@ -31,6 +34,13 @@ def test_repeated_measurements_count_once(local_catalog: SqlCatalog) -> None:
 
     assert sum_hours(local_catalog, LONG_AGO) == {"2026-11-30": 0.5, "2026-12-01": 2.0}
     assert sum_hours(local_catalog, datetime(2026, 12, 1, tzinfo=UTC)) == {"2026-12-01": 2.0}
+
+
+def test_hours_of_the_month_leave_out_earlier_months(local_catalog: SqlCatalog) -> None:
+    write_pod_days(local_catalog, [measure("2026-11-30", "a", 7200), measure("2026-12-01", "a", 3600)], NOW)
+
+    assert sum_month_hours(local_catalog, datetime(2026, 12, 31, 23, tzinfo=UTC)) == 1.0
+    assert sum_month_hours(local_catalog, datetime(2027, 1, 1, tzinfo=UTC)) == 0.0
 
 
 def test_equal_measurement_commits_nothing(local_catalog: SqlCatalog) -> None:
@@ -81,3 +91,33 @@ def test_daily_usage_has_the_recorded_hours(
         assert result.exit_code == 0, result.output
 
     assert hours == [None, 1.5]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_unread_hours_begin_enforcement_only(
+    local_config: CatalogConfig,
+    local_catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    limit: int,
+) -> None:
+    """A sum that lacks a warehouse is reported only if it has reached the limit."""
+    write_pod_days(local_catalog, [measure(TODAY, "a", 5400)], NOW)
+
+    def open_catalog(_config: CatalogConfig, name: str) -> SqlCatalog:
+        if name == "broken":
+            raise CatalogUnreachableError("warehouse broken does not respond")
+        return local_catalog
+
+    monkeypatch.setattr(catalogs, "open_catalog", open_catalog)  # sums the hours
+    monkeypatch.setattr(usages, "open_catalog", lambda config, name: local_catalog)  # measures tables
+    warehouses = [local_config.warehouses[0].model_copy(update={"name": name}) for name in ("broken", "local")]
+    config = local_config.model_copy(update={"limits": TenantLimits(compute=limit), "warehouses": warehouses})
+    (tmp_path / "acme.json").write_text(config.to_json())
+
+    printed = CliRunner().invoke(app, ["usage", "--json", "--config", str(tmp_path / "acme.json")])
+
+    assert printed.exit_code != 0
+    report = json.loads(printed.stdout.splitlines()[0])
+    assert report["failed"] == {"broken": "warehouse broken does not respond"}
+    assert [use["state"] for use in report["limits"]] == (["reached"] if limit == 1 else [])

@@ -9,6 +9,7 @@ from typing import Any
 from lakewright.cli.commands.fleet.listing import list_fleet
 from lakewright.cli.commands.fleet.operations import preview, refresh, up, verify
 from lakewright.cli.commands.fleet.spark_reports import runs, usage
+from lakewright.cli.commands.fleet.status import status
 from lakewright.cli.commands.report import report as _report
 from lakewright.cli.stack_argument import CommandLine
 
@@ -37,6 +38,6 @@ def report(**options: Any) -> None:
 
 report.__doc__ = (_report.__doc__ or "").replace("lakewright report", "lakewright fleet report")
 
-for _command in (preview, up, refresh, verify, drift, usage, runs, report):
+for _command in (preview, up, refresh, verify, drift, status, usage, runs, report):
     app.command()(_command)
 app.command("list")(list_fleet)

@@ -38,6 +38,12 @@ def usage(
     prices: Annotated[
         Path | None, typer.Option("--prices", metavar="FILE", help="With --since: file of prices, for costs.")
     ] = None,
+    requests: Annotated[
+        bool,
+        typer.Option(
+            "--requests", help="With --since: read requests to S3 from CloudWatch, with the identity of the stacks."
+        ),
+    ] = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="With --since and --prices: print CSV with the columns of FOCUS.")
     ] = False,
@@ -70,10 +76,12 @@ def usage(
             raise UsageError(f"--by: {error}") from None
         price_list = read_prices(prices) if prices else None
         reports = _read_reports((*DAYS_COMMAND, "--since", since), directory, selection)
+        if requests:
+            reports = _add_requests(reports, directory)
         form = "csv" if as_csv else "json" if as_json else "lines"
         _print_costs(reports, CostReport(reports, grouping, price_list), form)
-    if prices or as_csv or by != "month":
-        raise UsageError("expected --since with --by, --prices and --csv")
+    if prices or as_csv or requests or by != "month":
+        raise UsageError("expected --since with --by, --prices, --requests and --csv")
     reports = _read_reports(COMMAND, directory, selection)
     _print_reports(reports, to_usage_json if as_json else None, format_usage)
 
@@ -101,6 +109,22 @@ def runs(
     command = (*COMMAND, "--since", since)
     reports = _read_reports(command, directory, make_selection(stack, label, everything=everything))
     _print_reports(reports, to_runs_json if as_json else None, format_runs)
+
+
+def _add_requests(reports: list[SparkReport], directory: Path) -> list[SparkReport]:
+    """Return the reports with the requests that CloudWatch has."""
+    from lakewright.costs.store_requests import add_requests  # noqa: PLC0415
+    from lakewright.credentials.aws_session import open_aws_session  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment  # noqa: PLC0415
+
+    project = load_project(directory)
+
+    def open_client(environment: str, region: str | None) -> Any:
+        aws = load_environment(project, environment).aws
+        session = open_aws_session(aws.profile, region or aws.region, aws.shared_credentials_file)
+        return session.client("cloudwatch", endpoint_url=aws.endpoint)
+
+    return add_requests(reports, open_client)
 
 
 def _print_costs(reports: Sequence[SparkReport], report: CostReport, form: Literal["csv", "json", "lines"]) -> NoReturn:

@@ -1,4 +1,4 @@
-"""A cluster as a `kubernetes` provider reaches it, read by the official client: lists of objects by kind."""
+"""A cluster as a `kubernetes` provider reaches it, by the connection of the official client."""
 
 # The client has no types; responses are checked where they are used.
 # pyright: reportMissingTypeStubs=false
@@ -24,9 +24,9 @@ _PAGE = 500
 """Objects in a response, as `kubectl` requests them."""
 _TIMEOUT = 60.0
 """Seconds to wait for a response."""
-_OK = 200
-_NOT_FOUND = 404
-_UNAUTHORIZED = 401
+_OK, _CREATED, _ACCEPTED = 200, 201, 202
+_ERRORS = 400
+_UNAUTHORIZED, _NOT_FOUND, _CONFLICT = 401, 404, 409
 
 
 class ClusterUnreachableError(LakewrightError):
@@ -35,6 +35,10 @@ class ClusterUnreachableError(LakewrightError):
 
 class ListDeniedError(LakewrightError):
     """The cluster refused a list."""
+
+
+class ChangeDeniedError(LakewrightError):
+    """The cluster refused to create or delete an object."""
 
 
 @dataclass(frozen=True)
@@ -130,25 +134,81 @@ class LiveCluster:
             if not token:
                 return
 
+    def create(self, collection: Collection, manifest: Mapping[str, Any]) -> bool:
+        """Create an object in its namespace. Return False if it exists.
+
+        Raises:
+            ChangeDeniedError: The cluster refused it.
+        """
+        namespace = quote(str(as_mapping(manifest.get("metadata")).get("namespace")), safe="")
+        path = f"{collection.path}/namespaces/{namespace}/{collection.plural}"
+        status, reason, _ = self._request("POST", path, manifest)
+        if status not in (_CREATED, _CONFLICT):
+            raise ChangeDeniedError(f"POST {path}: {status} {reason}")
+        return status == _CREATED
+
+    def delete(self, collection: Collection, namespace: str, name: str) -> bool:
+        """Delete an object. Return False if it does not exist.
+
+        Raises:
+            ChangeDeniedError: The cluster refused it.
+        """
+        path = f"{collection.path}/namespaces/{quote(namespace, safe='')}/{collection.plural}/{quote(name, safe='')}"
+        status, reason, _ = self._request("DELETE", path)
+        if status not in (_OK, _ACCEPTED, _NOT_FOUND):
+            raise ChangeDeniedError(f"DELETE {path}: {status} {reason}")
+        return status != _NOT_FOUND
+
     def _get(self, path: str, query: dict[str, str], token: str = "") -> Mapping[str, Any]:
+        # The methods of the client differ between its versions, but not its connection and its credentials.
+        address = f"{path}?{urlencode(query | ({'continue': token} if token else {}))}"
+        status, reason, document = self._request("GET", address)
+        if status == _NOT_FOUND:
+            return {}
+        if status != _OK:
+            raise ListDeniedError(f"GET {path}: {status} {reason}")
+        return document
+
+    def _request(
+        self, method: str, address: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, str, Mapping[str, Any]]:
+        """Return status, reason and document of a response.
+
+        Raises:
+            ClusterUnreachableError: The cluster does not respond, or refused the credentials.
+        """
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-        # The methods of the client differ between its versions, but not its connection and its credentials.
-        url = f"{self._configuration.host}{path}?{urlencode(query | ({'continue': token} if token else {}))}"
-        headers = {"Accept": "application/json", "User-Agent": "lakewright"}
+        headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "lakewright"}
+        content = None if body is None else json.dumps(body)
         try:
             for credential in self._configuration.auth_settings().values():
                 headers[credential["key"]] = credential["value"]
-            response = self._connections.request("GET", url, headers=headers, timeout=_TIMEOUT, retries=1)
-            if response.status == _NOT_FOUND:
-                return {}
+            response = self._connections.request(
+                method,
+                f"{self._configuration.host}{address}",
+                headers=headers,
+                body=content,
+                timeout=_TIMEOUT,
+                retries=1 if method == "GET" else False,
+            )
             if response.status == _UNAUTHORIZED:
                 raise ClusterUnreachableError("the cluster refused the credentials of the kubeconfig")
-            if response.status != _OK:
-                raise ListDeniedError(f"GET {path}: {response.status} {response.reason}")
-            return as_mapping(json.loads(response.data))
+            document: Mapping[str, Any] = {}
+            if response.status < _ERRORS:
+                document = as_mapping(json.loads(response.data))
+            return int(response.status), _find_reason(response), document
         except (HTTPError, OSError, ValueError, self._kubernetes.config.ConfigException) as error:
             raise ClusterUnreachableError(f"the cluster does not respond: {_format_error(error)}") from None
+
+
+def _find_reason(response: Any) -> str:
+    """Return the HTTP reason, and the message of a failure, in one line."""
+    try:
+        message = as_mapping(json.loads(response.data)).get("message") if response.status >= _ERRORS else None
+    except ValueError:
+        message = None
+    return " ".join(f"{response.reason} ({message})".split()) if message else str(response.reason)
 
 
 def _format_error(error: Exception) -> str:

@@ -1,0 +1,111 @@
+"""Requests to S3 from CloudWatch: with a right to read, by warehouse and day, and absent where S3 counts none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from lakewright.costs.store_requests import add_requests, list_metered_warehouses, read_requests
+from lakewright.fleet.selection import SelectedStack
+from lakewright.fleet.spark_reports import SparkReport
+
+from tests.integration.sandbox.conftest import ACCOUNT, Aws, AwsClock, allow, expect_refusal
+
+SPEC = {
+    "name": "acme",
+    "environment": "production",
+    "storage": {
+        "main": {"backend": "aws", "bucket": "acme-lake", "region": "us-east-1"},
+        "own": {"backend": "existing", "bucket": "their-lake", "region": "us-east-1"},
+    },
+    "warehouses": [
+        {"name": "executions", "storage": "main"},
+        {"name": "raw", "storage": "main"},
+        {"name": "theirs", "storage": "own"},
+    ],
+}
+READ = allow("cloudwatch:GetMetricData")
+
+
+@pytest.fixture
+def counted(aws_with_clock: tuple[Aws, AwsClock]) -> Iterator[Aws]:
+    """An AWS whose S3 counted requests of one metrics configuration. Only AWS writes to `AWS/S3`."""
+    from moto.cloudwatch.models import cloudwatch_backends
+
+    backend = cloudwatch_backends[ACCOUNT]["us-east-1"]
+    for hour, amount, filter_id in (
+        (datetime(2026, 11, 26, 23, tzinfo=UTC), 100, "acme.executions"),
+        (datetime(2026, 11, 27, 0, tzinfo=UTC), 7, "acme.executions"),
+        (datetime(2026, 11, 27, 23, tzinfo=UTC), 5, "acme.executions"),
+        (datetime(2026, 11, 27, 5, tzinfo=UTC), 999, "other.executions"),
+    ):
+        datum = {
+            "MetricName": "AllRequests",
+            "Timestamp": hour.replace(tzinfo=None),  # moto has times in UTC without a zone
+            "Value": amount,
+            "Unit": "Count",
+            "Dimensions": [{"Name": "BucketName", "Value": "acme-lake"}, {"Name": "FilterId", "Value": filter_id}],
+        }
+        backend.put_metric_data("AWS/S3", [datum])
+    yield aws_with_clock[0]
+    backend.metric_data.clear()
+
+
+def make_report(**changes: Any) -> SparkReport:
+    days = [
+        {"day": day, "warehouse": warehouse, "requests": None}
+        for day in ("2026-11-26", "2026-11-27")
+        for warehouse in ("executions", "raw", "theirs")
+    ]
+    return SparkReport(SelectedStack("acme", SPEC | changes), {"days": days})
+
+
+def test_requests_are_summed_by_day(counted: Aws) -> None:
+    _, key = counted.user(READ)
+    warehouses = list_metered_warehouses("acme", SPEC)
+
+    requests = read_requests(counted.client("cloudwatch", key), warehouses, [date(2026, 11, 26), date(2026, 11, 27)])
+
+    assert [warehouse.warehouse for warehouse in warehouses] == ["executions", "raw"]
+    assert requests == {
+        ("acme", "executions", date(2026, 11, 26)): 100,
+        ("acme", "executions", date(2026, 11, 27)): 12,
+    }
+
+
+def test_days_without_metrics_have_no_requests(counted: Aws) -> None:
+    _, key = counted.user(READ)
+
+    (report,) = add_requests([make_report()], lambda _environment, _region: counted.client("cloudwatch", key))
+
+    amounts = [(row["day"][-2:], row["warehouse"], row["requests"]) for row in report.report["days"]]
+    assert amounts == [
+        ("26", "executions", 100),
+        ("26", "raw", None),
+        ("26", "theirs", None),
+        ("27", "executions", 12),
+        ("27", "raw", None),
+        ("27", "theirs", None),
+    ]
+    assert report.problem == ""
+
+
+def test_refusal_is_a_problem_of_the_stack(counted: Aws) -> None:
+    _, key = counted.user(allow("s3:*"))
+    client = counted.client("cloudwatch", key)
+    with expect_refusal("AccessDeniedException", "cloudwatch:GetMetricData"):
+        read_requests(client, list_metered_warehouses("acme", SPEC), [date(2026, 11, 27)])
+
+    (report,) = add_requests([make_report()], lambda _environment, _region: client)
+
+    assert "Allow cloudwatch:GetMetricData" in report.problem
+    assert {row["requests"] for row in report.report["days"]} == {None}
+
+
+def test_users_write_no_metrics_of_aws(counted: Aws) -> None:
+    with expect_refusal("UnknownOperationException"):
+        counted.client("cloudwatch").put_metric_data(
+            Namespace="AWS/S3", MetricData=[{"MetricName": "AllRequests", "Value": 1}]
+        )
