@@ -103,7 +103,7 @@ def predict_job(
     rule = JOBS_BY_NAME[job].predict
     effect = rule(facts, policies, history) if rule else Effect()
     own_pace = _find_pace(job, history)
-    if own_pace is None and job in history.seconds:
+    if own_pace is None and rule and job in history.seconds and job not in history.effects:
         seconds = history.seconds[job]  # its effect was too long ago
     else:
         seconds = estimate_seconds(effect) * (pace.get(job, 1.0) if own_pace is None else own_pace)
@@ -111,10 +111,18 @@ def predict_job(
 
 
 def _find_pace(job: JobName, history: History) -> float | None:
-    """Return the pace of the last successful run of a job on a table. None: no run, or its effect is not known."""
+    """Return the pace of the last successful run of a job on a table.
+
+    Returns:
+        None: There is no run, its effect is not known, or it found nothing to rewrite, so it shows no pace of rewrites.
+    """
     seconds = history.seconds.get(job)
-    effect = history.effects.get(job) if JOBS_BY_NAME[job].predict else Effect()
-    return None if seconds is None or effect is None else seconds / estimate_seconds(effect)
+    if JOBS_BY_NAME[job].predict is None:
+        return seconds
+    effect = history.effects.get(job)
+    if seconds is None or effect is None or not effect.rewritten:
+        return None
+    return seconds / estimate_seconds(effect)
 
 
 def add_predictions(predictions: Iterable[Prediction]) -> Prediction:

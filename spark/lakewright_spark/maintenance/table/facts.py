@@ -103,7 +103,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         deleted_share=(read_number(totals, "total-position-deletes") or 0)
         / max(read_number(totals, "total-records") or 0, 1),
         partitions=max((commit.partitions for commit, _ in commits), default=1),
-        commits_since=_find_known_since(ancestors),
+        commits_since=_find_known_since(ancestors, commits),
         additions=tuple(commit for commit, is_rewrite in commits if not is_rewrite),
     )
 
@@ -156,14 +156,21 @@ def _list_commits(ancestors: Iterable[IcebergSnapshot]) -> Iterator[tuple[Commit
             yield commit, snapshot.summary.operation.value == "replace"
 
 
-def _find_known_since(ancestors: Sequence[IcebergSnapshot]) -> datetime | None:
-    """Return when the oldest ancestor was committed; None if it was the first commit.
+def _find_known_since(
+    ancestors: Sequence[IcebergSnapshot], commits: Sequence[tuple[CommittedFiles, bool]]
+) -> datetime | None:
+    """Return when the oldest ancestor was committed.
+
+    Returns:
+        None: It was the first commit, or it rewrote data files. Each commit after the last compaction is known then.
 
     Some clients remove the parent of a snapshot when the parent expires; then the totals show files before the commit.
     """
     if not ancestors:
         return None
     oldest = ancestors[-1]
+    if commits and commits[-1][1] and commits[-1][0].files:
+        return None
     summary = oldest.summary.additional_properties if oldest.summary else {}
     earlier_files = (read_number(summary, "total-data-files") or 0) - (read_number(summary, "added-data-files") or 0)
     is_first = oldest.parent_snapshot_id is None and earlier_files <= 0

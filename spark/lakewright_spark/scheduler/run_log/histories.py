@@ -26,7 +26,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
-    """Return the earlier runs by table UUID. Tables without runs and candidates are left out."""
+    """Return the earlier runs of maintenance jobs by table UUID. Tables without runs and candidates are left out."""
     succeeded: defaultdict[str, dict[JobName, datetime]] = defaultdict(dict)
     seconds: defaultdict[str, dict[JobName, float]] = defaultdict(dict)
     failures: Mapping[str, Mapping[JobName, Failures]] = {}
@@ -42,7 +42,8 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
                 .aggregate([("started_at", "last"), ("seconds", "last")])
             )
             for uuid, job, at, took in _rows(newest, "table_uuid", "job", "started_at_last", "seconds_last"):
-                if at.astimezone(UTC) > succeeded[uuid].get(job, _NEVER):
+                # A restore is recorded as a run, but is no job of maintenance.
+                if job in JOBS and at.astimezone(UTC) > succeeded[uuid].get(job, _NEVER):
                     succeeded[uuid][job], seconds[uuid][job] = at.astimezone(UTC), took or 0.0
         failures = _read_failures(runs, succeeded, now)
         first_due = _read_first_due(runs, now)

@@ -321,6 +321,18 @@ def test_facts_have_the_time_of_the_oldest_known_commit(local_catalog: SqlCatalo
     assert (len(facts.additions), facts.commits_since) == (2, to_instant(second.timestamp_ms))
 
 
+def test_commits_after_a_compaction_are_known(local_catalog: SqlCatalog) -> None:
+    """Only the commits before the rewrite have expired."""
+    table = change_summary(create_table(local_catalog, 2), operation="replace")
+    first, second = table.metadata.snapshots
+    table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+    table = table.refresh()
+    assert [snapshot.snapshot_id for snapshot in table.metadata.snapshots] == [second.snapshot_id]
+    assert table_facts(TABLE, change_summary(table, operation="replace")).commits_since is None
+    moved_nothing = change_summary(table, operation="replace", added_data_files="0")
+    assert table_facts(TABLE, moved_nothing).commits_since is not None, "manifests were rewritten"
+
+
 def test_facts_have_the_share_of_deleted_rows(local_catalog: SqlCatalog) -> None:
     table = change_summary(create_table(local_catalog, 1), total_position_deletes="2", total_records="8")
     assert table_facts(TABLE, table).deleted_share == 0.25

@@ -97,6 +97,14 @@ def test_jobs_without_predictions_have_no_effects(local_catalog: SqlCatalog) -> 
     assert read_effects(local_catalog, run(DAY, {"rewritten": 4}, job="rewrite-manifests")) == {"u": {}}
 
 
+def test_restores_are_no_jobs(local_catalog: SqlCatalog) -> None:
+    """Regression: the row of a restore ended each later plan of the warehouse."""
+    read_effects(local_catalog, run(DAY, {"rewritten": 4}), run(DAY, {}, job="restore"))
+    histories_by_table = load_histories(local_catalog, NOW)
+    assert histories_by_table["u"].seconds == {"compaction": 8.0}
+    assert measure_pace(histories_by_table.values()).keys() == {"compaction"}
+
+
 def test_old_effects_are_not_read(local_catalog: SqlCatalog) -> None:
     """The duration of the run remains in the history: it is not scaled then."""
     read_effects(
@@ -125,11 +133,13 @@ def test_first_prediction_learns_from_other_tables() -> None:
         for factor in (9, 2, 3)
     ]
     forgotten = History(seconds={"compaction": 1e6})
-    pace = measure_pace([*tables, forgotten, History()])
+    found_nothing = History(seconds={"compaction": 1e6}, effects={"compaction": Effect()})
+    pace = measure_pace([*tables, forgotten, *[found_nothing] * 9, History()])
     assert pace == pytest.approx({"compaction": 3.0, "statistics": 3.0})
     assert predict_job("compaction", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3 * 23.5)
     assert predict_job("statistics", FACTS, TablePolicies(), History(), pace).seconds == pytest.approx(3.0)
     assert predict_job("retention", FACTS, TablePolicies(), History(), pace).seconds == 1.0
+    assert predict_job("compaction", FACTS, TablePolicies(), found_nothing, pace).seconds == pytest.approx(3 * 23.5)
     known_table = predict_job("compaction", FACTS, TablePolicies(), tables[1], pace)
     assert known_table.seconds == pytest.approx(2 * 23.5), "the table's own run says more"
 
@@ -138,8 +148,8 @@ def test_first_prediction_learns_from_other_tables() -> None:
     ("last", "expected"),
     [
         (EFFECT, 8.0),
-        (Effect(), 8.0 * 23.5),
-        (Effect(-4, 0, 0), 8.0 * 23.5),
+        (Effect(), 23.5),
+        (Effect(-4, 0, 0), 23.5),
         (Effect(199, 200 * MIB, 210), 8.0 * 23.5 / 47),
         (Effect(0, 2**63 - 1, 10**12), 0.1),
     ],
@@ -158,7 +168,7 @@ def test_duration_of_other_jobs_is_not_scaled() -> None:
 
 def test_nothing_to_rewrite_takes_the_fixed_time() -> None:
     assert estimate_seconds(Effect()) == 1.0
-    history = History(seconds={"compaction": 0.0}, effects={"compaction": Effect()})
+    history = History(seconds={"compaction": 0.0}, effects={"compaction": Effect(1, 1, 1)})
     assert predict_job("compaction", FACTS, TablePolicies(), history).seconds == 0.1, "it divides the files saved"
 
 

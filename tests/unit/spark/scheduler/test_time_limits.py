@@ -19,14 +19,15 @@ NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
 
 
 class CancellableSpark:
-    """A session that counts the cancelled jobs."""
+    """A session that records the cancelled jobs."""
 
     def __init__(self) -> None:
         self.sparkContext = self
         self.cancelled = threading.Event()
+        self.tags: list[str] = []
 
     def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802  # as in Spark
-        del tag
+        self.tags.append(tag)
         self.cancelled.set()
 
 
@@ -82,7 +83,9 @@ def test_time_limit_of_a_policy_is_shorter() -> None:
     """After six minutes, only the table with a limit of five minutes for this job is cancelled."""
     usual = build_work("usual")
     other_job = build_work("other", **{"orphan-files": {"timeout": "5m"}})
-    runs = run_works(CancellableSpark(), [build_work("slow", compaction={"timeout": "5m"}), usual, other_job], 360)
+    spark = CancellableSpark()
+    runs = run_works(spark, [build_work("slow", compaction={"timeout": "5m"}), usual, other_job], 360)
+    assert spark.tags == [runs["slow"].id]
     assert (runs["slow"].state, runs["slow"].reason) == (RunState.CANCELLED, "it passed its time-out of 0:05:00")
     assert runs["slow"].metrics == {TIMED_OUT: True}
     assert [runs[name].state for name in ("usual", "other")] == [RunState.SUCCEEDED] * 2
@@ -91,6 +94,8 @@ def test_time_limit_of_a_policy_is_shorter() -> None:
 def test_time_limit_of_a_policy_is_longer() -> None:
     """After 16 minutes, the table with a limit of two hours continues."""
     works = [build_work("slow"), build_work("patient", compaction={"timeout": "2h"})]
-    runs = run_works(CancellableSpark(), works, 16 * 60)
+    spark = CancellableSpark()
+    runs = run_works(spark, works, 16 * 60)
+    assert spark.tags == [runs["slow"].id]
     assert (runs["slow"].state, runs["slow"].reason) == (RunState.CANCELLED, "it passed its time-out of 0:15:00")
     assert runs["patient"].state is RunState.SUCCEEDED
