@@ -101,7 +101,8 @@ def migrate(
 def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
     if as_json:
         values: dict[str, Any] = {
-            "tables": [entry.to_json() for entry in entries],
+            "tables": [entry.to_json() for entry in entries if not entry.is_view],
+            "views": [entry.to_json() for entry in entries if entry.is_view],
             "blocked": dict(plan.blocked),
             "skipped": dict(plan.skipped),
             "losses": list(plan.losses),
@@ -122,10 +123,10 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         print(f"not part of this migration: {name}: {reason}")
     for loss in plan.losses:
         print(f"loss: {loss}")
-    if unprotected := [entry for entry in entries if entry.registered and not entry.is_protected]:
+    if unprotected := [entry for entry in entries if entry.is_unprotected]:
         printing.note(
             f"the target does not protect {len(unprotected)} tables from drops: drop none of them before --finish"
         )
     steps = Counter(entry.step.value for entry in entries)
-    counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables"
+    counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables and views"
     print(f"{counts}; {plan.bytes} bytes; about {plan.seconds:.0f} s for the whole migration")

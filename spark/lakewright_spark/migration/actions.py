@@ -19,6 +19,7 @@ from lakewright_spark.migration.run import Migration, build_error, list_open_ent
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.texera import ExecutionKey, TexeraRows, find_execution
 from lakewright_spark.migration.verify import Depth
+from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.result_uris import ResultNamespaces
 
 
@@ -136,19 +137,19 @@ class _MigrationRun:
                 f"expected tables that are verified, found {len(early)} others, such as {early[0]}: run without "
                 "--cut-over"
             )
-        acts: dict[Action, Callable[[TableMigration], None]] = {
-            Action.REGISTER: lambda table: table.register(depth),
-            Action.CUT_OVER: TableMigration.cut_over,
-            Action.UNDO: TableMigration.undo,
-            Action.FINISH: TableMigration.finish,
+        acts: dict[Action, Callable[[TableMigration | ViewMigration], None]] = {
+            Action.REGISTER: lambda item: item.register(depth),
+            Action.CUT_OVER: lambda item: item.cut_over(),
+            Action.UNDO: lambda item: item.undo(),
+            Action.FINISH: lambda item: item.finish(),
         }
         if action is Action.CUT_OVER:
             self._check_executions(selected)
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
-        def act_if_open(table: TableMigration) -> None:
-            if table.entry.identifier in open_tables:
-                acts[action](table)
+        def act_if_open(item: TableMigration | ViewMigration) -> None:
+            if item.entry.identifier in open_tables:
+                acts[action](item)
 
         self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]

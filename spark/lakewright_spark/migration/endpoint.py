@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest import Capability, Endpoints, RestCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -39,7 +39,9 @@ from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 ATTEMPTS = 8
 """Attempts to commit properties while other writers commit."""
 MOVED = "__moved"
-"""Ending of the name of a table that a cut-over has taken from its writers."""
+"""Ending of the name of a table or view that a cut-over has taken from its writers."""
+COPYING = "__copying"
+"""Ending of the name of a view whose history is not complete yet."""
 
 
 def rename_moved(identifier: Identifier) -> Identifier:
@@ -108,16 +110,25 @@ class Endpoint:
                     if not identifier[-1].endswith(MOVED):
                         yield (*namespace, identifier[-1])
 
+    @property
+    def has_views(self) -> bool:
+        """Return whether views can be read and written: only through Iceberg REST, and not with every server."""
+        return (
+            isinstance(self.catalog, RestCatalog)
+            and Capability.V1_LOAD_VIEW in cast(Any, self.catalog)._supported_endpoints
+        )
+
     def list_views(self) -> list[Identifier]:
-        """Return the names of all views; an empty list for catalogs whose views PyIceberg cannot list."""
+        """Return the names of all views, without views that a cut-over has taken and copies that are not complete."""
         with explain_errors(self.config, self.warehouse):
-            if not isinstance(self.catalog, RestCatalog):
+            if isinstance(self.catalog, HadoopCatalog):
                 return []
-            return [
+            views = [
                 (*namespace, view[-1])
                 for namespace in list_namespaces(self.catalog)
                 for view in self.catalog.list_views(namespace)
             ]
+            return [view for view in views if not view[-1].endswith((MOVED, COPYING))]
 
     def find_table(self, identifier: Identifier) -> Table | None:
         """Return a table; None if it does not exist."""

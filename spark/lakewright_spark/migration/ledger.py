@@ -55,11 +55,13 @@ class Method(Enum):
     """The files remain where they are; both catalogs have the table until the migration is finished."""
     COPY = "copy"
     """The files are copied to a location that the target catalog chooses."""
+    CREATE = "create"
+    """A view, which has no files: the target gets a view with the same history."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A table of a migration."""
+    """A table or view of a migration."""
 
     namespace: tuple[str, ...]
     name: str
@@ -84,6 +86,16 @@ class Entry:
     def identifier(self) -> tuple[str, ...]:
         """Return the name within a warehouse."""
         return (*self.namespace, self.name)
+
+    @property
+    def is_view(self) -> bool:
+        """Return whether this is a view."""
+        return self.method is Method.CREATE
+
+    @property
+    def is_unprotected(self) -> bool:
+        """Return whether a drop of the table in the target could delete files that the source needs."""
+        return bool(self.registered) and not self.is_protected and not self.is_view
 
     def __str__(self) -> str:
         """Return the text form."""

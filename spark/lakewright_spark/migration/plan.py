@@ -115,10 +115,7 @@ def build_plan(
             continue
         if table is None:
             continue
-        if target.warehouse not in target_names:
-            target_names[target.warehouse] = set(target.list_tables())
-        is_taken = bool(target_names[target.warehouse] & {identifier, rename_moved(identifier)})
-        if reason := _find_obstacle(table, method, target, is_taken=is_taken):
+        if reason := _find_obstacle(table, method, target, is_taken=_is_taken(identifier, target, target_names)):
             blocked[name] = reason
             continue
         entries[identifier] = measure(
@@ -129,6 +126,20 @@ def build_plan(
             kept_tables[identifier] = table
         if method is Method.COPY and table.metadata.metadata_log:
             losses.append(f"{name}: {len(table.metadata.metadata_log)} earlier metadata files")
+    views = [i for i in source.list_views() if patterns.select(i) and i not in started]
+    for identifier in views:
+        name, target = ".".join(identifier), choose_target(identifier)
+        if isinstance(target, str):
+            skipped[name] = target
+        elif not (source.has_views and target.has_views):
+            catalog = target if source.has_views else source
+            losses.append(f"{name}: a view, which is not migrated: views of {catalog} cannot be read and written")
+        elif _is_taken(identifier, target, target_names):
+            blocked[name] = f"{target} has a table or view of this name"
+        else:
+            entries[identifier] = Entry(
+                namespace=identifier[:-1], name=identifier[-1], warehouse=target.warehouse, method=Method.CREATE
+            )
     losses.extend(_list_common_losses(source))
     ordered = tuple(entries[identifier] for identifier in sorted(entries))
     return Plan(ordered, blocked, skipped, tuple(losses), kept_tables)
@@ -162,15 +173,20 @@ def _find_obstacle(table: Table, method: Method, target: Endpoint, *, is_taken: 
     if fence is not None:
         return f"it belongs to migration {fence.run}, whose ledger is another file"
     if is_taken:
-        return f"{target} has a table of this name"
+        return f"{target} has a table or view of this name"
     if method is Method.COPY and (obstacles := find_copy_obstacles(table)):
         return f"it cannot be copied: it has {'; '.join(obstacles)}"
     return None
 
 
+def _is_taken(identifier: Identifier, target: Endpoint, target_names: dict[str, set[Identifier]]) -> bool:
+    """Return whether the target has a table or view with a name that the migration needs. Names are listed once."""
+    if target.warehouse not in target_names:
+        target_names[target.warehouse] = {*target.list_tables(), *target.list_views()}
+    return bool(target_names[target.warehouse] & {identifier, rename_moved(identifier)})
+
+
 def _list_common_losses(source: Endpoint) -> Iterator[str]:
-    for view in source.list_views():
-        yield f"{'.'.join(view)}: a view, which is not migrated"
     if source.config.kind in {"lakekeeper", "rest"}:
         yield "grants of the source are not migrated: declare them in the target's spec"
     if isinstance(source.catalog, HadoopCatalog):

@@ -1,0 +1,236 @@
+"""Views move between two warehouses of Lakekeeper with their history; other catalogs have no views that are moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from jdbc_catalog import jdbc_catalog_config
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.ledger import Ledger, Step
+from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
+from lakewright_spark.migration.view_history import describe_view
+from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
+from projects import Project
+from pyiceberg.catalog.sql import IcebergTables
+from sqlalchemy.orm import Session
+
+VIEW = ("sales", "large_orders")
+CALLS: list[tuple[Any, str]] = [(Ledger, "record"), (ViewCatalog, "_request")]
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
+    """Return two warehouses of one project. The source has the view `sales.large_orders` with three versions."""
+    own_project = Project(project.server, project.sandbox, project.real)
+    source, target = (own_project.config(own_project.warehouse(name)) for name in ("old", NEW))
+    catalogs = Catalogs(source, target, tmp_path / "migration.db", project.sandbox, "old")
+    catalogs.open_source().create_namespace("sales")
+    create_view(open_views(catalogs, "source"))
+    return catalogs
+
+
+def open_views(catalogs: Catalogs, side: str) -> ViewCatalog:
+    if side == "source":
+        return ViewCatalog(Endpoint.open(catalogs.source, catalogs.source_warehouse))
+    return ViewCatalog(Endpoint.open(catalogs.target, catalogs.target_warehouse or ""))
+
+
+def create_view(views: ViewCatalog) -> None:
+    """Create a view whose first version became current again after the second, and whose third lost a dialect."""
+    body = {
+        "name": VIEW[-1],
+        "schema": {"type": "struct", "schema-id": 0, "fields": [build_field(1, "id")]},
+        "view-version": build_version(1, 0, {"spark": "SELECT id FROM orders", "trino": "SELECT id FROM orders"}),
+        "properties": {"comment": "large", "replace.drop-dialect.allowed": "true"},
+    }
+    views._request("POST", "namespaces/{namespace}/views", VIEW, body)
+    schema = {"type": "struct", "schema-id": 1, "fields": [build_field(1, "id"), build_field(2, "amount")]}
+    second = build_version(2, -1, {"spark": "SELECT id, amount FROM orders", "trino": "SELECT id, amount FROM orders"})
+    commit(views, {"action": "add-schema", "schema": schema}, *make_current(second))
+    commit(views, {"action": "set-current-view-version", "view-version-id": 1})
+    commit(views, *make_current(build_version(3, 0, {"spark": "SELECT id FROM orders WHERE amount > 1000"})))
+
+
+def build_field(number: int, name: str) -> dict[str, Any]:
+    return {"id": number, "name": name, "type": "long", "required": False}
+
+
+def build_version(number: int, schema: int, sql: dict[str, str]) -> dict[str, Any]:
+    return {
+        "version-id": number,
+        "schema-id": schema,
+        "timestamp-ms": 1_700_000_000_000 + number,
+        "summary": {"engine-name": "spark"},
+        "representations": [{"type": "sql", "dialect": dialect, "sql": text} for dialect, text in sql.items()],
+        "default-namespace": ["sales"],
+    }
+
+
+def make_current(version: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+
+
+def commit(views: ViewCatalog, *updates: dict[str, Any]) -> None:
+    views._request("POST", "namespaces/{namespace}/views/{view}", VIEW, {"updates": list(updates)})
+
+
+def set_comment(views: ViewCatalog, comment: str) -> None:
+    commit(views, {"action": "set-properties", "updates": {"comment": comment}})
+
+
+def require(view: StoredView | None) -> dict[str, Any]:
+    assert view is not None
+    return describe_view(view.metadata)
+
+
+def list_names(views: ViewCatalog) -> list[str]:
+    return [identifier[-1] for identifier in views.endpoint.catalog.list_views("sales")]
+
+
+def test_view_with_its_history(catalogs: Catalogs) -> None:
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    expected = require(source.find(VIEW))
+    assert len(expected["states"]) == 4
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert [(str(entry), entry.is_view) for entry in plan.entries] == [("sales.large_orders", True)]
+
+    catalogs.migrate()
+    assert require(target.find(VIEW)) == expected
+    stored = target.find(VIEW)
+    assert stored
+    assert [version["timestamp-ms"] for version in stored.metadata["versions"][1:]] == [
+        1_700_000_000_002,
+        1_700_000_000_003,
+    ]
+    catalogs.migrate()
+    assert target.find(VIEW) == stored, "an equal view is left as it is"
+    set_comment(source, "larger")
+    catalogs.migrate(Action.CUT_OVER)
+    assert require(target.find(VIEW))["properties"]["comment"] == "larger"
+    assert list_names(source) == ["large_orders__moved"]
+    set_comment(target, "by the target")
+    entries = catalogs.migrate(Action.FINISH).entries
+
+    assert [entry.step for entry in entries] == [Step.FINISHED]
+    assert list_names(source) == []
+    assert list_names(target) == ["large_orders"]
+    assert require(target.find(VIEW))["properties"]["comment"] == "by the target"
+
+
+@pytest.mark.parametrize("has_change", [False, True])
+def test_undo_keeps_changes_of_the_target(catalogs: Catalogs, *, has_change: bool) -> None:
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    before = source.find(VIEW)
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    if has_change:
+        commit(target, *make_current(build_version(9, 0, {"spark": "SELECT 1 AS id"})))
+    expected = require(target.find(VIEW))
+    catalogs.migrate(Action.UNDO)
+    assert require(source.find(VIEW)) == expected
+    assert (source.find(VIEW) == before) is not has_change
+    assert list_names(source) == ["large_orders"]
+    assert list_names(target) == []
+
+
+def test_change_in_the_target_before_the_cut_over(catalogs: Catalogs) -> None:
+    catalogs.migrate()
+    set_comment(open_views(catalogs, "target"), "too early")
+    for action in (Action.REGISTER, Action.CUT_OVER, Action.UNDO):
+        with pytest.raises(MigrationError, match="the target's view was changed before the cut-over"):
+            catalogs.migrate(action)
+    assert require(open_views(catalogs, "target").find(VIEW))["properties"]["comment"] == "too early"
+    assert list_names(open_views(catalogs, "source")) == ["large_orders"]
+
+
+def test_name_is_taken_in_the_target(catalogs: Catalogs) -> None:
+    catalogs.open_target().create_namespace("sales")
+    catalogs.open_target().create_table("sales.large_orders", build_rows(1).schema)
+    with pytest.raises(MigrationError, match="has a table or view of this name"):
+        catalogs.migrate()
+
+
+@pytest.mark.parametrize("last", [Action.FINISH, Action.UNDO])
+def test_kill_after_each_call(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, last: Action) -> None:
+    """Each command is killed after its first call, then after its second, until it ends as without kills."""
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    remaining: list[int] = []
+
+    def end_process(call: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*args: Any, **values: Any) -> Any:
+            result = call(*args, **values)
+            if remaining:
+                remaining[0] -= 1
+                if remaining[0] == 0:
+                    raise Killed
+            return result
+
+        return count
+
+    expected = require(source.find(VIEW))
+    with monkeypatch.context() as patch:
+        for owner, name in CALLS:
+            patch.setattr(owner, name, end_process(getattr(owner, name)))
+        for action in (Action.REGISTER, Action.CUT_OVER, last):
+            if action is last:
+                remaining.clear()
+                set_comment(target, "by the target")
+                expected["properties"]["comment"] = "by the target"
+            calls = 0
+            for calls in range(1, 60):
+                remaining[:] = [calls]
+                try:
+                    catalogs.migrate(action)
+                except Killed:
+                    continue
+                break
+            assert 2 < calls < 59, action
+    kept, other = (source, target) if last is Action.UNDO else (target, source)
+    assert require(kept.find(VIEW)) == expected
+    assert list_names(kept) == ["large_orders"]
+    assert list_names(other) == []
+
+
+def test_database_as_target_lacks_views(catalogs: Catalogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = jdbc_catalog_config(catalogs.sandbox, f"sqlite:///{tmp_path}/new.db", monkeypatch)
+    moving = Catalogs(catalogs.source, target, tmp_path / "other.db", catalogs.sandbox, "old", OLD)
+    plan = moving.migrate(Action.PLAN).plan
+    assert not plan.entries
+    (loss,) = (loss for loss in plan.losses if loss.startswith("sales.large_orders"))
+    assert loss == (
+        f"sales.large_orders: a view, which is not migrated: views of warehouse {OLD} of {target.uri} cannot be read "
+        "and written"
+    )
+
+
+def test_views_in_a_database_are_losses(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iceberg's Java catalog writes views into the table of tables, with a type of their own."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    catalogs.add_table("sales.orders")
+    source = cast(Any, catalogs.open_source())
+    row = IcebergTables(
+        catalog_name=OLD,
+        table_namespace="sales",
+        table_name="large_orders",
+        metadata_location="s3://b/v.json",
+        previous_metadata_location=None,
+    )
+    row.iceberg_type = "VIEW"
+    with Session(source.engine) as session:
+        session.add(row)
+        session.commit()
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert [str(entry) for entry in plan.entries] == ["sales.orders"]
+    assert any(loss.startswith("sales.large_orders: a view, which is not migrated") for loss in plan.losses)
