@@ -41,6 +41,13 @@ def migrate(
     verify: Annotated[
         VerifyDepth, typer.Option("--verify", help="Rows to compare: all, of some files, or none.")
     ] = VerifyDepth.FULL,
+    grants: Annotated[
+        bool,
+        typer.Option(
+            "--grants",
+            help="With --plan and --cut-over: give the target the grants of the source, between Lakekeepers.",
+        ),
+    ] = False,
     texera: Annotated[
         str | None,
         typer.Option(
@@ -82,6 +89,8 @@ def migrate(
     old, new = load_config(source), load_config(target)
     if texera and to_warehouse:
         raise typer.BadParameter("--texera: expected no --to-warehouse, since each user has a warehouse")
+    if texera and grants:
+        raise typer.BadParameter("--texera: expected no --grants, since each user's warehouse has grants of its own")
     target_warehouse = None if texera else choose_warehouse(new, to_warehouse)
     route = MigrationRoute(old, choose_warehouse(old, from_warehouse), new, target_warehouse)
     result = migrate_tables(
@@ -90,6 +99,7 @@ def migrate(
         requested[0] if requested else Action.REGISTER,
         patterns=tuple(tables or ()),
         copy=copy,
+        grants=grants,
         depth=verify.value,
         texera=texera,
     )
@@ -106,6 +116,7 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
             "blocked": dict(plan.blocked),
             "skipped": dict(plan.skipped),
             "losses": list(plan.losses),
+            "grants": list(plan.grants),
             "bytes": plan.bytes,
             "seconds": round(plan.seconds, 1),
         }
@@ -121,6 +132,8 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         print(f"left out: {name}: {reason}")
     for name, reason in plan.skipped.items():
         print(f"not part of this migration: {name}: {reason}")
+    for grant in plan.grants:
+        print(f"grant: {grant}")
     for loss in plan.losses:
         print(f"loss: {loss}")
     if unprotected := [entry for entry in entries if entry.is_unprotected]:

@@ -231,7 +231,7 @@ class Endpoint:
         """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection."""
         if self.config.kind != "lakekeeper":
             return False
-        response = self._session.get(self._protection_url(table))
+        response = self.session.get(self._protection_url(table))
         return response.ok and bool(response.json()["protected"])
 
     def protect(self, table: Table, *, is_protected: bool) -> bool:
@@ -241,10 +241,11 @@ class Endpoint:
         """
         if self.config.kind != "lakekeeper":
             return False
-        return self._session.post(self._protection_url(table), json={"protected": is_protected}).ok
+        return self.session.post(self._protection_url(table), json={"protected": is_protected}).ok
 
     @property
-    def _session(self) -> HttpSession:
+    def session(self) -> HttpSession:
+        """Return PyIceberg's HTTP session, which sends the identity's credential. Only REST catalogs have it."""
         return cast(Any, self.catalog)._session
 
     def _protection_url(self, table: Table) -> str:
@@ -255,7 +256,7 @@ class Endpoint:
         # Without `force`, a warehouse with soft deletion keeps the location taken, and a protected table remains.
         names = catalog._split_identifier_for_path(identifier)  # pyright: ignore[reportPrivateUsage]
         url = catalog.url(Endpoints.drop_table, prefixed=True, **names)
-        response = self._session.delete(url, params={"purgeRequested": "false", "force": "true"})
+        response = self.session.delete(url, params={"purgeRequested": "false", "force": "true"})
         if not response.ok and response.status_code != HTTPStatus.NOT_FOUND:
             raise MigrationError(
                 f"{self} does not drop {'.'.join(identifier)}: it responded with {response.status_code}"

@@ -62,6 +62,8 @@ class Plan:
     """Tables that do not belong to this migration, or not yet, and why."""
     losses: tuple[str, ...] = ()
     """Sentences about properties and objects that the target will not have."""
+    grants: tuple[str, ...] = ()
+    """Grants that the target gets at the cut-over, as text."""
     tables: Mapping[Identifier, Table] = field(default_factory=dict[Identifier, Table], repr=False)
     """Tables as they were loaded, if the source refuses to change a table that is no longer so."""
 
@@ -142,7 +144,7 @@ def build_plan(
             )
     losses.extend(_list_common_losses(source))
     ordered = tuple(entries[identifier] for identifier in sorted(entries))
-    return Plan(ordered, blocked, skipped, tuple(losses), kept_tables)
+    return Plan(ordered, blocked, skipped, tuple(losses), tables=kept_tables)
 
 
 def measure(table: Table, entry: Entry) -> Entry:
@@ -187,8 +189,6 @@ def _is_taken(identifier: Identifier, target: Endpoint, target_names: dict[str, 
 
 
 def _list_common_losses(source: Endpoint) -> Iterator[str]:
-    if source.config.kind in {"lakekeeper", "rest"}:
-        yield "grants of the source are not migrated: declare them in the target's spec"
     if isinstance(source.catalog, HadoopCatalog):
         yield (
             "before the cut-over, `DROP TABLE` in a Hadoop catalog deletes the table's folder in spite of the fence: "

@@ -76,7 +76,7 @@ class ViewCatalog:
         catalog, target = cast(RestCatalog, self.endpoint.catalog), f"view {'.'.join(identifier)}"
         parts = catalog._split_identifier_for_path(identifier, IdentifierKind.VIEW)  # pyright: ignore[reportPrivateUsage]
         with explain_errors(self.endpoint.config, self.endpoint.warehouse, target):
-            response = cast(Any, catalog)._session.request(
+            response = self.endpoint.session.request(
                 method, catalog.url(path, prefixed=True, **parts), json=body, params=parameters
             )
             if response.status_code == HTTPStatus.NOT_FOUND and body is None:
