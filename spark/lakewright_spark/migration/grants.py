@@ -78,13 +78,13 @@ def carry_grants(plan: GrantPlan, target: Endpoint, ledger: Ledger) -> None:
 def revert_grants(ledger: Ledger, open_target: Callable[[str], Endpoint]) -> None:
     """Remove the grants that this migration added, of objects without tables that remain in the target."""
     remaining = [entry for entry in ledger.list_entries() if entry.step in {Step.CUT_OVER, Step.FINISHED}]
-    recorded: defaultdict[tuple[str, str], set[CarriedGrant]] = defaultdict(set)
+    added_grants: defaultdict[tuple[str, str], set[CarriedGrant]] = defaultdict(set)
     for warehouse, (_, identifier), path, grant in ledger.list_grants():
         if not any(
             entry.warehouse == warehouse and entry.identifier[: len(identifier)] == identifier for entry in remaining
         ):
-            recorded[warehouse, path].add(grant)
-    for (warehouse, path), grants in recorded.items():
+            added_grants[warehouse, path].add(grant)
+    for (warehouse, path), grants in added_grants.items():
         catalog = GrantCatalog(open_target(warehouse))
         if existing := grants & _read_if_exists(catalog, path):
             catalog.change(path, deletes=existing)

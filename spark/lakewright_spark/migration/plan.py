@@ -15,6 +15,7 @@ from lakewright_spark.migration.copy import find_copy_obstacles
 from lakewright_spark.migration.endpoint import Endpoint, rename_moved
 from lakewright_spark.migration.fence import read_fence
 from lakewright_spark.migration.ledger import Entry, Method, Step
+from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -128,15 +129,15 @@ def build_plan(
             kept_tables[identifier] = table
         if method is Method.COPY and table.metadata.metadata_log:
             losses.append(f"{name}: {len(table.metadata.metadata_log)} earlier metadata files")
-    views = [i for i in source.list_views() if patterns.select(i) and i not in started]
-    for identifier in views:
+    for identifier in (i for i in source.list_views() if patterns.select(i) and i not in started):
         name, target = ".".join(identifier), choose_target(identifier)
         if isinstance(target, str):
             skipped[name] = target
-        elif not (source.has_views and target.has_views):
-            catalog = target if source.has_views else source
-            losses.append(f"{name}: a view, which is not migrated: views of {catalog} cannot be read and written")
-        elif _is_taken(identifier, target, target_names):
+            continue
+        losses.extend(_list_view_losses(source, target, identifier))
+        if not (source.has_views and target.has_views):
+            continue
+        if _is_taken(identifier, target, target_names):
             blocked[name] = f"{target} has a table or view of this name"
         else:
             entries[identifier] = Entry(
@@ -186,6 +187,16 @@ def _is_taken(identifier: Identifier, target: Endpoint, target_names: dict[str, 
     if target.warehouse not in target_names:
         target_names[target.warehouse] = {*target.list_tables(), *target.list_views()}
     return bool(target_names[target.warehouse] & {identifier, rename_moved(identifier)})
+
+
+def _list_view_losses(source: Endpoint, target: Endpoint, identifier: Identifier) -> Iterator[str]:
+    name = ".".join(identifier)
+    for side in (source, target):
+        if not side.has_views:
+            yield f"{name}: a view, which is not migrated: views of {side} cannot be read and written"
+            return
+    if catalog := ViewCatalog(source).find_default_catalog(identifier):
+        yield f"{name}: its queries name the catalog {catalog}: give the target this name in engines"
 
 
 def _list_common_losses(source: Endpoint) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.endpoint import COPYING, Endpoint
-from lakewright_spark.migration.view_history import Json, build_commits, build_creation
+from lakewright_spark.migration.view_history import Json, build_commits, build_creation, describe_view
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 
 _RENAME = "views/rename"
@@ -35,6 +35,11 @@ class ViewCatalog:
         """Return a view; None if it does not exist."""
         response = self._request("GET", Endpoints.load_view, identifier)
         return StoredView(response["metadata"], response["metadata-location"]) if response else None
+
+    def find_default_catalog(self, identifier: Identifier) -> str | None:
+        """Return the catalog of table names in a view's queries that name none; None for the view's own catalog."""
+        view = self.find(identifier)
+        return describe_view(view.metadata)["states"][-1].get("default-catalog") if view else None
 
     def start_copy(self, metadata: Json, identifier: Identifier) -> StoredView:
         """Return a new view with the history of another view. It has its name after `finish_copy`."""

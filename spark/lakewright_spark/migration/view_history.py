@@ -32,10 +32,10 @@ def describe_view(metadata: Json) -> Json:
     ... )["states"]
     [{'default-namespace': [], 'representations': [], 'schema': {'type': 'struct', 'fields': []}}]
     """
-    schemas = {schema["schema-id"]: _without(schema, "schema-id") for schema in metadata["schemas"]}
+    schemas = {schema["schema-id"]: _drop_keys(schema, "schema-id") for schema in metadata["schemas"]}
     contents = {
         version["version-id"]: {
-            **_without(version, "version-id", "schema-id", "timestamp-ms"),
+            **_drop_keys(version, "version-id", "schema-id", "timestamp-ms"),
             "schema": schemas[version["schema-id"]],
         }
         for version in metadata["versions"]
@@ -112,8 +112,8 @@ def _find_version(metadata: Json, number: int) -> Json:
 
 def _find_schema(metadata: Json, version: Json) -> Json:
     schema = next(schema for schema in metadata["schemas"] if schema["schema-id"] == version["schema-id"])
-    return _without(schema, "schema-id")
+    return _drop_keys(schema, "schema-id")
 
 
-def _without(document: Json, *keys: str) -> Json:
+def _drop_keys(document: Json, *keys: str) -> Json:
     return {key: value for key, value in document.items() if key not in keys}

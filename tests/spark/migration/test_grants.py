@@ -54,10 +54,10 @@ class Side:
     def list_grants(self, key: ObjectKey) -> set[tuple[str, str]]:
         """Return privileges with the user, or with the name of the role. The operator's privileges are left out."""
         names = {role: name for name, role in self.roles.items()}
-        held = self.grants.read(self.grants.list_paths([("sales",)])[key])
+        assigned = self.grants.read(self.grants.list_paths([("sales",)])[key])
         return {
             (grant.privilege, names.get(grant.principal, grant.principal))
-            for grant in held
+            for grant in assigned
             if grant.principal != "oidc~operator"
         }
 
@@ -144,9 +144,9 @@ def test_plan_lists_grants(catalogs: Catalogs) -> None:
         "table sales.orders: modify of role analysts",
         "warehouse: describe of role analysts",
     ]
-    where = f"warehouse {NEW} of {catalogs.target.uri}"
-    assert f"table sales.orders: select of role auditors: {where} has no such role" in plan.losses
-    assert f"table sales.orders: describe of user oidc~eve: {where} has no such user" in plan.losses
+    target = f"warehouse {NEW} of {catalogs.target.uri}"
+    assert f"table sales.orders: select of role auditors: {target} has no such role" in plan.losses
+    assert f"table sales.orders: describe of user oidc~eve: {target} has no such user" in plan.losses
     plan = catalogs.migrate(Action.PLAN, "sales.*", grants=True, copy=True).plan
     assert {text.partition(" ")[0] for text in plan.grants} == {"table"}
     assert "grants on namespaces and on the warehouse are not migrated with --table" in plan.losses

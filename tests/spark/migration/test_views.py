@@ -155,6 +155,13 @@ def test_change_in_the_target_before_the_cut_over(catalogs: Catalogs) -> None:
     assert list_names(open_views(catalogs, "source")) == ["large_orders"]
 
 
+def test_plan_names_the_catalog_of_queries(catalogs: Catalogs) -> None:
+    version = build_version(9, 0, {"spark": "SELECT id FROM orders"}) | {"default-catalog": "lake"}
+    commit(open_views(catalogs, "source"), *make_current(version))
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert "sales.large_orders: its queries name the catalog lake: give the target this name in engines" in plan.losses
+
+
 def test_name_is_taken_in_the_target(catalogs: Catalogs) -> None:
     catalogs.open_target().create_namespace("sales")
     catalogs.open_target().create_table("sales.large_orders", build_rows(1).schema)
@@ -197,9 +204,9 @@ def test_kill_after_each_call(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatc
                     continue
                 break
             assert 2 < calls < 59, action
-    kept, other = (source, target) if last is Action.UNDO else (target, source)
-    assert require(kept.find(VIEW)) == expected
-    assert list_names(kept) == ["large_orders"]
+    owner, other = (source, target) if last is Action.UNDO else (target, source)
+    assert require(owner.find(VIEW)) == expected
+    assert list_names(owner) == ["large_orders"]
     assert list_names(other) == []
 
 
