@@ -43,6 +43,9 @@ MOVED = "__moved"
 COPYING = "__copying"
 """Ending of the name of a view whose history is not complete yet."""
 
+_MAX_WRITTEN_VERSION = 2
+"""Last format version of which PyIceberg 0.12 writes the metadata file itself."""
+
 
 def rename_moved(identifier: Identifier) -> Identifier:
     """Return the name under which a catalog keeps a table whose writers use the other catalog."""
@@ -109,6 +112,11 @@ class Endpoint:
                 for identifier in self.catalog.list_tables(namespace):
                     if not identifier[-1].endswith(MOVED):
                         yield (*namespace, identifier[-1])
+
+    def can_write(self, table: Table) -> bool:
+        """Return whether a table of this format version can be changed. Servers write metadata files themselves."""
+        writes_files = isinstance(self.catalog, DatabaseCatalog | HadoopCatalog)
+        return not writes_files or table.metadata.format_version <= _MAX_WRITTEN_VERSION
 
     @property
     def has_views(self) -> bool:

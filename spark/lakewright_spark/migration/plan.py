@@ -118,7 +118,9 @@ def build_plan(
             continue
         if table is None:
             continue
-        if reason := _find_obstacle(table, method, target, is_taken=_is_taken(identifier, target, target_names)):
+        if reason := _find_obstacle(
+            table, method, source, target, is_taken=_is_taken(identifier, target, target_names)
+        ):
             blocked[name] = reason
             continue
         entries[identifier] = measure(
@@ -169,9 +171,12 @@ def _load_tables(
         yield from zip(identifiers, pool.map(load, identifiers), strict=True)
 
 
-def _find_obstacle(table: Table, method: Method, target: Endpoint, *, is_taken: bool) -> str | None:
+def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpoint, *, is_taken: bool) -> str | None:
     if is_readable_only(table):
         return "a column has a type that PyIceberg cannot write, such as variant"
+    for side in (source, target):
+        if not side.can_write(table):
+            return f"it has format version {table.metadata.format_version}, which PyIceberg does not write in {side}"
     fence = read_fence(table.properties)
     if fence is not None:
         return f"it belongs to migration {fence.run}, whose ledger is another file"
