@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Capability, Endpoints, RestCatalog
+from pyiceberg.catalog.rest import API_PREFIX, Capability, Endpoints, RestCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -42,6 +42,18 @@ MOVED = "__moved"
 """Ending of the name of a table or view that a cut-over has taken from its writers."""
 COPYING = "__copying"
 """Ending of the name of a view whose history is not complete yet."""
+RENAME_VIEW = "views/rename"
+_VIEW_CALLS = {
+    f"{method} {API_PREFIX}/{path}"
+    for method, path in (
+        ("POST", Endpoints.create_view),
+        ("GET", Endpoints.load_view),
+        ("POST", Endpoints.load_view),
+        ("DELETE", Endpoints.drop_view),
+        ("POST", RENAME_VIEW),
+    )
+}
+"""Calls without which a view cannot be migrated."""
 
 _MAX_WRITTEN_VERSION = 2
 """Last format version of which PyIceberg 0.12 writes the metadata file itself."""
@@ -50,6 +62,23 @@ _MAX_WRITTEN_VERSION = 2
 def rename_moved(identifier: Identifier) -> Identifier:
     """Return the name under which a catalog keeps a table whose writers use the other catalog."""
     return (*identifier[:-1], f"{identifier[-1]}{MOVED}")
+
+
+def rename_copying(identifier: Identifier) -> Identifier:
+    """Return the name under which the target has a view whose history is not complete yet."""
+    return (*identifier[:-1], f"{identifier[-1]}{COPYING}")
+
+
+def find_original_name(identifier: Identifier) -> Identifier | None:
+    """Return the name from which a migration makes this name; None for other names.
+
+    >>> find_original_name(("sales", "orders__moved")), find_original_name(("sales", "orders"))
+    (('sales', 'orders'), None)
+    """
+    for ending in (MOVED, COPYING):
+        if identifier[-1].endswith(ending):
+            return (*identifier[:-1], identifier[-1].removesuffix(ending))
+    return None
 
 
 class Mover(Protocol):
@@ -107,11 +136,14 @@ class Endpoint:
 
     def list_tables(self) -> Iterator[Identifier]:
         """Yield the names of all tables, without tables that a cut-over has taken from their writers."""
+        return (identifier for identifier in self.list_all_tables() if not identifier[-1].endswith(MOVED))
+
+    def list_all_tables(self) -> Iterator[Identifier]:
+        """Yield the names of all tables."""
         with explain_errors(self.config, self.warehouse):
             for namespace in list_namespaces(self.catalog):
                 for identifier in self.catalog.list_tables(namespace):
-                    if not identifier[-1].endswith(MOVED):
-                        yield (*namespace, identifier[-1])
+                    yield (*namespace, identifier[-1])
 
     def can_write(self, table: Table) -> bool:
         """Return whether a table of this format version can be changed. Servers write metadata files themselves."""
@@ -121,22 +153,30 @@ class Endpoint:
     @property
     def has_views(self) -> bool:
         """Return whether views can be read and written: only through Iceberg REST, and not with every server."""
-        return (
-            isinstance(self.catalog, RestCatalog)
-            and Capability.V1_LOAD_VIEW in cast(Any, self.catalog)._supported_endpoints
-        )
+        return self._supported_calls >= _VIEW_CALLS
+
+    @property
+    def lists_views(self) -> bool:
+        """Return whether the catalog can say which views it has. A Hadoop catalog has none."""
+        return not isinstance(self.catalog, RestCatalog) or str(Capability.V1_LIST_VIEWS) in self._supported_calls
+
+    @property
+    def _supported_calls(self) -> set[str]:
+        """Return the calls that a REST server advertises, as method and path; no calls of other catalogs."""
+        if not isinstance(self.catalog, RestCatalog):
+            return set()
+        return {str(call) for call in cast(Any, self.catalog)._supported_endpoints}
 
     def list_views(self) -> list[Identifier]:
-        """Return the names of all views, without views that a cut-over has taken and copies that are not complete."""
+        """Return the names of all views; no names if `lists_views` is false."""
         with explain_errors(self.config, self.warehouse):
             if isinstance(self.catalog, HadoopCatalog):
                 return []
-            views = [
+            return [
                 (*namespace, view[-1])
                 for namespace in list_namespaces(self.catalog)
                 for view in self.catalog.list_views(namespace)
             ]
-            return [view for view in views if not view[-1].endswith((MOVED, COPYING))]
 
     def find_table(self, identifier: Identifier) -> Table | None:
         """Return a table; None if it does not exist."""

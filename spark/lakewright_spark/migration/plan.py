@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -12,7 +12,14 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.migration.copy import find_copy_obstacles
-from lakewright_spark.migration.endpoint import Endpoint, rename_moved
+from lakewright_spark.migration.endpoint import (
+    COPYING,
+    MOVED,
+    Endpoint,
+    find_original_name,
+    rename_copying,
+    rename_moved,
+)
 from lakewright_spark.migration.fence import read_fence
 from lakewright_spark.migration.ledger import Entry, Method, Step
 from lakewright_spark.migration.view_catalog import ViewCatalog
@@ -104,8 +111,11 @@ def build_plan(
     losses: list[str] = []
     kept_tables: dict[Identifier, Table] = {}
     kept_parts = 0
-    identifiers = [i for i in source.list_tables() if patterns.select(i) and i not in started]
-    tables = _load_tables(source, identifiers)
+    all_tables, all_views = list(source.list_all_tables()), source.list_views()
+    blocked |= _find_reserved_names(filter(patterns.select, (*all_tables, *all_views)), existing)
+    tables_to_load = [i for i in all_tables if _is_new(i, patterns, started)]
+    tables = _load_tables(source, tables_to_load)
+    source_names = {*all_tables, *all_views}
     target_names: dict[str, set[Identifier]] = {}
     for identifier, table in tables:
         name = ".".join(identifier)
@@ -118,9 +128,8 @@ def build_plan(
             continue
         if table is None:
             continue
-        if reason := _find_obstacle(
-            table, method, source, target, is_taken=_is_taken(identifier, target, target_names)
-        ):
+        conflict = _find_name_conflict(identifier, source, source_names, target, target_names)
+        if reason := _find_obstacle(table, method, source, target) or conflict:
             blocked[name] = reason
             continue
         entries[identifier] = measure(
@@ -131,7 +140,7 @@ def build_plan(
             kept_tables[identifier] = table
         if method is Method.COPY and table.metadata.metadata_log:
             losses.append(f"{name}: {len(table.metadata.metadata_log)} earlier metadata files")
-    for identifier in (i for i in source.list_views() if patterns.select(i) and i not in started):
+    for identifier in (i for i in all_views if _is_new(i, patterns, started)):
         name, target = ".".join(identifier), choose_target(identifier)
         if isinstance(target, str):
             skipped[name] = target
@@ -139,8 +148,8 @@ def build_plan(
         losses.extend(_list_view_losses(source, target, identifier))
         if not (source.has_views and target.has_views):
             continue
-        if _is_taken(identifier, target, target_names):
-            blocked[name] = f"{target} has a table or view of this name"
+        if conflict := _find_name_conflict(identifier, source, source_names, target, target_names):
+            blocked[name] = conflict
         else:
             entries[identifier] = Entry(
                 namespace=identifier[:-1], name=identifier[-1], warehouse=target.warehouse, method=Method.CREATE
@@ -171,7 +180,7 @@ def _load_tables(
         yield from zip(identifiers, pool.map(load, identifiers), strict=True)
 
 
-def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpoint, *, is_taken: bool) -> str | None:
+def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpoint) -> str | None:
     if is_readable_only(table):
         return "a column has a type that PyIceberg cannot write, such as variant"
     for side in (source, target):
@@ -180,31 +189,60 @@ def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpo
     fence = read_fence(table.properties)
     if fence is not None:
         return f"it belongs to migration {fence.run}, whose ledger is another file"
-    if is_taken:
-        return f"{target} has a table or view of this name"
     if method is Method.COPY and (obstacles := find_copy_obstacles(table)):
         return f"it cannot be copied: it has {'; '.join(obstacles)}"
     return None
 
 
-def _is_taken(identifier: Identifier, target: Endpoint, target_names: dict[str, set[Identifier]]) -> bool:
-    """Return whether the target has a table or view with a name that the migration needs. Names are listed once."""
+def _find_reserved_names(identifiers: Iterable[Identifier], existing: Collection[Entry]) -> dict[str, str]:
+    """Return the tables and views whose names a migration would use for a table or view that the ledger lacks."""
+    ledger_names = {entry.identifier for entry in existing}
+    return {
+        ".".join(identifier): (
+            f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
+            f"{'.'.join(original)}: rename it, or use the ledger of its migration"
+        )
+        for identifier in identifiers
+        if (original := find_original_name(identifier)) is not None and original not in ledger_names
+    }
+
+
+def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:
+    return patterns.select(identifier) and identifier not in started and find_original_name(identifier) is None
+
+
+def _find_name_conflict(
+    identifier: Identifier,
+    source: Endpoint,
+    source_names: Collection[Identifier],
+    target: Endpoint,
+    target_names: dict[str, set[Identifier]],
+) -> str | None:
+    """Return which name that the migration needs is taken; None without such a name. Targets are listed once."""
     if target.warehouse not in target_names:
-        target_names[target.warehouse] = {*target.list_tables(), *target.list_views()}
-    return bool(target_names[target.warehouse] & {identifier, rename_moved(identifier)})
+        target_names[target.warehouse] = {*target.list_all_tables(), *target.list_views()}
+    moved = rename_moved(identifier)
+    if identifier in target_names[target.warehouse]:
+        return f"{target} has a table or view of this name"
+    if moved in source_names:
+        return f"{source} has a table or view named {'.'.join(moved)}"
+    for name in (moved, rename_copying(identifier)):
+        if name in target_names[target.warehouse]:
+            return f"{target} has a table or view named {'.'.join(name)}"
+    return None
 
 
 def _list_view_losses(source: Endpoint, target: Endpoint, identifier: Identifier) -> Iterator[str]:
-    name = ".".join(identifier)
     for side in (source, target):
         if not side.has_views:
-            yield f"{name}: a view, which is not migrated: views of {side} cannot be read and written"
+            yield f"{'.'.join(identifier)}: a view, which is not migrated: views of {side} cannot be read and written"
             return
-    if catalog := ViewCatalog(source).find_default_catalog(identifier):
-        yield f"{name}: its queries name the catalog {catalog}: give the target this name in engines"
+    yield from ViewCatalog(source).list_losses(identifier)
 
 
 def _list_common_losses(source: Endpoint) -> Iterator[str]:
+    if not source.lists_views:
+        yield f"views of {source} cannot be listed, and are not migrated: the server does not support it"
     if isinstance(source.catalog, HadoopCatalog):
         yield (
             "before the cut-over, `DROP TABLE` in a Hadoop catalog deletes the table's folder in spite of the fence: "

@@ -1,11 +1,13 @@
-"""The history of a view as a list of states, and the requests that give another view the same history.
+"""The history of a view as a set of versions, and the requests that give another view the same history.
 
 Pure functions. Formats: Iceberg's view specification, version 1, and the REST catalog's `ViewUpdate`. A REST catalog
-chooses the IDs of versions and the time of the first version, and has no request for versions that were never current.
+chooses the IDs of versions and the time of the first version. Lakekeeper returns versions and their log in any order:
+the IDs have the order, since each new version gets the highest ID.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lakewright_spark.migration.copy import LOCATION_PROPERTIES
@@ -14,51 +16,57 @@ Json = dict[str, Any]
 
 MAY_LOSE_DIALECTS = "replace.drop-dialect.allowed"
 """Property that lets a new version have fewer dialects than the version before."""
+HISTORY_LIMIT = "version.history.num-entries"
+"""Property with the number of versions that a catalog keeps of a view."""
+_DEFAULT_LIMIT = 10
 _LAST_ADDED = -1
 """ID in an update of the object that the same commit added."""
 
 
 def describe_view(metadata: Json) -> Json:
-    """Return what a migration keeps of a view: properties, and each version in the order in which it became current.
+    """Return what a migration keeps of a view: properties, the set of versions, and the current version.
 
     >>> version = {"version-id": 7, "schema-id": 3, "timestamp-ms": 1, "representations": [], "default-namespace": []}
-    >>> describe_view(
-    ...     {
-    ...         "versions": [version],
-    ...         "schemas": [{"type": "struct", "schema-id": 3, "fields": []}],
-    ...         "version-log": [{"version-id": 7, "timestamp-ms": 1}],
-    ...         "current-version-id": 7,
-    ...     }
-    ... )["states"]
-    [{'default-namespace': [], 'representations': [], 'schema': {'type': 'struct', 'fields': []}}]
+    >>> view = {
+    ...     "versions": [version],
+    ...     "schemas": [{"type": "struct", "schema-id": 3, "fields": []}],
+    ...     "current-version-id": 7,
+    ... }
+    >>> describe_view(view)["current version"]
+    {'default-namespace': [], 'representations': [], 'schema': {'fields': [], 'type': 'struct'}}
     """
-    schemas = {schema["schema-id"]: _drop_keys(schema, "schema-id") for schema in metadata["schemas"]}
-    contents = {
-        version["version-id"]: {
-            **_drop_keys(version, "version-id", "schema-id", "timestamp-ms"),
-            "schema": schemas[version["schema-id"]],
-        }
-        for version in metadata["versions"]
-    }
+    contents = [_describe_version(metadata, version) for version in metadata["versions"]]
     return {
         "properties": _list_properties(metadata),
-        "states": [dict(sorted(contents[number].items())) for number in list_current_versions(metadata)],
+        "versions": sorted({json.dumps(content): content for content in contents}.values(), key=json.dumps),
+        "current version": _describe_version(metadata, _find_current(metadata)),
     }
 
 
-def list_current_versions(metadata: Json) -> list[int]:
-    """Return the IDs of the existing versions in the order in which they became current, the current version last."""
-    existing = {version["version-id"] for version in metadata["versions"]}
-    numbers: list[int] = []
-    for entry in [*metadata["version-log"], {"version-id": metadata["current-version-id"]}]:
-        if entry["version-id"] in existing and numbers[-1:] != [entry["version-id"]]:
-            numbers.append(entry["version-id"])
-    return numbers
+def limit_history(metadata: Json) -> Json:
+    """Return a view without the earliest versions that another catalog would delete at once."""
+    text = _list_properties(metadata).get(HISTORY_LIMIT, "")
+    limit = max(1, int(text)) if text.isdigit() else _DEFAULT_LIMIT
+    current = _find_current(metadata)
+    earlier_versions = [version for version in _sort_versions(metadata) if version is not current]
+    return {**metadata, "versions": [*earlier_versions[max(0, len(earlier_versions) - limit + 1) :], current]}
+
+
+def list_missing_versions(metadata: Json, copy: Json) -> list[Json]:
+    """Return the versions of a view that another view lacks, the earliest first."""
+    existing = [_describe_version(copy, version) for version in copy["versions"]]
+    return [version for version in _sort_versions(metadata) if _describe_version(metadata, version) not in existing]
+
+
+def has_history(metadata: Json, other: Json) -> bool:
+    """Return whether a view has the versions, the current version and the properties of another view."""
+    updates = [*copy_current_version(other, metadata), *copy_properties(other, metadata)]
+    return not (updates or list_missing_versions(other, metadata))
 
 
 def build_creation(metadata: Json, name: str) -> Json:
     """Return the body of the request that creates a view with the first version of another view's history."""
-    first = _find_version(metadata, list_current_versions(metadata)[0])
+    first = _sort_versions(metadata)[0]
     return {
         "name": name,
         "schema": {**_find_schema(metadata, first), "schema-id": 0},
@@ -67,38 +75,53 @@ def build_creation(metadata: Json, name: str) -> Json:
     }
 
 
-def build_commits(metadata: Json, uuid: str) -> list[Json]:
-    """Return the bodies of the commits that follow `build_creation`: one for each later state, and the last properties.
+def build_commit(copy: Json, updates: list[Json]) -> Json:
+    """Return the body of a commit to a view."""
+    return {"requirements": [{"type": "assert-view-uuid", "uuid": copy["view-uuid"]}], "updates": updates}
 
-    Args:
-        metadata: The view whose history is repeated.
-        uuid: UUID of the created view.
-    """
-    first, *later = list_current_versions(metadata)
-    ids = {first: 1}
-    """By the ID of a version: its ID in the created view."""
-    schemas = [_find_schema(metadata, _find_version(metadata, first))]
-    commits: list[list[Json]] = []
-    for number in later:
-        if number in ids:
-            commits.append([{"action": "set-current-view-version", "view-version-id": ids[number]}])
-            continue
-        version = _find_version(metadata, number)
-        schema = _find_schema(metadata, version)
-        ids[number] = len(ids) + 1
-        updates: list[Json] = [] if schema in schemas else [{"action": "add-schema", "schema": schema}]
-        schema_id = schemas.index(schema) if schema in schemas else _LAST_ADDED
-        schemas += [schema] if schema_id == _LAST_ADDED else []
-        added = {**version, "version-id": ids[number], "schema-id": schema_id}
-        updates.append({"action": "add-view-version", "view-version": added})
-        commits.append([*updates, {"action": "set-current-view-version", "view-version-id": _LAST_ADDED}])
-    value = metadata.get("properties", {}).get(MAY_LOSE_DIALECTS)
-    if value is None:
-        commits.append([{"action": "remove-properties", "removals": [MAY_LOSE_DIALECTS]}])
-    elif value != "true":
-        commits.append([{"action": "set-properties", "updates": {MAY_LOSE_DIALECTS: value}}])
-    requirement = {"type": "assert-view-uuid", "uuid": uuid}
-    return [{"requirements": [requirement], "updates": updates} for updates in commits]
+
+def allow_lost_dialects(copy: Json) -> list[Json]:
+    """Return the updates after which each version of another view's history can follow."""
+    return _build_property_updates(copy, {**_list_properties(copy), MAY_LOSE_DIALECTS: "true"})
+
+
+def add_version(metadata: Json, copy: Json, version: Json) -> list[Json]:
+    """Return the updates that add a version of a view to another view, and make it current."""
+    schema = _find_schema(metadata, version)
+    ids = [entry["schema-id"] for entry in copy["schemas"] if _drop_keys(entry, "schema-id") == schema]
+    updates: list[Json] = [] if ids else [{"action": "add-schema", "schema": schema}]
+    number = max(entry["version-id"] for entry in copy["versions"]) + 1
+    added_version = {**version, "version-id": number, "schema-id": ids[0] if ids else _LAST_ADDED}
+    return [
+        *updates,
+        {"action": "add-view-version", "view-version": added_version},
+        {"action": "set-current-view-version", "view-version-id": _LAST_ADDED},
+    ]
+
+
+def copy_current_version(metadata: Json, copy: Json) -> list[Json]:
+    """Return the updates after which another view has the current version of a view."""
+    version = _find_current(metadata)
+    content = _describe_version(metadata, version)
+    if content == _describe_version(copy, _find_current(copy)):
+        return []
+    for existing in copy["versions"]:
+        if _describe_version(copy, existing) == content:
+            return [{"action": "set-current-view-version", "view-version-id": existing["version-id"]}]
+    return add_version(metadata, copy, version)
+
+
+def copy_properties(metadata: Json, copy: Json) -> list[Json]:
+    """Return the updates after which another view has the properties of a view."""
+    return _build_property_updates(copy, _list_properties(metadata))
+
+
+def _build_property_updates(copy: Json, properties: dict[str, str]) -> list[Json]:
+    current = _list_properties(copy)
+    changes = {name: value for name, value in properties.items() if current.get(name) != value}
+    removals = sorted(current.keys() - properties.keys())
+    updates: list[Json] = [{"action": "set-properties", "updates": changes}] if changes else []
+    return [*updates, {"action": "remove-properties", "removals": removals}] if removals else updates
 
 
 def _list_properties(metadata: Json) -> dict[str, str]:
@@ -106,8 +129,18 @@ def _list_properties(metadata: Json) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name not in LOCATION_PROPERTIES}
 
 
-def _find_version(metadata: Json, number: int) -> Json:
-    return next(version for version in metadata["versions"] if version["version-id"] == number)
+def _sort_versions(metadata: Json) -> list[Json]:
+    return sorted(metadata["versions"], key=lambda version: version["version-id"])
+
+
+def _find_current(metadata: Json) -> Json:
+    return next(version for version in metadata["versions"] if version["version-id"] == metadata["current-version-id"])
+
+
+def _describe_version(metadata: Json, version: Json) -> Json:
+    content = _drop_keys(version, "version-id", "schema-id", "timestamp-ms")
+    text = json.dumps({**content, "schema": _find_schema(metadata, version)}, sort_keys=True)
+    return json.loads(text)
 
 
 def _find_schema(metadata: Json, version: Json) -> Json:

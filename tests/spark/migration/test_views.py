@@ -13,9 +13,10 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Ledger, Step
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
-from lakewright_spark.migration.view_history import describe_view
+from lakewright_spark.migration.view_history import describe_view, limit_history, list_missing_versions
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
 from projects import Project
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables
 from sqlalchemy.orm import Session
 
@@ -44,15 +45,17 @@ def open_views(catalogs: Catalogs, side: str) -> ViewCatalog:
     return ViewCatalog(Endpoint.open(catalogs.target, catalogs.target_warehouse or ""))
 
 
-def create_view(views: ViewCatalog) -> None:
+def create_view(views: ViewCatalog, name: str = VIEW[-1]) -> None:
     """Create a view whose first version became current again after the second, and whose third lost a dialect."""
     body = {
-        "name": VIEW[-1],
+        "name": name,
         "schema": {"type": "struct", "schema-id": 0, "fields": [build_field(1, "id")]},
         "view-version": build_version(1, 0, {"spark": "SELECT id FROM orders", "trino": "SELECT id FROM orders"}),
         "properties": {"comment": "large", "replace.drop-dialect.allowed": "true"},
     }
     views._request("POST", "namespaces/{namespace}/views", VIEW, body)
+    if name != VIEW[-1]:
+        return
     schema = {"type": "struct", "schema-id": 1, "fields": [build_field(1, "id"), build_field(2, "amount")]}
     second = build_version(2, -1, {"spark": "SELECT id, amount FROM orders", "trino": "SELECT id, amount FROM orders"})
     commit(views, {"action": "add-schema", "schema": schema}, *make_current(second))
@@ -102,7 +105,7 @@ def list_names(views: ViewCatalog) -> list[str]:
 def test_view_with_its_history(catalogs: Catalogs) -> None:
     source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
     expected = require(source.find(VIEW))
-    assert len(expected["states"]) == 4
+    assert len(expected["versions"]) == 3
     plan = catalogs.migrate(Action.PLAN).plan
     assert [(str(entry), entry.is_view) for entry in plan.entries] == [("sales.large_orders", True)]
 
@@ -141,8 +144,168 @@ def test_undo_keeps_changes_of_the_target(catalogs: Catalogs, *, has_change: boo
     catalogs.migrate(Action.UNDO)
     assert require(source.find(VIEW)) == expected
     assert (source.find(VIEW) == before) is not has_change
+    after = source.find(VIEW)
+    assert before
+    assert after
+    assert after.metadata["view-uuid"] == before.metadata["view-uuid"], "grants on the view remain"
     assert list_names(source) == ["large_orders"]
     assert list_names(target) == []
+
+
+def test_undo_keeps_a_change_during_the_undo(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    run_before_rename(monkeypatch, NEW, lambda: set_comment(open_views(catalogs, "target"), "last"))
+    catalogs.migrate(Action.UNDO)
+    assert require(open_views(catalogs, "source").find(VIEW))["properties"]["comment"] == "last"
+
+
+def run_before_rename(monkeypatch: pytest.MonkeyPatch, warehouse: str, act: Callable[[], None]) -> None:
+    """Run a function before the next view of a warehouse is taken from its users."""
+    rename, calls = ViewCatalog.rename, [act]
+
+    def act_and_rename(views: ViewCatalog, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+        if calls and views.endpoint.warehouse == warehouse and new[-1].endswith("__moved"):
+            calls.pop()()
+        rename(views, old, new)
+
+    monkeypatch.setattr(ViewCatalog, "rename", act_and_rename)
+
+
+@pytest.mark.parametrize("has_new_view", [False, True])
+def test_undo_after_a_killed_finish(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, has_new_view: bool) -> None:
+    """The finish has removed the source's view, and the ledger does not have this step."""
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    with monkeypatch.context() as killed:
+        killed.setattr(Ledger, "record", end_process)
+        with pytest.raises(Killed):
+            catalogs.migrate(Action.FINISH)
+    if has_new_view:
+        create_view(open_views(catalogs, "source"))
+    with pytest.raises(MigrationError, match=f"Nothing was changed: only warehouse {NEW} of .* ha"):
+        catalogs.migrate(Action.UNDO)
+    assert list_names(open_views(catalogs, "target")) == ["large_orders"]
+    assert catalogs.migrate(Action.FINISH).entries[0].step is Step.FINISHED
+
+
+def end_process(*_: object) -> None:
+    raise Killed
+
+
+def test_default_namespaces_of_earlier_versions(catalogs: Catalogs) -> None:
+    """Lakekeeper forgets the default namespace of a version if the warehouse lacks the namespace."""
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    catalogs.open_source().create_namespace("archive")
+    version = build_version(9, 0, {"spark": "SELECT id FROM orders"}) | {"default-namespace": ["archive"]}
+    commit(source, *make_current(version))
+    catalogs.migrate()
+    assert require(target.find(VIEW)) == require(source.find(VIEW))
+    assert require(target.find(VIEW))["current version"]["default-namespace"] == ["archive"]
+
+
+def test_killed_cut_over_without_the_last_change(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides change: the source until its view is taken from its users, the target before the next run."""
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    last = {"spark": "SELECT 2 AS id"}
+    catalogs.migrate()
+    with monkeypatch.context() as patch:
+        run_before_rename(patch, "old", lambda: commit(source, *make_current(build_version(9, 0, last))))
+        patch.setattr(ViewCatalog, "find", kill_at_moved(ViewCatalog.find))
+        with pytest.raises(Killed):
+            catalogs.migrate(Action.CUT_OVER)
+    commit(target, *make_current(build_version(9, 0, {"spark": "SELECT 3 AS id"})))
+    with pytest.raises(MigrationError, match=r"expected a view in .* with the last change of the source"):
+        catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.UNDO)
+    queries = [version["representations"][0]["sql"] for version in require(source.find(VIEW))["versions"]]
+    assert {"SELECT 2 AS id", "SELECT 3 AS id"} < set(queries)
+    assert require(source.find(VIEW))["current version"]["representations"][0]["sql"] == "SELECT 3 AS id"
+
+
+def kill_at_moved(find: Callable[..., Any]) -> Callable[..., Any]:
+    """End the process at the first look at a view that is taken from its users."""
+
+    def find_or_end(views: ViewCatalog, identifier: tuple[str, ...]) -> Any:
+        if identifier[-1].endswith("__moved"):
+            raise Killed
+        return find(views, identifier)
+
+    return find_or_end
+
+
+def test_failed_copy_gives_the_view_back(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_views(catalogs, "source")
+    catalogs.migrate()
+
+    def refuse_copy(*_: object) -> None:
+        raise MigrationError("the target refuses the view")
+
+    def change_and_refuse() -> None:
+        set_comment(source, "last")
+        monkeypatch.setattr(ViewCatalog, "start_copy", refuse_copy)
+
+    with monkeypatch.context() as patch:
+        run_before_rename(patch, "old", change_and_refuse)
+        with pytest.raises(MigrationError, match="the target refuses the view"):
+            catalogs.migrate(Action.CUT_OVER)
+    assert list_names(source) == ["large_orders"]
+
+
+@pytest.mark.parametrize(
+    ("side", "name"),
+    [("source", "large_orders__moved"), ("target", "large_orders__moved"), ("target", "large_orders__copying")],
+)
+def test_name_of_the_migration_is_taken(catalogs: Catalogs, side: str, name: str) -> None:
+    views = open_views(catalogs, side)
+    if side == "target":
+        views.endpoint.create_namespace(("sales",))
+    create_view(views, name)
+    blocked = catalogs.migrate(Action.PLAN).plan.blocked
+    assert blocked["sales.large_orders"].endswith(f"has a table or view named sales.{name}")
+
+
+def test_names_that_migrations_use_are_left_out(catalogs: Catalogs) -> None:
+    create_view(open_views(catalogs, "source"), "other__copying")
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert [str(entry) for entry in plan.entries] == ["sales.large_orders"]
+    assert "the ledger has no sales.other: rename it" in plan.blocked["sales.other__copying"]
+
+
+def test_server_that_does_not_list_views(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_config = RestCatalog._fetch_config
+
+    def fetch_without_views(catalog: Any) -> None:
+        fetch_config(catalog)
+        catalog._supported_endpoints = {call for call in catalog._supported_endpoints if "views" not in call.path}
+
+    monkeypatch.setattr(RestCatalog, "_fetch_config", fetch_without_views)
+    plan = catalogs.migrate(Action.PLAN).plan
+    assert not plan.entries
+    assert f"views of warehouse old of {catalogs.source.uri} cannot be listed" in str(plan.losses)
+
+
+def test_server_that_does_not_rename_views(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_config = RestCatalog._fetch_config
+
+    def fetch_without_rename(catalog: Any) -> None:
+        fetch_config(catalog)
+        catalog._supported_endpoints = {call for call in catalog._supported_endpoints if "rename" not in call.path}
+
+    monkeypatch.setattr(RestCatalog, "_fetch_config", fetch_without_rename)
+    assert "cannot be read and written" in str(catalogs.migrate(Action.PLAN).plan.losses)
+
+
+def test_history_in_any_order(catalogs: Catalogs) -> None:
+    """Lakekeeper returns the versions and their log in any order, and deletes versions above a limit."""
+    view = open_views(catalogs, "source").find(VIEW)
+    assert view
+    shuffled = {**view.metadata, "versions": view.metadata["versions"][::-1], "version-log": []}
+    assert describe_view(shuffled) == describe_view(view.metadata)
+    assert [version["version-id"] for version in list_missing_versions(shuffled, {"versions": []})] == [1, 2, 3]
+    limited = limit_history({**shuffled, "properties": {"version.history.num-entries": "2"}, "current-version-id": 1})
+    assert [version["version-id"] for version in limited["versions"]] == [3, 1]
+    assert limit_history(shuffled)["versions"] == view.metadata["versions"]
 
 
 def test_change_in_the_target_before_the_cut_over(catalogs: Catalogs) -> None:
