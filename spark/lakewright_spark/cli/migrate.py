@@ -86,6 +86,8 @@ def migrate(
     ]
     if len(requested) > 1:
         raise typer.BadParameter("expected at most one of --plan, --cut-over, --undo and --finish")
+    if grants and not (plan or cut_over):
+        raise typer.BadParameter("--grants: expected --plan or --cut-over with it")
     old, new = load_config(source), load_config(target)
     if texera and to_warehouse:
         raise typer.BadParameter("--texera: expected no --to-warehouse, since each user has a warehouse")

@@ -11,9 +11,9 @@ from pathlib import Path
 from pyiceberg.typedef import Identifier
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import MigrationError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.grants import GrantPlan, carry_grants, plan_grants, revert_grants
+from lakewright_spark.migration.grants import GrantPlan, carry_grants, plan_grants, revert_grants, select_grants
 from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
 from lakewright_spark.migration.run import Migration, build_error, list_open_entries
@@ -154,8 +154,11 @@ class _MigrationRun:
             Action.UNDO: lambda item: item.undo(),
             Action.FINISH: lambda item: item.finish(),
         }
+        grant_plan = None
         if action is Action.CUT_OVER:
             self._check_executions(selected)
+            if self.has_grants:
+                grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
         def act_if_open(item: TableMigration | ViewMigration) -> None:
@@ -165,13 +168,17 @@ class _MigrationRun:
         self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]
         plan = replace(plan, entries=tuple(entries))
-        if action is Action.CUT_OVER and self.has_grants:
-            grant_plan = self._plan_grants([entry for entry in entries if entry.step is Step.CUT_OVER])
-            carry_grants(grant_plan, self._open_target(), ledger)
-            plan = _add_grants(plan, grant_plan)
-        if action is Action.UNDO:
-            revert_grants(ledger, self.migration.open_target)
-        return MigrationResult(plan, entries, build_error(entries, plan.blocked))
+        error = build_error(entries, plan.blocked)
+        try:
+            if grant_plan is not None:
+                plan = _add_grants(plan, grant_plan)
+                moved_entries = [entry for entry in entries if entry.step is Step.CUT_OVER]
+                carry_grants(select_grants(grant_plan, moved_entries), self._open_target(), ledger)
+            if action is Action.UNDO:
+                revert_grants(ledger, self.migration.open_target)
+        except LakewrightSparkError as grant_error:
+            error = MigrationError("; ".join(str(reason) for reason in (error, grant_error) if reason))
+        return MigrationResult(plan, entries, error)
 
     def _plan_grants(self, entries: Sequence[Entry]) -> GrantPlan:
         return plan_grants(self.migration.source, self._open_target(), entries, is_whole=not self.patterns.texts)

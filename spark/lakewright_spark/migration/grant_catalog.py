@@ -41,13 +41,18 @@ class GrantCatalog:
             return False
         return self._request("GET", f"{self._management_url}/info")["authz-backend"] == "openfga"
 
+    @property
+    def warehouse_path(self) -> str:
+        """Return the path of the warehouse's permissions."""
+        return f"warehouse/{self._find_warehouse_id()}"
+
     def list_paths(self, namespaces: Collection[Identifier]) -> dict[ObjectKey, str]:
         """Return the paths of the warehouse's, the namespaces' and their tables' and views' permissions, by object.
 
         A table that a cut-over has taken from its writers has its earlier name.
         """
         warehouse = self._find_warehouse_id()
-        paths: dict[ObjectKey, str] = {("warehouse", ()): f"warehouse/{warehouse}"}
+        paths: dict[ObjectKey, str] = {("warehouse", ()): self.warehouse_path}
         levels = {namespace[:length] for namespace in namespaces for length in range(1, len(namespace) + 1)}
         for parent in {namespace[:-1] for namespace in levels}:
             url, parameters = self._build_url("namespaces"), {"parent": _SEPARATOR.join(parent)} if parent else {}
@@ -132,5 +137,9 @@ class GrantCatalog:
                     f"manage_grants or ownership on the warehouse, found {response.status_code} at {url}"
                 )
             if not response.ok:
-                raise MigrationError(f"{self.endpoint} refuses to change grants: {response.status_code} at {url}")
+                operation = "change" if body is not None else "read"
+                raise MigrationError(
+                    f"{self.endpoint} does not {operation} grants: expected success, found {response.status_code} at "
+                    f"{url}"
+                )
             return response.json() if response.content else {}

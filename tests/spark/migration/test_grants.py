@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -15,12 +15,12 @@ from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import S3Keys, TokenAuth
-from lakewright_spark.errors import AccessDeniedError
+from lakewright_spark.errors import AccessDeniedError, MigrationError
 from lakewright_spark.migration import grants
-from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.actions import Action, migrate_tables
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.grant_catalog import GrantCatalog, ObjectKey
-from lakewright_spark.migration.ledger import CarriedGrant
+from lakewright_spark.migration.ledger import CarriedGrant, Step, open_ledger
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
 from projects import Project, post
@@ -53,7 +53,7 @@ class Side:
 
     def list_grants(self, key: ObjectKey) -> set[tuple[str, str]]:
         """Return privileges with the user, or with the name of the role. The operator's privileges are left out."""
-        names = {role: name for name, role in self.roles.items()}
+        names = {role: name.casefold() for name, role in self.roles.items()}
         assigned = self.grants.read(self.grants.list_paths([("sales",)])[key])
         return {
             (grant.privilege, names.get(grant.principal, grant.principal))
@@ -117,7 +117,7 @@ def sides(
     monkeypatch.setenv("STORE_USER", sandbox.admin.access_key_id)
     monkeypatch.setenv("STORE_PASSWORD", sandbox.admin.secret_access_key.get_secret_value())
     source = create_side(servers[0], sandbox, "old", ["analysts", "auditors"])
-    target = create_side(servers[1], sandbox, NEW, ["analysts"])
+    target = create_side(servers[1], sandbox, NEW, ["Analysts"])
     catalog = open_catalog(source.config, "old")
     catalog.create_namespace("sales")
     catalog.create_table("sales.orders", build_rows(3).schema).append(build_rows(3))
@@ -182,6 +182,52 @@ def test_undo_removes_the_added_grants_alone(catalogs: Catalogs, sides: tuple[Si
     }
     catalogs.migrate(copy=True)
     assert target.list_grants(ORDERS) == set()
+
+
+def test_grants_on_a_namespace_alone(catalogs: Catalogs, sides: tuple[Side, Side], tmp_path: Path) -> None:
+    source, target = (side.grants.endpoint for side in sides)
+    entries = catalogs.migrate(copy=True).entries
+    plan = grants.plan_grants(source, target, entries, is_whole=True)
+    other: ObjectKey = ("namespace", ("other",))
+    plan = replace(plan, grants={other: plan.grants[SALES], SALES: plan.grants[SALES]})
+    with (
+        open_ledger(tmp_path / "other.db", "grants") as ledger,
+        pytest.raises(MigrationError, match=r"expected namespace other in .*, found none"),
+    ):
+        grants.carry_grants(plan, target, ledger)
+    assert sides[1].list_grants(SALES) == {("select", "oidc~ann"), TARGET_GRANT}
+
+
+def test_grants_that_would_apply_to_other_tables(catalogs: Catalogs, sides: tuple[Side, Side]) -> None:
+    catalogs.open_target().create_namespace("ops")
+    catalogs.open_target().create_table("ops.runs", build_rows(1).schema)
+    plan = catalogs.migrate(Action.PLAN, grants=True, copy=True).plan
+    assert {text.partition(" ")[0] for text in plan.grants} == {"table", "namespace"}
+    assert (
+        f"warehouse: describe of role analysts: it would apply to ops.runs of {sides[1].grants.endpoint}, which is not "
+        "migrated"
+    ) in plan.losses
+
+
+def test_no_table_moves_if_grants_cannot_be_read(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.migrate(copy=True)
+    with monkeypatch.context() as refused:
+        refused.setattr(GrantCatalog, "read", _refuse)
+        with pytest.raises(AccessDeniedError):
+            catalogs.migrate(Action.CUT_OVER, grants=True)
+    assert catalogs.open_source().table_exists("sales.orders")
+
+
+def test_refused_grants_are_an_error_of_the_result(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.migrate(copy=True)
+    monkeypatch.setattr(GrantCatalog, "change", _refuse)
+    result = migrate_tables(catalogs.route, catalogs.ledger, Action.CUT_OVER, grants=True)
+    assert [entry.step for entry in result.entries] == [Step.CUT_OVER]
+    assert str(result.error) == "not allowed"
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise AccessDeniedError("not allowed")
 
 
 def test_killed_before_the_grants_are_added(

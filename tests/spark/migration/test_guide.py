@@ -88,6 +88,8 @@ def test_refused_command_lines(project: Project, tmp_path: Path, monkeypatch: py
         run([*options, "--texera", "sqlite:///x", "--to-warehouse", "results"])
     with pytest.raises(typer.BadParameter, match="expected no --grants"):
         run([*options, "--texera", "sqlite:///x", "--grants"])
+    with pytest.raises(typer.BadParameter, match="--grants: expected --plan or --cut-over"):
+        run([*options, "--grants"])
     with pytest.raises(MigrationError, match="expected two warehouses"):
         run(["migrate", "--from", "new.json", "--to", "new.json"])
     with pytest.raises(MigrationError, match="expected tables to migrate, found none"):
