@@ -48,8 +48,8 @@ def limit_history(metadata: Json) -> Json:
     text = _list_properties(metadata).get(HISTORY_LIMIT, "")
     limit = max(1, int(text)) if text.isdigit() else _DEFAULT_LIMIT
     current = _find_current(metadata)
-    earlier_versions = [version for version in _sort_versions(metadata) if version is not current]
-    return {**metadata, "versions": [*earlier_versions[max(0, len(earlier_versions) - limit + 1) :], current]}
+    other_versions = [version for version in _sort_versions(metadata) if version is not current]
+    return {**metadata, "versions": [*other_versions[max(0, len(other_versions) - limit + 1) :], current]}
 
 
 def list_missing_versions(metadata: Json, copy: Json) -> list[Json]:
