@@ -13,6 +13,7 @@ from typing import Self
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import NoSuchResultError
 from lakewright_spark.maintenance.job_runner import run_job
+from lakewright_spark.maintenance.jobs.snapshot_expiration import SnapshotExpirationMetrics
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import list_namespaces, open_catalog
@@ -33,11 +34,23 @@ class MaintenanceLoop:
     A job that does not skip a fenced table is an error.
     """
 
-    def __init__(self, spark: SparkSession, warehouses: list[tuple[CatalogConfig, str]], fenced_days: int) -> None:
-        """Maintain fenced tables as if it were this number of days later, and other tables now."""
-        self._spark, self._warehouses, self._fenced_days = spark, warehouses, fenced_days
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouses: list[tuple[CatalogConfig, str]],
+        fenced_days: int,
+        other_days: int = 0,
+    ) -> None:
+        """Maintain fenced tables and other tables as if it were these numbers of days later.
+
+        Iceberg deletes no orphan files of the last 24 hours, whatever the time: that job of other tables runs now.
+        """
+        self._spark, self._warehouses = spark, warehouses
+        self._days = {True: fenced_days, False: other_days}
         self.states: Counter[tuple[str, str]] = Counter()
         """Number of jobs by warehouse and state."""
+        self.expired_snapshots: Counter[str] = Counter()
+        """Number of snapshots by warehouse that were old enough, and are expired."""
         self._stopped = threading.Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="maintenance")
 
@@ -61,6 +74,12 @@ class MaintenanceLoop:
         if self._result.done():
             self._result.result()
 
+    def wait_for_expired_snapshots(self, warehouses: list[str], seconds: float) -> None:
+        """Wait until a job has expired a snapshot of each warehouse."""
+        wait_until(lambda: self._result.done() or all(self.expired_snapshots[name] for name in warehouses), seconds)
+        if self._result.done():
+            self._result.result()
+
     def _run(self) -> None:
         for config, warehouse in itertools.cycle(self._warehouses):
             if self._stopped.is_set():
@@ -76,13 +95,16 @@ class MaintenanceLoop:
     def _maintain(self, catalog: Catalog, table: TableIdentifier, job: JobName) -> None:
         try:
             is_fenced = _is_fenced(catalog, table)
-            now = datetime.now(UTC) + timedelta(days=self._fenced_days if is_fenced else 0)
+            days = self._days[is_fenced] if is_fenced or job != "orphan-files" else 0
+            now = datetime.now(UTC) + timedelta(days=days)
             metrics = run_job(job, self._spark, table, TablePolicies(), dry_run=False, now=now)
             if is_fenced and metrics.state != "SKIPPED" and _is_fenced(catalog, table):
                 raise AssertionError(f"{job} of the fenced table {table}: {metrics.state}")
         except (NoSuchTableError, NoSuchResultError):  # a cut-over gives tables another name
             return
         self.states[table.warehouse, metrics.state] += 1
+        if isinstance(metrics, SnapshotExpirationMetrics):
+            self.expired_snapshots[table.warehouse] += metrics.snapshots
 
 
 def _is_fenced(catalog: Catalog, table: TableIdentifier) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import killed_command
 import pyarrow as pa
 import pytest
 from databases import postgres
@@ -22,6 +23,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import PasswordAuth
 from lakewright_spark.execution_registry.texera import TexeraExecutions
 from lakewright_spark.migration.ledger import Step
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
@@ -30,7 +32,6 @@ from migration_catalogs import OLD, Catalogs
 from own_jvm import start_own_session
 from projects import Project
 from texera_database import TexeraDatabase
-from waiting import wait_until
 
 from tests.real_servers import leave_out
 
@@ -39,13 +40,12 @@ TABLES = 1000 if FULL else 4
 MOST_SECONDS = 1800.0 if FULL else 300.0
 USERS = (3, 4)
 WAREHOUSES = [f"user-{user}-main" for user in USERS]
-STEPS = [step.value for step in Step if step is not Step.UNDONE]
 KILLS: dict[str, list[tuple[str, int]]] = {
-    "--copy": [("planned", 1), ("fenced", 1), ("verified", 1), ("verified", TABLES // 2)],
+    "--copy": [("planned", TABLES), ("fenced", 1), ("verified", 1), ("verified", TABLES // 2)],
     "--cut-over": [("cut over", 1), ("cut over", TABLES // 2)],
     "--finish": [("finished", 1), ("finished", TABLES // 2)],
 }
-"""By option: when the command is killed: as soon as this number of tables has completed a step."""
+"""By option: when the command is killed: as soon as this number of tables has completed a step in its process."""
 DAYS_UNTIL_OLD = 60
 """Every snapshot and every orphan file is old enough by then."""
 
@@ -75,7 +75,7 @@ def test_results_move_while_maintenance_runs(
     catalogs = Catalogs(source, target, tmp_path / "migration.db", project.sandbox, target_warehouse=None)
     texera = TexeraDatabase(database)
     expected = _write_executions(source, texera)
-    move = MoveInKilledProcesses(catalogs, _build_command(catalogs, texera, tmp_path))
+    move = MoveInKilledProcesses(catalogs, _build_arguments(catalogs, texera, tmp_path))
     warehouses = [(source, OLD), *((target, name) for name in WAREHOUSES)]
     with start_own_session(source, "migration", target.spark_properties()) as spark:
         with MaintenanceLoop(spark, warehouses, DAYS_UNTIL_OLD) as maintenance:
@@ -83,8 +83,10 @@ def test_results_move_while_maintenance_runs(
             maintenance.wait_for_fenced_tables(MOST_SECONDS)
             move.run("--cut-over", Step.CUT_OVER)
             maintenance.wait_for_fenced_tables(MOST_SECONDS)
-        with MaintenanceLoop(spark, warehouses, fenced_days=0):  # the tables lose their fence
-            move.run("--finish", Step.FINISHED)
+        move.other_prefixes = _add_old_snapshots(catalogs)
+        with MaintenanceLoop(spark, warehouses, DAYS_UNTIL_OLD, DAYS_UNTIL_OLD) as maintenance:
+            move.run("--finish", Step.FINISHED)  # the tables lose their fence
+            maintenance.wait_for_expired_snapshots(WAREHOUSES, MOST_SECONDS)
     move.check_objects("the end")
     _check_results(target, texera, expected)
 
@@ -92,22 +94,25 @@ def test_results_move_while_maintenance_runs(
 class MoveInKilledProcesses:
     """Runs a command that is killed after each of its steps, and checks that all files still exist."""
 
-    def __init__(self, catalogs: Catalogs, command: list[str]) -> None:
-        self.catalogs, self.command = catalogs, command
+    def __init__(self, catalogs: Catalogs, arguments: list[str]) -> None:
+        self.catalogs, self.arguments = catalogs, arguments
+        self.other_prefixes: tuple[str, ...] = ()
+        """Prefixes of the keys of files that maintenance deletes."""
         self.objects = catalogs.list_objects()
 
     def run(self, option: str, last: Step) -> None:
         started = time.monotonic()
         for step, count in KILLS[option]:
-            _kill_process([*self.command, option], self.catalogs.ledger, step, count)
-        done = subprocess.run([*self.command, option, "--json"], check=False, capture_output=True, text=True)
+            _run_until_killed([*self.arguments, option], step, count)
+        command = [sys.executable, "-m", "lakewright_spark", *self.arguments, option, "--json"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert {table["step"] for table in json.loads(done.stdout)["tables"]} == {last.value}
         self.check_objects(option)
         print(f"{option} of {TABLES} tables with {len(KILLS[option])} kills: {time.monotonic() - started:.0f} s")
 
     def check_objects(self, when: str) -> None:
-        objects = self.catalogs.list_objects()
+        objects = {key for key in self.catalogs.list_objects() if not key.startswith(self.other_prefixes)}
         assert self.objects <= objects, f"files were deleted until {when}"
         self.objects = objects
 
@@ -149,31 +154,30 @@ def _write_executions(source: CatalogConfig, texera: TexeraDatabase) -> dict[Res
     return expected
 
 
-def _build_command(catalogs: Catalogs, texera: TexeraDatabase, folder: Path) -> list[str]:
+def _build_arguments(catalogs: Catalogs, texera: TexeraDatabase, folder: Path) -> list[str]:
     files = [folder / "from.json", folder / "to.json"]
     for path, config in zip(files, (catalogs.source, catalogs.target), strict=True):
         path.write_text(config.to_json())
     options = ["--from", str(files[0]), "--to", str(files[1]), "--ledger", str(catalogs.ledger), "--texera", texera.url]
-    return [sys.executable, "-m", "lakewright_spark", "migrate", *options]
+    return ["migrate", *options]
 
 
-def _kill_process(command: list[str], ledger: Path, step: str, count: int) -> None:
-    """Kill a command once this number of tables has completed the step, unless the command ends before."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: process.poll() is not None or _count_tables(ledger, step) >= count, MOST_SECONDS)
-    process.kill()
-    process.wait()
+def _run_until_killed(arguments: list[str], step: str, count: int) -> None:
+    """Run a command that kills itself as soon as this number of further tables has completed a step."""
+    command = [sys.executable, str(Path(killed_command.__file__)), step, str(count), *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=MOST_SECONDS)
+    assert done.returncode == -signal.SIGKILL, (step, done.returncode, done.stderr)
 
 
-def _count_tables(ledger: Path, step: str) -> int:
-    """Return the number of tables that have completed a step."""
-    if not ledger.exists():
-        return 0
-    connection = sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)
-    try:
-        steps = connection.execute("SELECT json_extract(entry, '$.step') FROM entries").fetchall()
-        return sum(STEPS.index(name) >= STEPS.index(step) for (name,) in steps)
-    except sqlite3.OperationalError:
-        return 0  # the command is about to create the tables
-    finally:
-        connection.close()
+def _add_old_snapshots(catalogs: Catalogs) -> tuple[str, ...]:
+    """Add a table with earlier snapshots to each warehouse of the target, and return the prefixes of their keys."""
+    prefixes: list[str] = []
+    for warehouse in WAREHOUSES:
+        catalog = open_catalog(catalogs.target, warehouse)
+        catalog.create_namespace("maintained")
+        rows = pa.table({"number": [1]})
+        table = catalog.create_table("maintained.numbers", rows.schema)
+        for _ in range(3):
+            table.append(rows)
+        prefixes.append(table.location().removeprefix("s3://").partition("/")[2])
+    return tuple(prefixes)
