@@ -1,6 +1,6 @@
 """Program: `lakewright-spark` in a process that kills itself as soon as tables have completed a step of a migration.
 
-Arguments: the step, the number of tables that complete it in this process, and those of `lakewright-spark`.
+Arguments: the step, the number of tables that complete it in this process, and the arguments of `lakewright-spark`.
 """
 
 from __future__ import annotations
