@@ -196,7 +196,7 @@ def test_existing_table_in_the_target_is_left_out(catalogs: Catalogs) -> None:
     target.create_namespace("sales")
     target.create_table("sales.orders", build_rows(1).schema)
     assert "sales.orders" in catalogs.migrate(Action.PLAN).plan.blocked
-    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: .* has a table of this name"):
+    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: .* has a table or view of this name"):
         catalogs.migrate()
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
 
