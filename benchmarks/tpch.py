@@ -15,10 +15,10 @@ LOADS = 6
 """Commits that fill a changed table."""
 _MERGE_ON_READ = ", ".join(f"'write.{change}.mode' = 'merge-on-read'" for change in ("update", "delete", "merge"))
 _LAYOUTS = {
-    "orders": f"TBLPROPERTIES ('format-version' = '3', {_MERGE_ON_READ})",
+    "orders": f"TBLPROPERTIES ('format-version' = '{{version}}', {_MERGE_ON_READ})",
     "lineitem": f"PARTITIONED BY (years(l_shipdate)) TBLPROPERTIES ('format-version' = '2', {_MERGE_ON_READ})",
 }
-"""Deletions are deletion vectors in `orders`, and files of position deletes in `lineitem`."""
+"""Deletions are files of position deletes in `lineitem`, and deletion vectors in `orders` of version 3."""
 
 
 @dataclass
@@ -30,12 +30,14 @@ class Tpch:
         namespace: Warehouse and namespace of the tables. It is created.
         folder: Folder for the generated files.
         scale: Scale factor: 1 has six million rows of `lineitem`.
+        version: Format version of `orders`.
     """
 
     spark: SparkSession
     namespace: str
     folder: Path
     scale: float
+    version: int = 3
     database: duckdb.DuckDBPyConnection = field(init=False)
     rounds: int = 0
 
@@ -58,7 +60,8 @@ class Tpch:
             self.spark.read.parquet(str(file)).createOrReplaceTempView("generated")
             number = LOADS if table in CHANGED else 1
             key = self.database.table(table).columns[0]
-            create = f"CREATE TABLE {self.namespace}.{table} USING iceberg {_LAYOUTS.get(table, '')} AS"
+            layout = _LAYOUTS.get(table, "").format(version=self.version)
+            create = f"CREATE TABLE {self.namespace}.{table} USING iceberg {layout} AS"
             for part in range(number):
                 command = create if part == 0 else f"INSERT INTO {self.namespace}.{table}"
                 self.spark.sql(f"{command} SELECT * FROM generated WHERE {key} DIV 32 % {number} = {part}")

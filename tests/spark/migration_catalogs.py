@@ -41,11 +41,12 @@ class Catalogs:
         action: Action = Action.REGISTER,
         *patterns: str,
         copy: bool = False,
+        grants: bool = False,
         depth: str = "full",
         texera: str | None = None,
     ) -> MigrationResult:
         result = migrate_tables(
-            self.route, self.ledger, action, patterns=patterns, copy=copy, depth=depth, texera=texera
+            self.route, self.ledger, action, patterns=patterns, copy=copy, grants=grants, depth=depth, texera=texera
         )
         if result.error:
             raise result.error

@@ -41,6 +41,13 @@ def migrate(
     verify: Annotated[
         VerifyDepth, typer.Option("--verify", help="Rows to compare: all, of some files, or none.")
     ] = VerifyDepth.FULL,
+    grants: Annotated[
+        bool,
+        typer.Option(
+            "--grants",
+            help="With --plan and --cut-over: give the target the grants of the source, between Lakekeepers.",
+        ),
+    ] = False,
     texera: Annotated[
         str | None,
         typer.Option(
@@ -79,9 +86,13 @@ def migrate(
     ]
     if len(requested) > 1:
         raise typer.BadParameter("expected at most one of --plan, --cut-over, --undo and --finish")
+    if grants and not (plan or cut_over):
+        raise typer.BadParameter("--grants: expected --plan or --cut-over with it")
     old, new = load_config(source), load_config(target)
     if texera and to_warehouse:
         raise typer.BadParameter("--texera: expected no --to-warehouse, since each user has a warehouse")
+    if texera and grants:
+        raise typer.BadParameter("--texera: expected no --grants, since each user's warehouse has grants of its own")
     target_warehouse = None if texera else choose_warehouse(new, to_warehouse)
     route = MigrationRoute(old, choose_warehouse(old, from_warehouse), new, target_warehouse)
     result = migrate_tables(
@@ -90,6 +101,7 @@ def migrate(
         requested[0] if requested else Action.REGISTER,
         patterns=tuple(tables or ()),
         copy=copy,
+        grants=grants,
         depth=verify.value,
         texera=texera,
     )
@@ -101,10 +113,12 @@ def migrate(
 def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
     if as_json:
         values: dict[str, Any] = {
-            "tables": [entry.to_json() for entry in entries],
+            "tables": [entry.to_json() for entry in entries if not entry.is_view],
+            "views": [entry.to_json() for entry in entries if entry.is_view],
             "blocked": dict(plan.blocked),
             "skipped": dict(plan.skipped),
             "losses": list(plan.losses),
+            "grants": list(plan.grants),
             "bytes": plan.bytes,
             "seconds": round(plan.seconds, 1),
         }
@@ -120,12 +134,14 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         print(f"left out: {name}: {reason}")
     for name, reason in plan.skipped.items():
         print(f"not part of this migration: {name}: {reason}")
+    for grant in plan.grants:
+        print(f"grant: {grant}")
     for loss in plan.losses:
         print(f"loss: {loss}")
-    if unprotected := [entry for entry in entries if entry.registered and not entry.is_protected]:
+    if unprotected := [entry for entry in entries if entry.is_unprotected]:
         printing.note(
             f"the target does not protect {len(unprotected)} tables from drops: drop none of them before --finish"
         )
     steps = Counter(entry.step.value for entry in entries)
-    counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables"
+    counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables and views"
     print(f"{counts}; {plan.bytes} bytes; about {plan.seconds:.0f} s for the whole migration")

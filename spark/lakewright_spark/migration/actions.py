@@ -11,14 +11,16 @@ from pathlib import Path
 from pyiceberg.typedef import Identifier
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import MigrationError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.grants import GrantPlan, carry_grants, plan_grants, revert_grants, select_grants
 from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
 from lakewright_spark.migration.run import Migration, build_error, list_open_entries
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.texera import ExecutionKey, TexeraRows, find_execution
 from lakewright_spark.migration.verify import Depth
+from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.result_uris import ResultNamespaces
 
 
@@ -64,6 +66,7 @@ def migrate_tables(
     *,
     patterns: tuple[str, ...] = (),
     copy: bool = False,
+    grants: bool = False,
     depth: str = Depth.FULL.value,
     texera: str | None = None,
 ) -> MigrationResult:
@@ -75,6 +78,7 @@ def migrate_tables(
         action: The action.
         patterns: Patterns of table names; all tables by default.
         copy: Whether to copy the files of tables that the ledger does not have yet.
+        grants: Whether the target gets the source's grants at the cut-over.
         depth: How much of the rows is compared, a value of `Depth`.
         texera: Address of Texera's database, if the tables are results of its executions.
 
@@ -87,7 +91,9 @@ def migrate_tables(
         with open_ledger(ledger_path, str(route)) as ledger:
             source = Endpoint.open(route.source, route.source_warehouse)
             migration = Migration(source, route.target, ledger)
-            run = _MigrationRun(migration, route, Patterns(patterns), Method.COPY if copy else Method.REGISTER, rows)
+            run = _MigrationRun(
+                migration, route, Patterns(patterns), Method.COPY if copy else Method.REGISTER, rows, grants
+            )
             return run.plan_only() if action is Action.PLAN else run.act(action, Depth(depth))
     finally:
         if rows:
@@ -114,11 +120,17 @@ class _MigrationRun:
     patterns: Patterns
     method: Method
     texera: TexeraRows | None
+    has_grants: bool
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
 
     def plan_only(self) -> MigrationResult:
         """Return the plan, and change nothing."""
         plan = self._build_plan()
+        if self.has_grants:
+            plan = _add_grants(plan, self._plan_grants(plan.entries))
+        elif self.route.source.kind in {"lakekeeper", "rest"}:
+            loss = "grants of the source are not migrated: add --grants, or declare them in the target's spec"
+            plan = replace(plan, losses=(*plan.losses, loss))
         return MigrationResult(plan, plan.entries)
 
     def act(self, action: Action, depth: Depth) -> MigrationResult:
@@ -136,24 +148,43 @@ class _MigrationRun:
                 f"expected tables that are verified, found {len(early)} others, such as {early[0]}: run without "
                 "--cut-over"
             )
-        acts: dict[Action, Callable[[TableMigration], None]] = {
-            Action.REGISTER: lambda table: table.register(depth),
-            Action.CUT_OVER: TableMigration.cut_over,
-            Action.UNDO: TableMigration.undo,
-            Action.FINISH: TableMigration.finish,
+        acts: dict[Action, Callable[[TableMigration | ViewMigration], None]] = {
+            Action.REGISTER: lambda item: item.register(depth),
+            Action.CUT_OVER: lambda item: item.cut_over(),
+            Action.UNDO: lambda item: item.undo(),
+            Action.FINISH: lambda item: item.finish(),
         }
+        grant_plan = None
         if action is Action.CUT_OVER:
             self._check_executions(selected)
+            if self.has_grants:
+                grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
-        def act_if_open(table: TableMigration) -> None:
-            if table.entry.identifier in open_tables:
-                acts[action](table)
+        def act_if_open(item: TableMigration | ViewMigration) -> None:
+            if item.entry.identifier in open_tables:
+                acts[action](item)
 
         self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]
         plan = replace(plan, entries=tuple(entries))
-        return MigrationResult(plan, entries, build_error(entries, plan.blocked))
+        error = build_error(entries, plan.blocked)
+        try:
+            if grant_plan is not None:
+                plan = _add_grants(plan, grant_plan)
+                moved_entries = [entry for entry in entries if entry.step is Step.CUT_OVER]
+                carry_grants(select_grants(grant_plan, moved_entries), self._open_target(), ledger)
+            if action is Action.UNDO:
+                revert_grants(ledger, self.migration.open_target)
+        except LakewrightSparkError as grant_error:
+            error = MigrationError("; ".join(str(reason) for reason in (error, grant_error) if reason))
+        return MigrationResult(plan, entries, error)
+
+    def _plan_grants(self, entries: Sequence[Entry]) -> GrantPlan:
+        return plan_grants(self.migration.source, self._open_target(), entries, is_whole=not self.patterns.texts)
+
+    def _open_target(self) -> Endpoint:
+        return self.migration.open_target(self.route.target_warehouse or "")
 
     def _build_plan(self) -> Plan:
         existing_entries = self.migration.ledger.list_entries()
@@ -161,7 +192,7 @@ class _MigrationRun:
 
     def _choose_target(self, identifier: Identifier) -> Endpoint | str:
         if self.texera is None:
-            return self.migration.open_target(self.route.target_warehouse or "")
+            return self._open_target()
         warehouse = self.texera.choose_warehouse(identifier, self.namespaces)
         return warehouse if isinstance(warehouse, str) else self.migration.open_target(warehouse.name)
 
@@ -213,3 +244,7 @@ class _MigrationRun:
 
 def _is_verified(entry: Entry) -> bool:
     return entry.step in {Step.VERIFIED, Step.CUT_OVER, Step.FINISHED, Step.UNDONE}
+
+
+def _add_grants(plan: Plan, grant_plan: GrantPlan) -> Plan:
+    return replace(plan, grants=grant_plan.descriptions, losses=(*plan.losses, *grant_plan.losses))

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, cast
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest import API_PREFIX, Capability, Endpoints, RestCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -39,12 +39,46 @@ from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 ATTEMPTS = 8
 """Attempts to commit properties while other writers commit."""
 MOVED = "__moved"
-"""Ending of the name of a table that a cut-over has taken from its writers."""
+"""Ending of the name of a table or view that a cut-over has taken from its writers."""
+COPYING = "__copying"
+"""Ending of the name of a view whose history is not complete yet."""
+RENAME_VIEW = "views/rename"
+_VIEW_CALLS = {
+    f"{method} {API_PREFIX}/{path}"
+    for method, path in (
+        ("POST", Endpoints.create_view),
+        ("GET", Endpoints.load_view),
+        ("POST", Endpoints.load_view),
+        ("DELETE", Endpoints.drop_view),
+        ("POST", RENAME_VIEW),
+    )
+}
+"""Calls without which a view cannot be migrated."""
+
+_MAX_WRITTEN_VERSION = 2
+"""Last format version of which PyIceberg 0.12 writes the metadata file itself."""
 
 
 def rename_moved(identifier: Identifier) -> Identifier:
     """Return the name under which a catalog keeps a table whose writers use the other catalog."""
     return (*identifier[:-1], f"{identifier[-1]}{MOVED}")
+
+
+def rename_copying(identifier: Identifier) -> Identifier:
+    """Return the name under which the target has a view whose history is not complete yet."""
+    return (*identifier[:-1], f"{identifier[-1]}{COPYING}")
+
+
+def find_original_name(identifier: Identifier) -> Identifier | None:
+    """Return the name from which a migration makes this name; None for other names.
+
+    >>> find_original_name(("sales", "orders__moved")), find_original_name(("sales", "orders"))
+    (('sales', 'orders'), None)
+    """
+    for ending in (MOVED, COPYING):
+        if identifier[-1].endswith(ending):
+            return (*identifier[:-1], identifier[-1].removesuffix(ending))
+    return None
 
 
 class Mover(Protocol):
@@ -102,16 +136,41 @@ class Endpoint:
 
     def list_tables(self) -> Iterator[Identifier]:
         """Yield the names of all tables, without tables that a cut-over has taken from their writers."""
+        return (identifier for identifier in self.list_all_tables() if not identifier[-1].endswith(MOVED))
+
+    def list_all_tables(self) -> Iterator[Identifier]:
+        """Yield the names of all tables."""
         with explain_errors(self.config, self.warehouse):
             for namespace in list_namespaces(self.catalog):
                 for identifier in self.catalog.list_tables(namespace):
-                    if not identifier[-1].endswith(MOVED):
-                        yield (*namespace, identifier[-1])
+                    yield (*namespace, identifier[-1])
+
+    def can_write(self, table: Table) -> bool:
+        """Return whether a table of this format version can be changed. Servers write metadata files themselves."""
+        writes_files = isinstance(self.catalog, DatabaseCatalog | HadoopCatalog)
+        return not writes_files or table.metadata.format_version <= _MAX_WRITTEN_VERSION
+
+    @property
+    def has_views(self) -> bool:
+        """Return whether views can be read and written: only through Iceberg REST, and not with every server."""
+        return self._supported_calls >= _VIEW_CALLS
+
+    @property
+    def lists_views(self) -> bool:
+        """Return whether the catalog can say which views it has. A Hadoop catalog has none."""
+        return not isinstance(self.catalog, RestCatalog) or str(Capability.V1_LIST_VIEWS) in self._supported_calls
+
+    @property
+    def _supported_calls(self) -> set[str]:
+        """Return the calls that a REST server advertises, as method and path; no calls of other catalogs."""
+        if not isinstance(self.catalog, RestCatalog):
+            return set()
+        return {str(call) for call in cast(Any, self.catalog)._supported_endpoints}
 
     def list_views(self) -> list[Identifier]:
-        """Return the names of all views; an empty list for catalogs whose views PyIceberg cannot list."""
+        """Return the names of all views; no names if `lists_views` is false."""
         with explain_errors(self.config, self.warehouse):
-            if not isinstance(self.catalog, RestCatalog):
+            if isinstance(self.catalog, HadoopCatalog):
                 return []
             return [
                 (*namespace, view[-1])
@@ -220,7 +279,7 @@ class Endpoint:
         """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection."""
         if self.config.kind != "lakekeeper":
             return False
-        response = self._session.get(self._protection_url(table))
+        response = self.session.get(self._protection_url(table))
         return response.ok and bool(response.json()["protected"])
 
     def protect(self, table: Table, *, is_protected: bool) -> bool:
@@ -230,10 +289,11 @@ class Endpoint:
         """
         if self.config.kind != "lakekeeper":
             return False
-        return self._session.post(self._protection_url(table), json={"protected": is_protected}).ok
+        return self.session.post(self._protection_url(table), json={"protected": is_protected}).ok
 
     @property
-    def _session(self) -> HttpSession:
+    def session(self) -> HttpSession:
+        """Return PyIceberg's HTTP session, which sends the identity's credential. Only REST catalogs have it."""
         return cast(Any, self.catalog)._session
 
     def _protection_url(self, table: Table) -> str:
@@ -244,7 +304,7 @@ class Endpoint:
         # Without `force`, a warehouse with soft deletion keeps the location taken, and a protected table remains.
         names = catalog._split_identifier_for_path(identifier)  # pyright: ignore[reportPrivateUsage]
         url = catalog.url(Endpoints.drop_table, prefixed=True, **names)
-        response = self._session.delete(url, params={"purgeRequested": "false", "force": "true"})
+        response = self.session.delete(url, params={"purgeRequested": "false", "force": "true"})
         if not response.ok and response.status_code != HTTPStatus.NOT_FOUND:
             raise MigrationError(
                 f"{self} does not drop {'.'.join(identifier)}: it responded with {response.status_code}"

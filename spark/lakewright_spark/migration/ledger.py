@@ -33,6 +33,10 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE TABLE IF NOT EXISTS executions (
   workflow INTEGER NOT NULL, execution INTEGER NOT NULL, previous TEXT NOT NULL, PRIMARY KEY (workflow, execution)
 );
+CREATE TABLE IF NOT EXISTS grants (
+  warehouse TEXT NOT NULL, level TEXT NOT NULL, identifier TEXT NOT NULL, path TEXT NOT NULL, privilege TEXT NOT NULL,
+  kind TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (path, privilege, kind, principal)
+);
 """
 
 
@@ -55,11 +59,13 @@ class Method(Enum):
     """The files remain where they are; both catalogs have the table until the migration is finished."""
     COPY = "copy"
     """The files are copied to a location that the target catalog chooses."""
+    CREATE = "create"
+    """A view, which has no files: the target gets a view with the same history."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A table of a migration."""
+    """A table or view of a migration."""
 
     namespace: tuple[str, ...]
     name: str
@@ -85,6 +91,16 @@ class Entry:
         """Return the name within a warehouse."""
         return (*self.namespace, self.name)
 
+    @property
+    def is_view(self) -> bool:
+        """Return whether this is a view."""
+        return self.method is Method.CREATE
+
+    @property
+    def is_unprotected(self) -> bool:
+        """Return whether a drop of the table in the target could delete files that the source needs."""
+        return bool(self.registered) and not self.is_protected and not self.is_view
+
     def __str__(self) -> str:
         """Return the text form."""
         return ".".join(self.identifier)
@@ -104,6 +120,17 @@ class Entry:
             "step": Step(document["step"]),
         }
         return cls(**values)
+
+
+@dataclass(frozen=True, order=True)
+class CarriedGrant:
+    """A privilege of a user or role on an object."""
+
+    privilege: str
+    kind: str
+    """`user` or `role`."""
+    principal: str
+    """ID of the user or role."""
 
 
 class Ledger:
@@ -169,6 +196,33 @@ class Ledger:
         """Remove the earlier values of an execution's rows, which are restored."""
         with self._guard, self._connection:
             self._connection.execute("DELETE FROM executions WHERE workflow = ? AND execution = ?", key)
+
+    def record_grants(
+        self, warehouse: str, key: tuple[str, tuple[str, ...]], path: str, grants: Iterable[CarriedGrant]
+    ) -> None:
+        """Write grants that are about to be added to an object of the target.
+
+        Args:
+            warehouse: The target's warehouse.
+            key: Level and name of the object.
+            path: Path of the object's permissions.
+            grants: The grants.
+        """
+        values = (warehouse, key[0], json.dumps(key[1]), path)
+        rows = [(*values, grant.privilege, grant.kind, grant.principal) for grant in grants]
+        with self._guard, self._connection:
+            self._connection.executemany("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def list_grants(self) -> list[tuple[str, tuple[str, tuple[str, ...]], str, CarriedGrant]]:
+        """Return the grants that the migration added, each with the values that `record_grants` got."""
+        with self._guard:
+            rows = self._connection.execute("SELECT * FROM grants ORDER BY path").fetchall()
+        return [(row[0], (row[1], tuple(json.loads(row[2]))), row[3], CarriedGrant(*row[4:])) for row in rows]
+
+    def forget_grants(self, path: str) -> None:
+        """Remove the grants on an object."""
+        with self._guard, self._connection:
+            self._connection.execute("DELETE FROM grants WHERE path = ?", (path,))
 
     def _read(self, key: str) -> str | None:
         with self._guard:

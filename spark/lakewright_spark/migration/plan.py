@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -12,9 +12,17 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.migration.copy import find_copy_obstacles
-from lakewright_spark.migration.endpoint import Endpoint, rename_moved
+from lakewright_spark.migration.endpoint import (
+    COPYING,
+    MOVED,
+    Endpoint,
+    find_original_name,
+    rename_copying,
+    rename_moved,
+)
 from lakewright_spark.migration.fence import read_fence
 from lakewright_spark.migration.ledger import Entry, Method, Step
+from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -62,6 +70,8 @@ class Plan:
     """Tables that do not belong to this migration, or not yet, and why."""
     losses: tuple[str, ...] = ()
     """Sentences about properties and objects that the target will not have."""
+    grants: tuple[str, ...] = ()
+    """Grants that the target gets at the cut-over, as text."""
     tables: Mapping[Identifier, Table] = field(default_factory=dict[Identifier, Table], repr=False)
     """Tables as they were loaded, if the source refuses to change a table that is no longer so."""
 
@@ -101,8 +111,11 @@ def build_plan(
     losses: list[str] = []
     kept_tables: dict[Identifier, Table] = {}
     kept_parts = 0
-    identifiers = [i for i in source.list_tables() if patterns.select(i) and i not in started]
-    tables = _load_tables(source, identifiers)
+    all_tables, all_views = list(source.list_all_tables()), source.list_views()
+    blocked |= _find_reserved_names(filter(patterns.select, (*all_tables, *all_views)), existing)
+    tables_to_load = [i for i in all_tables if _is_new(i, patterns, started)]
+    tables = _load_tables(source, tables_to_load)
+    source_names = {*all_tables, *all_views}
     target_names: dict[str, set[Identifier]] = {}
     for identifier, table in tables:
         name = ".".join(identifier)
@@ -115,10 +128,8 @@ def build_plan(
             continue
         if table is None:
             continue
-        if target.warehouse not in target_names:
-            target_names[target.warehouse] = set(target.list_tables())
-        is_taken = bool(target_names[target.warehouse] & {identifier, rename_moved(identifier)})
-        if reason := _find_obstacle(table, method, target, is_taken=is_taken):
+        conflict = _find_name_conflict(identifier, source, source_names, target, target_names)
+        if reason := _find_obstacle(table, method, source, target) or conflict:
             blocked[name] = reason
             continue
         entries[identifier] = measure(
@@ -129,9 +140,23 @@ def build_plan(
             kept_tables[identifier] = table
         if method is Method.COPY and table.metadata.metadata_log:
             losses.append(f"{name}: {len(table.metadata.metadata_log)} earlier metadata files")
+    for identifier in (i for i in all_views if _is_new(i, patterns, started)):
+        name, target = ".".join(identifier), choose_target(identifier)
+        if isinstance(target, str):
+            skipped[name] = target
+            continue
+        losses.extend(_list_view_losses(source, target, identifier))
+        if not (source.has_views and target.has_views):
+            continue
+        if conflict := _find_name_conflict(identifier, source, source_names, target, target_names):
+            blocked[name] = conflict
+        else:
+            entries[identifier] = Entry(
+                namespace=identifier[:-1], name=identifier[-1], warehouse=target.warehouse, method=Method.CREATE
+            )
     losses.extend(_list_common_losses(source))
     ordered = tuple(entries[identifier] for identifier in sorted(entries))
-    return Plan(ordered, blocked, skipped, tuple(losses), kept_tables)
+    return Plan(ordered, blocked, skipped, tuple(losses), tables=kept_tables)
 
 
 def measure(table: Table, entry: Entry) -> Entry:
@@ -155,24 +180,69 @@ def _load_tables(
         yield from zip(identifiers, pool.map(load, identifiers), strict=True)
 
 
-def _find_obstacle(table: Table, method: Method, target: Endpoint, *, is_taken: bool) -> str | None:
+def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpoint) -> str | None:
     if is_readable_only(table):
         return "a column has a type that PyIceberg cannot write, such as variant"
+    for side in (source, target):
+        if not side.can_write(table):
+            return f"it has format version {table.metadata.format_version}, which PyIceberg does not write in {side}"
     fence = read_fence(table.properties)
     if fence is not None:
         return f"it belongs to migration {fence.run}, whose ledger is another file"
-    if is_taken:
-        return f"{target} has a table of this name"
     if method is Method.COPY and (obstacles := find_copy_obstacles(table)):
         return f"it cannot be copied: it has {'; '.join(obstacles)}"
     return None
 
 
+def _find_reserved_names(identifiers: Iterable[Identifier], existing: Collection[Entry]) -> dict[str, str]:
+    """Return the tables and views whose names a migration would use for a table or view that the ledger lacks."""
+    ledger_names = {entry.identifier for entry in existing}
+    return {
+        ".".join(identifier): (
+            f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
+            f"{'.'.join(original)}: rename it, or use the ledger of its migration"
+        )
+        for identifier in identifiers
+        if (original := find_original_name(identifier)) is not None and original not in ledger_names
+    }
+
+
+def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:
+    return patterns.select(identifier) and identifier not in started and find_original_name(identifier) is None
+
+
+def _find_name_conflict(
+    identifier: Identifier,
+    source: Endpoint,
+    source_names: Collection[Identifier],
+    target: Endpoint,
+    target_names: dict[str, set[Identifier]],
+) -> str | None:
+    """Return which name that the migration needs is taken; None without such a name. Targets are listed once."""
+    if target.warehouse not in target_names:
+        target_names[target.warehouse] = {*target.list_all_tables(), *target.list_views()}
+    moved = rename_moved(identifier)
+    if identifier in target_names[target.warehouse]:
+        return f"{target} has a table or view of this name"
+    if moved in source_names:
+        return f"{source} has a table or view named {'.'.join(moved)}"
+    for name in (moved, rename_copying(identifier)):
+        if name in target_names[target.warehouse]:
+            return f"{target} has a table or view named {'.'.join(name)}"
+    return None
+
+
+def _list_view_losses(source: Endpoint, target: Endpoint, identifier: Identifier) -> Iterator[str]:
+    for side in (source, target):
+        if not side.has_views:
+            yield f"{'.'.join(identifier)}: a view, which is not migrated: views of {side} cannot be read and written"
+            return
+    yield from ViewCatalog(source).list_losses(identifier)
+
+
 def _list_common_losses(source: Endpoint) -> Iterator[str]:
-    for view in source.list_views():
-        yield f"{'.'.join(view)}: a view, which is not migrated"
-    if source.config.kind in {"lakekeeper", "rest"}:
-        yield "grants of the source are not migrated: declare them in the target's spec"
+    if not source.lists_views:
+        yield f"views of {source} cannot be listed, and are not migrated: the server does not support it"
     if isinstance(source.catalog, HadoopCatalog):
         yield (
             "before the cut-over, `DROP TABLE` in a Hadoop catalog deletes the table's folder in spite of the fence: "

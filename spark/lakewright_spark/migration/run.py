@@ -17,6 +17,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.plan import PARALLEL
 from lakewright_spark.migration.steps import TableMigration
+from lakewright_spark.migration.view_steps import ViewMigration
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Migration:
     def run(
         self,
         groups: Iterable[Sequence[Entry]],
-        act: Callable[[TableMigration], None],
+        act: Callable[[TableMigration | ViewMigration], None],
         complete: Callable[[Sequence[Entry]], None] | None = None,
     ) -> None:
         """Run a step on groups of tables, several groups at a time.
@@ -67,13 +68,7 @@ class Migration:
             entry = None
             try:
                 for entry in group:
-                    target = self.open_target(entry.warehouse)
-                    loaded_table = self.loaded_tables.get(entry.identifier)
-                    act(
-                        TableMigration(
-                            self.source, target, self.ledger, entry, self._stores.get(entry.warehouse), loaded_table
-                        )
-                    )
+                    act(self._open_migration(entry))
                 if complete:
                     complete(group)
             except LakewrightSparkError as error:
@@ -83,6 +78,13 @@ class Migration:
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="migration") as pool:
             list(pool.map(act_on_group, group_list))
+
+    def _open_migration(self, entry: Entry) -> TableMigration | ViewMigration:
+        target = self.open_target(entry.warehouse)
+        if entry.is_view:
+            return ViewMigration(self.source, target, self.ledger, entry)
+        store, loaded_table = self._stores.get(entry.warehouse), self.loaded_tables.get(entry.identifier)
+        return TableMigration(self.source, target, self.ledger, entry, store, loaded_table)
 
 
 def list_open_entries(step: Step, entries: Sequence[Entry]) -> list[Entry]:

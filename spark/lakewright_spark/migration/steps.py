@@ -106,10 +106,12 @@ class TableMigration:
             if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
                 source_mover.repoint_stopped(stopped, identifier, stopped_target.metadata_location)
             source_mover.resume_writers(identifier)
-        elif (target_table := self.target.find_table(identifier)) is not None:
-            self._check_fence(target_table)
-            self._check_unwritten(target_table)
-            self.target.drop(identifier)
+        else:
+            self._check_source_has_table()
+            if (target_table := self.target.find_table(identifier)) is not None:
+                self._check_fence(target_table)
+                self._check_unwritten(target_table)
+                self.target.drop(identifier)
         if (stopped_target := target_mover.load_stopped(identifier)) is not None:
             self._check_fence(stopped_target)
             target_mover.forget_stopped(identifier)
@@ -235,6 +237,17 @@ class TableMigration:
         return target_table is not None and any(
             entry.metadata_file == location for entry in target_table.metadata.metadata_log
         )
+
+    def _check_source_has_table(self) -> None:
+        """Raise MigrationError if an undo could drop the only table that is left."""
+        if (source_table := self.source.find_table(self.entry.identifier)) is None:
+            raise MigrationError(
+                f"{self.entry}: expected the table in {self.source}, found none. Nothing was changed: only "
+                f"{self.target} can have the table. A killed --finish removed the table of the source; run --finish "
+                "again"
+            )
+        if self.entry.step is Step.CUT_OVER and self.target.find_table(self.entry.identifier) is not None:
+            self._check_fence(source_table)  # a table that another program created since then has none
 
     def _require_source(self) -> Table:
         table = self.source.find_table(self.entry.identifier)

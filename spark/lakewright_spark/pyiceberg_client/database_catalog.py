@@ -15,7 +15,7 @@ from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.update import TableUpdate
 from pyiceberg.typedef import Identifier
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from lakewright_spark.pyiceberg_client.file_io import OneRequestFileIO
@@ -28,6 +28,8 @@ _TABLE_SETTINGS = (
 )
 """Beginnings of table properties that no client of a store reads."""
 _FILE_IO = f"{OneRequestFileIO.__module__}.{OneRequestFileIO.__name__}"
+_VIEW = "VIEW"
+"""Value of the column `iceberg_type`."""
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 
 
@@ -76,6 +78,19 @@ class DatabaseCatalog(SqlCatalog):
         if not self.swap_pointer(identifier, old, staged.metadata_location):
             raise CommitFailedException(f"table {'.'.join(identifier)} was changed by another writer")
         table.metadata, table.metadata_location = staged.metadata, staged.metadata_location
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        """Return the names of a namespace's views, which Iceberg's Java catalog writes and PyIceberg cannot read."""
+        if self._schema_version != "v1":
+            return []
+        path = Catalog.identifier_to_tuple(namespace)
+        query = select(IcebergTables.table_name).where(
+            IcebergTables.catalog_name == self.name,
+            IcebergTables.table_namespace == ".".join(path),
+            IcebergTables.iceberg_type == _VIEW,
+        )
+        with Session(self.engine) as session:
+            return [(*path, name) for name in session.scalars(query)]
 
     def swap_pointer(self, identifier: Identifier, old: str, new: str) -> bool:
         """Let a table have another metadata file, and return whether it had the expected file until then."""

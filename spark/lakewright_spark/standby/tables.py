@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import uuid5
 
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
@@ -30,8 +29,6 @@ from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mar
 
 _DIFFERENT = (*OWN_PROPERTIES, *LOCATION_PROPERTIES)
 """Properties that may differ between a table and its copy."""
-_MAX_DATABASE_VERSION = 2
-"""Last format version of which PyIceberg writes the metadata file itself."""
 _CLOCK_DIFFERENCE_MS = 60_000
 """Clocks of writers differ by less, as Iceberg assumes."""
 
@@ -199,7 +196,7 @@ class StandbyTable:
         obstacles = find_copy_obstacles(table)
         if is_readable_only(table):
             obstacles.append("a type that PyIceberg cannot write, such as variant")
-        if isinstance(self.standby.catalog, SqlCatalog) and table.metadata.format_version > _MAX_DATABASE_VERSION:
+        if not self.standby.can_write(table):
             obstacles.append(
                 f"format version {table.metadata.format_version}, which catalogs in a database do not write"
             )

@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.maintenance import job_runner
-from lakewright_spark.maintenance.jobs import statistics
+from lakewright_spark.maintenance.jobs import snapshot_expiration, statistics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SharedTable
 from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
@@ -272,6 +272,22 @@ class TestSnapshots:
         done = table.job("snapshot-expiration")
         assert (done.snapshots, done.data_files, done.delete_files) == (2, 1, 1)
         assert table.column("SELECT n FROM THIS") == [9]
+
+    def test_migration_that_begins_during_the_job(self, tenant: CatalogConfig, create_table: CreateTable) -> None:
+        """The table gets `gc.enabled=false` after the job has checked it: another catalog has its snapshots."""
+        table = create_table("fenced_late", "(n int) USING iceberg")
+        for number in range(3):
+            table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+        files = table.objects().keys()
+        opened = IcebergTable.open(table.spark, table.table)
+        other = open_catalog(tenant, table.table.warehouse).load_table(("maintained", "fenced_late"))
+        other.transaction().set_properties({"gc.enabled": "false"}).commit_transaction()
+        done = snapshot_expiration.run(opened, table.policy, dry_run=False, now=table.now)
+        assert (done.snapshots, done.files_left, done.data_files) == (2, True, 0)
+        assert "gc.enabled=false was set during the job" in done.reason
+        assert files <= table.objects().keys()
+        with open_catalog(tenant, table.table.warehouse).load_table(("maintained", "fenced_late")).transaction() as end:
+            end.remove_properties("gc.enabled")
 
     def test_soft_deletion_keeps_files_unless_allowed(self, tenant: CatalogConfig, create_table: CreateTable) -> None:
         if tenant.auth:

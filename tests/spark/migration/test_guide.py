@@ -43,7 +43,7 @@ def test_commands_of_the_guide(
     catalogs.add_table("sales.orders")
     write_configs(catalogs, tmp_path, monkeypatch)
     outputs: list[str] = []
-    for command in (command for command in read_commands() if "--texera" not in command):
+    for command in (command for command in read_commands() if not {"--texera", "--grants"} & set(command)):
         run(command)
         outputs.append(capsys.readouterr().out)
     steps = ["planned", "verified", "cut over", "undone", "verified", "cut over", "finished"]
@@ -86,6 +86,10 @@ def test_refused_command_lines(project: Project, tmp_path: Path, monkeypatch: py
         run([*options, "--undo", "--finish"])
     with pytest.raises(typer.BadParameter, match="expected no --to-warehouse"):
         run([*options, "--texera", "sqlite:///x", "--to-warehouse", "results"])
+    with pytest.raises(typer.BadParameter, match="expected no --grants"):
+        run([*options, "--texera", "sqlite:///x", "--grants"])
+    with pytest.raises(typer.BadParameter, match="--grants: expected --plan or --cut-over"):
+        run([*options, "--grants"])
     with pytest.raises(MigrationError, match="expected two warehouses"):
         run(["migrate", "--from", "new.json", "--to", "new.json"])
     with pytest.raises(MigrationError, match="expected tables to migrate, found none"):

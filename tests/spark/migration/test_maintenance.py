@@ -11,9 +11,9 @@ from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
-from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows, count_rows
+from own_jvm import start_own_session
 from projects import Project
 from pyspark.sql import SparkSession
 
@@ -35,11 +35,10 @@ def catalogs(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
-    if catalogs.target.auth:
+    if catalogs.target.auth.kind != "none":
         leave_out("reads a warehouse through a second Spark catalog, which has no credential")
     catalogs.add_table("sales.orders")
-    spark = spark_session(catalogs.source, "migration", properties=catalogs.target.spark_properties())
-    try:
+    with start_own_session(catalogs.source, "migration", catalogs.target.spark_properties()) as spark:
         catalogs.migrate()
         objects = catalogs.list_objects()
         for config, warehouse in ((catalogs.source, OLD), (catalogs.target, NEW)):
@@ -63,8 +62,6 @@ def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
             now=LATER,
         )
         assert metrics.state == "SUCCEEDED"
-    finally:
-        spark.stop()
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
 
 

@@ -12,6 +12,7 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
+from lakewright_spark.migration.steps import TableMigration
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
@@ -83,6 +84,25 @@ def test_undo_after_a_killed_finish_forgets_the_owner(catalogs: Catalogs, monkey
 
     assert list_owners(catalogs) == []
     assert count_rows(catalogs.open_source(), "sales.orders") == 6
+
+
+@pytest.mark.parametrize("has_new_table", [False, True])
+def test_undo_after_a_finish_that_removed_the_source(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, has_new_table: bool
+) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER)
+    with monkeypatch.context() as killed:
+        killed.setattr(TableMigration, "_remove_fence", _end_process)
+        with pytest.raises(KeyboardInterrupt):
+            catalogs.migrate(Action.FINISH)
+    if has_new_table:
+        catalogs.add_table("sales.orders", rows=1)
+    with pytest.raises(MigrationError, match=r"only warehouse results of .* can have|without the migration's fence"):
+        catalogs.migrate(Action.UNDO)
+    catalogs.migrate(Action.FINISH)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 6
 
 
 def _end_process(*_: object) -> None:
@@ -196,7 +216,7 @@ def test_existing_table_in_the_target_is_left_out(catalogs: Catalogs) -> None:
     target.create_namespace("sales")
     target.create_table("sales.orders", build_rows(1).schema)
     assert "sales.orders" in catalogs.migrate(Action.PLAN).plan.blocked
-    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: .* has a table of this name"):
+    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: .* has a table or view of this name"):
         catalogs.migrate()
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from jdbc_catalog import jdbc_catalog_config
@@ -44,6 +46,22 @@ def build_hadoop_catalogs(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -
     )
     assert isinstance(io, PyArrowFileIO)
     return Catalogs(config, catalogs.target, catalogs.ledger, catalogs.sandbox, source_warehouse="old")
+
+
+def test_format_version_3_in_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyIceberg 0.12 cannot write such a metadata file, so the table cannot have a fence."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    catalogs.add_table("sales.returns")
+    table = catalogs.add_table("sales.orders")
+    with table.io.new_input(table.metadata_location).open() as stream:
+        metadata = json.loads(stream.read()) | {"format-version": 3, "next-row-id": 6}
+    location = table.metadata_location.replace("/metadata/", "/metadata/v3-")
+    with table.io.new_output(location).create() as output:
+        output.write(json.dumps(metadata).encode())
+    assert cast(Any, catalogs.open_source()).swap_pointer(("sales", "orders"), table.metadata_location, location)
+    with pytest.raises(MigrationError, match=r"1 of 2 tables.*sales.orders: it has format version 3, which PyIceberg"):
+        catalogs.migrate()
+    assert catalogs.open_target().list_tables("sales") == [("sales", "returns")]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from lakewright_sandbox.lakekeeper.catalog.call import Call, CatalogCall, Listing, OpenTabular
+from lakewright_sandbox.lakekeeper.catalog.call import Call, CatalogCall, Listing, OpenTabular, OpenWarehouse
 from lakewright_sandbox.lakekeeper.catalog.commit_shapes import ViewRequirement, ViewUpdate
 from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
 from lakewright_sandbox.lakekeeper.catalog.locations import normalize_location, tabular_location
@@ -78,6 +78,7 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
         opened = call.open(session)
         namespace = opened.namespace(path)
         check_new_name(session, namespace, body.name, "View")
+        version = _forget_missing_namespace(opened, body.view_version)
     check_schema(body.view_schema)
     now, profile = call.server.clock.now(), opened.storage.profile
     view = new_tabular("view", namespace, body.name, now)
@@ -93,13 +94,29 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
         properties=body.properties,
         now=now // 1000,
     )
-    view.document = json.dumps(document, separators=(",", ":"))
+    stored = {**document, "versions": [{**document["versions"][0], "default-namespace": version["default-namespace"]}]}
+    view.document = json.dumps(stored, separators=(",", ":"))
     uri = metadata_file(view.location, 0, None, view.id)
     view.metadata_location = uri
     objects = call.objects(opened.storage)
     objects.write(uri, encode_metadata(document, uri))
     NewTabular(call.server, view, objects, check_location=bool(body.location)).insert()
     return _load_result(opened.open_created(namespace, view), document)
+
+
+def _forget_missing_namespace(warehouse: OpenWarehouse, version: Json) -> Json:
+    """Return a version as the database has it: with the ID of its default namespace, or none without the namespace.
+
+    The response to the request, and the metadata file, have the name. Source: `batch_insert_view_versions` and
+    `get_default_namespace_ident` of Lakekeeper.
+    """
+    path: list[str] = version.get("default-namespace") or []
+    try:
+        if path:
+            warehouse.namespace(path)
+    except ApiError:
+        path = []
+    return {**version, "default-namespace": path}
 
 
 @router.get(VIEW)
@@ -149,8 +166,14 @@ def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitVi
     uri = metadata_file(document["location"], file_version(old_location) + 1, None)
     objects = call.objects(opened.storage)
     objects.write(uri, encode_metadata(document, uri))
+    earlier_versions = {version["version-id"]: version for version in current["versions"]}
     with call.server.database.write() as session:
-        swapped = compare_and_swap(session, row, uri, document, now)
+        warehouse = call.open(session)
+        versions = [
+            earlier_versions.get(version["version-id"]) or _forget_missing_namespace(warehouse, version)
+            for version in document["versions"]
+        ]
+        swapped = compare_and_swap(session, row, uri, {**document, "versions": versions}, now)
     if not swapped:
         objects.delete(uri)
         raise ApiError(409, "CommitFailedException", f"The view `{name}` was changed concurrently.")
