@@ -1,8 +1,9 @@
 """The history of a view as a set of versions, and the requests that give another view the same history.
 
 Pure functions. Formats: Iceberg's view specification, version 1, and the REST catalog's `ViewUpdate`. A REST catalog
-chooses the IDs of versions and the time of the first version. Lakekeeper returns versions and their log in any order:
-the IDs have the order, since each new version gets the highest ID.
+chooses the IDs of versions and the time of the first version, and refuses later versions with an earlier time.
+Lakekeeper returns versions and their log in any order: the IDs have the order, since each new version gets the highest
+ID.
 """
 
 from __future__ import annotations
@@ -91,12 +92,23 @@ def add_version(metadata: Json, copy: Json, version: Json) -> list[Json]:
     ids = [entry["schema-id"] for entry in copy["schemas"] if _drop_keys(entry, "schema-id") == schema]
     updates: list[Json] = [] if ids else [{"action": "add-schema", "schema": schema}]
     number = max(entry["version-id"] for entry in copy["versions"]) + 1
-    added_version = {**version, "version-id": number, "schema-id": ids[0] if ids else _LAST_ADDED}
+    added_version = {
+        **version,
+        "version-id": number,
+        "schema-id": ids[0] if ids else _LAST_ADDED,
+        "timestamp-ms": max(version["timestamp-ms"], _find_last_time(copy)),
+    }
     return [
         *updates,
         {"action": "add-view-version", "view-version": added_version},
         {"action": "set-current-view-version", "view-version-id": _LAST_ADDED},
     ]
+
+
+def _find_last_time(metadata: Json) -> int:
+    """Return the time of the newest version (ms since 1970). Catalogs refuse a version that is a minute older."""
+    entries = [*metadata["versions"], *(metadata.get("version-log") or [])]
+    return max(entry["timestamp-ms"] for entry in entries)
 
 
 def copy_current_version(metadata: Json, copy: Json) -> list[Json]:

@@ -127,6 +127,7 @@ def test_copy_needs_keys(catalogs: Catalogs) -> None:
         moving.migrate(copy=True)
 
 
+@pytest.mark.stand_in("creates a user of IAM")
 def test_copy_to_another_store(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each side has its own bucket and a key that the other side refuses, so the files pass through this process."""
     catalogs = build_catalogs(project, tmp_path, monkeypatch)

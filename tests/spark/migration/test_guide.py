@@ -87,7 +87,7 @@ def test_refused_command_lines(project: Project, tmp_path: Path, monkeypatch: py
     with pytest.raises(typer.BadParameter, match="expected no --to-warehouse"):
         run([*options, "--texera", "sqlite:///x", "--to-warehouse", "results"])
     with pytest.raises(typer.BadParameter, match="expected no --grants"):
-        run([*options, "--texera", "sqlite:///x", "--grants"])
+        run([*options, "--texera", "sqlite:///x", "--plan", "--grants"])
     with pytest.raises(typer.BadParameter, match="--grants: expected --plan or --cut-over"):
         run([*options, "--grants"])
     with pytest.raises(MigrationError, match="expected two warehouses"):

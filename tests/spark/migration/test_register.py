@@ -61,11 +61,11 @@ def test_migration_to_the_end(catalogs: Catalogs) -> None:
 
 def list_owners(catalogs: Catalogs) -> list[HandedOverTable]:
     """Return the owners that objects under the tables' locations record."""
-    bucket = (catalogs.source.warehouses[0].location or "").split("/")[2]
+    _, _, bucket, folder = (catalogs.source.warehouses[0].location or "").split("/", 3)
     documents = [
         catalogs.connect_s3().get_object(Bucket=bucket, Key=key)["Body"].read()
         for key in sorted(catalogs.list_objects())
-        if is_key(key)
+        if key.startswith(folder) and is_key(key)
     ]
     return [owner for document in documents if (owner := parse_document(document))]
 

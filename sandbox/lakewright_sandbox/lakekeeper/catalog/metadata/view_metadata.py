@@ -11,6 +11,8 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 Json = dict[str, Any]
 
 DEFAULT_HISTORY = 10
+_TOLERANCE_MS = 60_000
+"""How much older than the last version a new version may be."""
 MAY_LOSE_DIALECTS = "replace.drop-dialect.allowed"
 
 
@@ -117,6 +119,7 @@ class ViewBuilder:
         schema_id = self._added_schema if version["schema-id"] == -1 else version["schema-id"]
         if not any(existing["schema-id"] == schema_id for existing in self._document["schemas"]):
             raise ApiError(400, "InvalidViewUpdate", f"The view has no schema {schema_id}.")
+        self._require_later_time(version["timestamp-ms"])
         added = {**version, "schema-id": schema_id}
         free = ("version-id", "timestamp-ms")
         for existing in versions:
@@ -128,6 +131,17 @@ class ViewBuilder:
         number = added["version-id"] if added["version-id"] not in taken else max(taken) + 1
         versions.append({**added, "version-id": number})
         self._added_version = number
+
+    def _require_later_time(self, time_ms: int) -> None:
+        """Refuse a version that is more than a minute older than the last version, as iceberg-rust's builder does."""
+        last_ms = self._document["version-log"][-1]["timestamp-ms"]
+        if time_ms - last_ms < -_TOLERANCE_MS:
+            raise ApiError(
+                400,
+                "AppendViewVersionError",
+                "Error appending view version: DataInvalid => Invalid snapshot timestamp "
+                f"{time_ms}: before last snapshot timestamp {last_ms}",
+            )
 
     def _set_current(self, number: int) -> None:
         """Make a version current.
