@@ -20,10 +20,10 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 def list_pod_days(pod: Mapping[str, Any], now: datetime) -> Iterator[dict[str, Any]]:
     """Yield a measurement for each day in which a pod ran, as `lakewright-spark record-compute` reads them.
 
-    Nothing is yielded for a pod that no node has started, or whose end is not known.
+    Nothing is yielded for a pod whose containers no node has started, or whose end is not known.
     """
     metadata, status = as_mapping(pod.get("metadata")), as_mapping(pod.get("status"))
-    start, end = _parse_time(status.get("startTime")), _find_end(status, now)
+    start, end = _parse_time(status.get("startTime")), _find_end(metadata, status, now)
     if start is None or end is None:
         return
     unit = as_text(as_mapping(metadata.get("labels")).get(_UNIT_NAME)) or str(metadata.get("name"))
@@ -44,10 +44,17 @@ def list_pod_days(pod: Mapping[str, Any], now: datetime) -> Iterator[dict[str, A
         begin = next_day
 
 
-def _find_end(status: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the end of a pod's containers, or else now; None if a finished pod does not say when it ended."""
+def _find_end(metadata: Mapping[str, Any], status: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the end of a pod's containers, or else now. None: no container ran, or a finished pod has no end.
+
+    A pod can have a start and be pending, while its image cannot be pulled. A deleted pod has a time until which its
+    containers are killed; an object without a node can remain after it.
+    """
+    if status.get("phase") == "Pending":
+        return None
     if status.get("phase") not in _FINISHED:
-        return now
+        deletion = _parse_time(metadata.get("deletionTimestamp"))
+        return min(now, deletion) if deletion else now
     states = [as_mapping(as_mapping(entry).get("state")) for entry in as_list(status.get("containerStatuses"))]
     ends = [_parse_time(as_mapping(state.get("terminated")).get("finishedAt")) for state in states]
     return max((end for end in ends if end is not None), default=None)

@@ -51,16 +51,26 @@ def test_finished_pod_counts_until_its_last_container() -> None:
     assert list_seconds(pod) == {"2026-11-27": 1800}
 
 
+@pytest.mark.parametrize(("deletion", "seconds"), [("2026-11-27T02:00:00Z", 3600), ("2026-11-27T09:00:00Z", 18_000)])
+def test_deleted_pod_counts_until_its_deletion(deletion: str, seconds: int) -> None:
+    """The time of the deletion is in the future while the containers may end by themselves."""
+    pod = make_pod("2026-11-27T01:00:00Z")
+    pod["metadata"]["deletionTimestamp"] = deletion
+
+    assert list_seconds(pod) == {"2026-11-27": seconds}
+
+
 @pytest.mark.parametrize(
     "pod",
     [
         make_pod(None, phase="Pending"),
+        make_pod("2026-11-27T01:00:00Z", phase="Pending"),
         make_pod("2026-11-27T01:00:00Z", phase="Failed"),
         make_pod("2026-11-27T07:00:00Z"),
         make_pod("soon"),
         {},
     ],
-    ids=["no node", "end is not known", "clock is behind", "no time", "no object"],
+    ids=["no node", "no image", "end is not known", "clock is behind", "no time", "no object"],
 )
 def test_pod_without_times_counts_nothing(pod: dict[str, Any]) -> None:
     assert list_seconds(pod) == {}
