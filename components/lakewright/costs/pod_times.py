@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from lakewright_spark.times import format_day
 
 from lakewright.validation.documents import as_list, as_mapping, as_text, list_items, list_names
-from lakewright.validation.quantity import parse_bytes, parse_millicores
 
 OLDEST = timedelta(days=35)
 """Age of the days that are read from a pod that runs: a collector that did not run for a month misses nothing of it."""
@@ -68,15 +69,27 @@ def _parse_time(text: object) -> datetime | None:
 
 
 def _sum_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CPUs and bytes that the containers of a pod request; nothing for a notation that is not known."""
+    """Return the CPUs and bytes that a pod's containers request; a resource without a known amount is absent."""
     containers = [as_mapping(container) for container in as_list(spec.get("containers"))]
     requests = [as_mapping(as_mapping(container.get("resources")).get("requests")) for container in containers]
+    cpu, memory = _sum_quantities(requests, "cpu"), _sum_quantities(requests, "memory")
+    return {
+        **({} if cpu is None else {"cpu": float(cpu)}),
+        **({} if memory is None else {"memory_bytes": math.ceil(memory)}),
+    }
+
+
+def _sum_quantities(requests: Iterable[Mapping[str, Any]], resource: str) -> Decimal | None:
+    """Return the sum of a resource in all notations of Kubernetes; None if an amount is no quantity."""
+    from kubernetes.utils import quantity  # noqa: PLC0415 - slow to load
+
+    client: Any = quantity  # has no types
     try:
-        cpu = sum(parse_millicores(str(entry["cpu"])) for entry in requests if "cpu" in entry)
-        memory = sum(parse_bytes(str(entry["memory"])) for entry in requests if "memory" in entry)
+        amounts = [Decimal(client.parse_quantity(str(entry[resource]))) for entry in requests if resource in entry]
     except ValueError:
-        return {}
-    return {"cpu": cpu / 1000, "memory_bytes": memory}
+        return None
+    total = sum(amounts, Decimal())
+    return total if total.is_finite() else None
 
 
 def choose_warehouse(spec: Mapping[str, Any], unit: str) -> str | None:

@@ -88,7 +88,11 @@ def test_days_before_the_oldest_are_left_out() -> None:
     [
         ({"cpu": "1500m", "memory": "4Gi"}, {"cpu": 1.5, "memory_bytes": 4 * 2**30}),
         ({}, {"cpu": 0.0, "memory_bytes": 0}),
-        ({"cpu": "2", "memory": "1e9x"}, {}),
+        ({"cpu": "0", "memory": "1e3"}, {"cpu": 0.0, "memory_bytes": 1000}),
+        ({"cpu": "100u", "memory": "1Ei"}, {"cpu": 0.0001, "memory_bytes": 2**60}),
+        ({"cpu": "1", "memory": "1500m"}, {"cpu": 1.0, "memory_bytes": 2}),
+        ({"cpu": "2", "memory": "1e9x"}, {"cpu": 2.0}),
+        ({"cpu": "two", "memory": "1Gi"}, {"memory_bytes": 2**30}),
     ],
 )
 def test_requests_of_all_containers_are_added(requests: dict[str, str], expected: dict[str, Any]) -> None:
