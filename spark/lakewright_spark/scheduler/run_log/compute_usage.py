@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -21,7 +21,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from lakewright_spark.iceberg_values import COMMIT_RETRIES
 from lakewright_spark.policies.builtin import COMPUTE_USAGE
-from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
 
 NAME = COMPUTE_USAGE
@@ -99,7 +99,7 @@ def write_pod_days(catalog: Catalog, rows: Iterable[PodDay], now: datetime) -> N
     """Write measurements in one commit. A measured time of a pod and day never becomes shorter. Drop old months.
 
     Raises:
-        CommitFailedException: Other measurements committed at each attempt.
+        CommitFailedException, ValidationException: Other measurements committed at each attempt.
     """
     measured = {(row.pod, row.day): row for row in rows}
     if not measured:
@@ -120,11 +120,8 @@ def write_pod_days(catalog: Catalog, rows: Iterable[PodDay], now: datetime) -> N
         documents = [{"month": row.month, **asdict(row)} for row in sorted(merged.values(), key=_sort_key)]
         rows_of_months = pa.Table.from_pylist(documents, table.schema().as_arrow())
         try:
-            if earlier_rows:
-                table.overwrite(rows_of_months, rewritten)
-            else:
-                table.append(rows_of_months)
-        except CommitFailedException:
+            overwrite(table, rows_of_months, rewritten)
+        except (CommitFailedException, ValidationException):
             if attempt == _ATTEMPTS:
                 raise
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
@@ -13,6 +14,7 @@ from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError
 from lakewright_spark.pyiceberg_client import catalog as catalogs
 from lakewright_spark.pyiceberg_client import usage as usages
+from lakewright_spark.scheduler.run_log import compute_usage
 from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, sum_month_hours, write_pod_days
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from pyiceberg.catalog.sql import SqlCatalog
@@ -53,6 +55,26 @@ def test_months_are_dropped_after_400_days(local_catalog: SqlCatalog) -> None:
     write_pod_days(local_catalog, [measure("2020-05-05", "a", 1)], datetime(2020, 5, 5, tzinfo=UTC))
     write_pod_days(local_catalog, [measure(TODAY, "a", 3600)], NOW)
     assert sum_hours(local_catalog, LONG_AGO) == {TODAY: 1.0}
+
+
+@pytest.mark.parametrize("earlier", [[], [measure("2026-12-01", "a", 60)]], ids=["first rows", "later rows"])
+def test_concurrent_writers_record_each_pod_once(
+    local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, earlier: list[PodDay]
+) -> None:
+    """Another writer commits after the first attempt has read the table."""
+    write_pod_days(local_catalog, earlier, NOW)
+    overwrite = compute_usage.overwrite
+
+    def commit_first(*arguments: Any) -> None:
+        monkeypatch.setattr(compute_usage, "overwrite", overwrite)
+        write_pod_days(local_catalog, [measure("2026-12-01", "a", 3600), measure("2026-12-01", "b", 60)], NOW)
+        overwrite(*arguments)
+
+    monkeypatch.setattr(compute_usage, "overwrite", commit_first)
+    write_pod_days(local_catalog, [measure("2026-12-01", "a", 7200), measure("2026-12-01", "c", 60)], NOW)
+
+    rows = local_catalog.load_table("ops.compute_usage").scan().to_arrow().to_pylist()
+    assert sorted((row["pod"], row["seconds"]) for row in rows) == [("a", 7200), ("b", 60), ("c", 60)]
 
 
 @pytest.mark.parametrize(
