@@ -13,7 +13,7 @@ from lakewright.fleet.spark_reports import SparkReport
 
 from tests.integration.sandbox.conftest import ACCOUNT, Aws, AwsClock, allow, expect_refusal
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "name": "acme",
     "environment": "production",
     "storage": {
@@ -62,6 +62,11 @@ def make_report(**changes: Any) -> SparkReport:
     return SparkReport(SelectedStack("acme", SPEC | changes), {"days": days})
 
 
+def add(client: Any, *reports: SparkReport) -> list[SparkReport]:
+    """Return the reports with the requests that a client reads. Stacks have no region."""
+    return add_requests(reports, lambda _environment, _region: client, lambda _stack: None)
+
+
 def test_requests_are_summed_by_day(counted: Aws) -> None:
     _, key = counted.user(READ)
     warehouses = list_metered_warehouses("acme", SPEC)
@@ -78,7 +83,7 @@ def test_requests_are_summed_by_day(counted: Aws) -> None:
 def test_days_without_metrics_have_no_requests(counted: Aws) -> None:
     _, key = counted.user(READ)
 
-    (report,) = add_requests([make_report()], lambda _environment, _region: counted.client("cloudwatch", key))
+    (report,) = add(counted.client("cloudwatch", key), make_report())
 
     amounts = [(row["day"][-2:], row["warehouse"], row["requests"]) for row in report.report["days"]]
     assert amounts == [
@@ -92,13 +97,34 @@ def test_days_without_metrics_have_no_requests(counted: Aws) -> None:
     assert report.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("storage", "stack", "expected"),
+    [("eu-west-1", "eu-central-1", "eu-west-1"), (None, "eu-central-1", "eu-central-1"), (None, None, None)],
+    ids=["storage", "stack", "environment"],
+)
+def test_region_of_the_storage_precedes_the_stack(
+    counted: Aws, storage: str | None, stack: str | None, expected: str | None
+) -> None:
+    _, key = counted.user(READ)
+    main = SPEC["storage"]["main"] | {"region": storage}
+    regions: list[tuple[str, str | None]] = []
+
+    def open_client(environment: str, region: str | None) -> Any:
+        regions.append((environment, region))
+        return counted.client("cloudwatch", key)
+
+    add_requests([make_report(storage={"main": main})], open_client, lambda _stack: stack)
+
+    assert regions == [("production", expected)]
+
+
 def test_refusal_is_a_problem_of_the_stack(counted: Aws) -> None:
     _, key = counted.user(allow("s3:*"))
     client = counted.client("cloudwatch", key)
     with expect_refusal("AccessDeniedException", "cloudwatch:GetMetricData"):
         read_requests(client, list_metered_warehouses("acme", SPEC), [date(2026, 11, 27)])
 
-    (report,) = add_requests([make_report()], lambda _environment, _region: client)
+    (report,) = add(client, make_report())
 
     assert "Allow cloudwatch:GetMetricData" in report.problem
     assert {row["requests"] for row in report.report["days"]} == {None}
