@@ -10,6 +10,7 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/metrics-dimensions
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -20,6 +21,8 @@ from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _NAMESPACE, _METRIC = "AWS/S3", "AllRequests"
 _DAY = 86_400
+_FILTER_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _MOST_QUERIES = 500
 """Queries in a request, as AWS allows."""
 
@@ -35,6 +38,16 @@ class MeteredWarehouse:
     """Region of the bucket; None for the region of the environment."""
     filter_id: str
     """Id of the metrics configuration."""
+
+    @property
+    def problem(self) -> str:
+        """Why S3 has no such metrics configuration; empty if it can have it."""
+        if _FILTER_ID.fullmatch(self.filter_id):
+            return ""
+        return (
+            f"requests of warehouse {self.warehouse} could not be read: S3 has no metrics configuration"
+            f" {self.filter_id!r}, as ids have at most 64 letters of ASCII, digits, `.`, `_` and `-`"
+        )
 
 
 Requests = Mapping[tuple[str, str, date], int]
@@ -132,27 +145,35 @@ def add_requests(reports: Sequence[SparkReport], open_client: OpenClient, find_r
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     by_account: dict[tuple[str, str | None], list[MeteredWarehouse]] = {}
+    problems: dict[str, list[str]] = {}
     for report in reports:
         if list_days(report):
             stack = report.stack
             for warehouse in list_metered_warehouses(stack.name, stack.spec, find_region(stack.name)):
-                by_account.setdefault((stack.environment, warehouse.region), []).append(warehouse)
+                # CloudWatch refuses the whole request for an id with other characters.
+                if warehouse.problem:
+                    problems.setdefault(stack.name, []).append(warehouse.problem)
+                else:
+                    by_account.setdefault((stack.environment, warehouse.region), []).append(warehouse)
     days_by_stack = {report.stack.name: list_days(report) for report in reports}
     requests: dict[tuple[str, str, date], int] = {}
-    problems: dict[str, str] = {}
     for (environment, region), warehouses in by_account.items():
         days = set[date]().union(*(days_by_stack[warehouse.stack] for warehouse in warehouses))
         try:
             requests |= read_requests(open_client(environment, region), warehouses, days)
         except (BotoCoreError, ClientError) as error:
-            problems |= {warehouse.stack: _describe_refusal(error) for warehouse in warehouses}
-    return [_add_problem(fill_requests(report, requests), problems.get(report.stack.name, "")) for report in reports]
+            for stack_name in dict.fromkeys(warehouse.stack for warehouse in warehouses):
+                problems.setdefault(stack_name, []).append(_describe_refusal(error))
+    return [_add_problems(fill_requests(report, requests), problems.get(report.stack.name, [])) for report in reports]
 
 
 def _describe_refusal(error: Exception) -> str:
+    """Return the problem of an error of botocore."""
     reason = " ".join(str(error).split())
-    return f"requests could not be read from CloudWatch: {reason}. Allow cloudwatch:GetMetricData"
+    code = as_mapping(as_mapping(getattr(error, "response", None)).get("Error")).get("Code")
+    advice = ". Allow cloudwatch:GetMetricData" if code in _DENIED else ""
+    return f"requests could not be read from CloudWatch: {reason}{advice}"
 
 
-def _add_problem(report: SparkReport, problem: str) -> SparkReport:
-    return replace(report, problem="; ".join(filter(None, (report.problem, problem)))) if problem else report
+def _add_problems(report: SparkReport, problems: Sequence[str]) -> SparkReport:
+    return replace(report, problem="; ".join(filter(None, (report.problem, *problems)))) if problems else report

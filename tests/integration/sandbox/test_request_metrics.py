@@ -130,6 +130,27 @@ def test_refusal_is_a_problem_of_the_stack(counted: Aws) -> None:
     assert {row["requests"] for row in report.report["days"]} == {None}
 
 
+@pytest.mark.parametrize("name", ["ergebnisse-ä", "a" * 60])
+def test_ids_that_s3_refuses_are_problems(counted: Aws, name: str) -> None:
+    """The requests of the other warehouses are read."""
+    _, key = counted.user(READ)
+    warehouses = [{"name": "executions", "storage": "main"}, {"name": name, "storage": "main"}]
+
+    (report,) = add(counted.client("cloudwatch", key), make_report(warehouses=warehouses))
+
+    assert report.problem.startswith(f"requests of warehouse {name} could not be read")
+    assert [row["requests"] for row in report.report["days"] if row["warehouse"] == "executions"] == [100, 12]
+
+
+def test_other_errors_need_no_right(counted: Aws) -> None:
+    client = counted.client("cloudwatch", {"AccessKeyId": "AKIA0000000000000000", "SecretAccessKey": "deleted"})
+
+    (report,) = add(client, make_report())
+
+    assert "could not be read from CloudWatch" in report.problem
+    assert "Allow" not in report.problem
+
+
 def test_users_write_no_metrics_of_aws(counted: Aws) -> None:
     with expect_refusal("UnknownOperationException"):
         counted.client("cloudwatch").put_metric_data(
