@@ -18,6 +18,7 @@ from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.limits.compute_enforcement import find_namespace
 from lakewright.terminal.json_document import make_head
+from lakewright.validation.documents import as_list
 from lakewright.validation.moment import Clock, read_clock
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def record_compute(
 
     Args:
         project: The project of the stacks.
-        selected: The stacks. Stacks without computing units are left out.
+        selected: The stacks. Stacks without a namespace are left out, and stacks without computing units whose
+            cluster is not known.
         record: Writes measurements with the identity of the tenants' jobs.
         reader: Reads the states; the reader of the project's backend if omitted.
         clock: Time until which running pods count.
@@ -80,7 +82,7 @@ def _measure_stack(session: ScanSession, states: StateReader, stack: SelectedSta
     compute = StackCompute(stack)
     try:
         namespace = find_namespace(states.read(stack.name))
-        if namespace is None:
+        if namespace is None or (namespace.is_rendered and not as_list(stack.spec.get("computing_units"))):
             return None
         cluster = namespace.connect(session)
         kind = cluster.collection("v1", "Pod")

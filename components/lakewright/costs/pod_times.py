@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from lakewright_spark.times import format_day
 
 from lakewright.validation.documents import as_list, as_mapping, as_text, list_items, list_names
-from lakewright.validation.quantity import parse_bytes, parse_millicores
 
 OLDEST = timedelta(days=35)
 """Age of the days that are read from a pod that runs: a collector that did not run for a month misses nothing of it."""
@@ -20,10 +21,10 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 def list_pod_days(pod: Mapping[str, Any], now: datetime) -> Iterator[dict[str, Any]]:
     """Yield a measurement for each day in which a pod ran, as `lakewright-spark record-compute` reads them.
 
-    Nothing is yielded for a pod that no node has started, or whose end is not known.
+    Nothing is yielded for a pod whose containers no node has started, or whose end is not known.
     """
     metadata, status = as_mapping(pod.get("metadata")), as_mapping(pod.get("status"))
-    start, end = _parse_time(status.get("startTime")), _find_end(status, now)
+    start, end = _parse_time(status.get("startTime")), _find_end(metadata, status, now)
     if start is None or end is None:
         return
     unit = as_text(as_mapping(metadata.get("labels")).get(_UNIT_NAME)) or str(metadata.get("name"))
@@ -44,10 +45,17 @@ def list_pod_days(pod: Mapping[str, Any], now: datetime) -> Iterator[dict[str, A
         begin = next_day
 
 
-def _find_end(status: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the end of a pod's containers, or else now; None if a finished pod does not say when it ended."""
+def _find_end(metadata: Mapping[str, Any], status: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the end of a pod's containers, or else now. None: no container ran, or a finished pod has no end.
+
+    A pod can have a start and be pending, while its image cannot be pulled. A deleted pod has a time until which its
+    containers are killed; an object without a node can remain after it.
+    """
+    if status.get("phase") == "Pending":
+        return None
     if status.get("phase") not in _FINISHED:
-        return now
+        deletion = _parse_time(metadata.get("deletionTimestamp"))
+        return min(now, deletion) if deletion else now
     states = [as_mapping(as_mapping(entry).get("state")) for entry in as_list(status.get("containerStatuses"))]
     ends = [_parse_time(as_mapping(state.get("terminated")).get("finishedAt")) for state in states]
     return max((end for end in ends if end is not None), default=None)
@@ -61,15 +69,27 @@ def _parse_time(text: object) -> datetime | None:
 
 
 def _sum_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CPUs and bytes that the containers of a pod request; nothing for a notation that is not known."""
+    """Return the CPUs and bytes that a pod's containers request; a resource without a known amount is absent."""
     containers = [as_mapping(container) for container in as_list(spec.get("containers"))]
     requests = [as_mapping(as_mapping(container.get("resources")).get("requests")) for container in containers]
+    cpu, memory = _sum_quantities(requests, "cpu"), _sum_quantities(requests, "memory")
+    return {
+        **({} if cpu is None else {"cpu": float(cpu)}),
+        **({} if memory is None else {"memory_bytes": math.ceil(memory)}),
+    }
+
+
+def _sum_quantities(requests: Iterable[Mapping[str, Any]], resource: str) -> Decimal | None:
+    """Return the sum of a resource in all notations of Kubernetes; None if an amount is no quantity."""
+    from kubernetes.utils import quantity  # noqa: PLC0415 - slow to load
+
+    client: Any = quantity  # has no types
     try:
-        cpu = sum(parse_millicores(str(entry["cpu"])) for entry in requests if "cpu" in entry)
-        memory = sum(parse_bytes(str(entry["memory"])) for entry in requests if "memory" in entry)
+        amounts = [Decimal(client.parse_quantity(str(entry[resource]))) for entry in requests if resource in entry]
     except ValueError:
-        return {}
-    return {"cpu": cpu / 1000, "memory_bytes": memory}
+        return None
+    total = sum(amounts, Decimal())
+    return total if total.is_finite() else None
 
 
 def choose_warehouse(spec: Mapping[str, Any], unit: str) -> str | None:

@@ -10,6 +10,7 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/metrics-dimensions
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -20,6 +21,8 @@ from lakewright.validation.documents import as_list, as_mapping, as_text
 
 _NAMESPACE, _METRIC = "AWS/S3", "AllRequests"
 _DAY = 86_400
+_FILTER_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
 _MOST_QUERIES = 500
 """Queries in a request, as AWS allows."""
 
@@ -31,16 +34,34 @@ class MeteredWarehouse:
     stack: str
     warehouse: str
     bucket: str
+    region: str | None
+    """Region of the bucket; None for the region of the environment."""
     filter_id: str
     """Id of the metrics configuration."""
+
+    @property
+    def problem(self) -> str:
+        """Why S3 has no such metrics configuration; empty if it can have it."""
+        if _FILTER_ID.fullmatch(self.filter_id):
+            return ""
+        return (
+            f"requests of warehouse {self.warehouse} could not be read: S3 has no metrics configuration"
+            f" {self.filter_id!r}, as ids have at most 64 letters of ASCII, digits, `.`, `_` and `-`"
+        )
 
 
 Requests = Mapping[tuple[str, str, date], int]
 """Requests by stack, warehouse and UTC day. Days without a value are absent."""
 
 
-def list_metered_warehouses(stack: str, spec: Mapping[str, Any]) -> list[MeteredWarehouse]:
-    """Return the warehouses of a spec in buckets on AWS that the stack makes. Other buckets are in other accounts."""
+def list_metered_warehouses(stack: str, spec: Mapping[str, Any], region: str | None = None) -> list[MeteredWarehouse]:
+    """Return the warehouses of a spec in buckets on AWS that the stack makes. Other buckets are in other accounts.
+
+    Args:
+        stack: Name of the stack.
+        spec: Its spec, unchecked.
+        region: `aws:region` of the stack, for storages without a region.
+    """
     storages = as_mapping(spec.get("storage"))
     metered: list[MeteredWarehouse] = []
     for entry in map(as_mapping, as_list(spec.get("warehouses"))):
@@ -48,7 +69,8 @@ def list_metered_warehouses(stack: str, spec: Mapping[str, Any]) -> list[Metered
         storage = as_mapping(storages.get(as_text(entry.get("storage")) or default or ""))
         name, bucket = as_text(entry.get("name")), as_text(storage.get("bucket"))
         if storage.get("backend") == "aws" and name and bucket:
-            metered.append(MeteredWarehouse(stack, name, bucket, f"{spec.get('name')}.{name}"))
+            bucket_region = as_text(storage.get("region")) or region
+            metered.append(MeteredWarehouse(stack, name, bucket, bucket_region, f"{spec.get('name')}.{name}"))
     return metered
 
 
@@ -114,44 +136,44 @@ def fill_requests(report: SparkReport, requests: Requests) -> SparkReport:
 
 OpenClient = Callable[[str, str | None], Any]
 """Returns a client of CloudWatch for an environment and a region; None for the region of the environment."""
+FindRegion = Callable[[str], str | None]
+"""Returns `aws:region` of a stack."""
 
 
-def add_requests(reports: Sequence[SparkReport], open_client: OpenClient) -> list[SparkReport]:
+def add_requests(reports: Sequence[SparkReport], open_client: OpenClient, find_region: FindRegion) -> list[SparkReport]:
     """Return the reports with the requests of CloudWatch. A refusal is a problem of the stacks that it concerns."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
-    by_account: dict[tuple[str, str | None], list[SparkReport]] = {}
+    by_account: dict[tuple[str, str | None], list[MeteredWarehouse]] = {}
+    problems: dict[str, list[str]] = {}
     for report in reports:
-        for region in _list_regions(report):
-            by_account.setdefault((report.stack.environment, region), []).append(report)
+        if list_days(report):
+            stack = report.stack
+            for warehouse in list_metered_warehouses(stack.name, stack.spec, find_region(stack.name)):
+                # CloudWatch refuses the whole request for an id with other characters.
+                if warehouse.problem:
+                    problems.setdefault(stack.name, []).append(warehouse.problem)
+                else:
+                    by_account.setdefault((stack.environment, warehouse.region), []).append(warehouse)
+    days_by_stack = {report.stack.name: list_days(report) for report in reports}
     requests: dict[tuple[str, str, date], int] = {}
-    problems: dict[str, str] = {}
-    for (environment, region), members in by_account.items():
-        metered = [
-            warehouse
-            for report in members
-            for warehouse in list_metered_warehouses(report.stack.name, report.stack.spec)
-            if _find_region(report, warehouse.bucket) == region
-        ]
-        days = set[date]().union(*map(list_days, members))
+    for (environment, region), warehouses in by_account.items():
+        days = set[date]().union(*(days_by_stack[warehouse.stack] for warehouse in warehouses))
         try:
-            requests |= read_requests(open_client(environment, region), metered, days)
+            requests |= read_requests(open_client(environment, region), warehouses, days)
         except (BotoCoreError, ClientError) as error:
-            reason = " ".join(str(error).split())
-            text = f"requests could not be read from CloudWatch: {reason}. Allow cloudwatch:GetMetricData"
-            problems |= {report.stack.name: text for report in members}
-    return [_add_problem(fill_requests(report, requests), problems.get(report.stack.name, "")) for report in reports]
+            for stack_name in dict.fromkeys(warehouse.stack for warehouse in warehouses):
+                problems.setdefault(stack_name, []).append(_describe_refusal(error))
+    return [_add_problems(fill_requests(report, requests), problems.get(report.stack.name, [])) for report in reports]
 
 
-def _list_regions(report: SparkReport) -> list[str | None]:
-    metered = list_metered_warehouses(report.stack.name, report.stack.spec)
-    return list(dict.fromkeys(_find_region(report, warehouse.bucket) for warehouse in metered))
+def _describe_refusal(error: Exception) -> str:
+    """Return the problem of an error of botocore."""
+    reason = " ".join(str(error).split())
+    code = as_mapping(as_mapping(getattr(error, "response", None)).get("Error")).get("Code")
+    advice = ". Allow cloudwatch:GetMetricData" if code in _DENIED else ""
+    return f"requests could not be read from CloudWatch: {reason}{advice}"
 
 
-def _find_region(report: SparkReport, bucket: str) -> str | None:
-    storages = map(as_mapping, as_mapping(report.stack.spec.get("storage")).values())
-    return next((as_text(storage.get("region")) for storage in storages if storage.get("bucket") == bucket), None)
-
-
-def _add_problem(report: SparkReport, problem: str) -> SparkReport:
-    return replace(report, problem="; ".join(filter(None, (report.problem, problem)))) if problem else report
+def _add_problems(report: SparkReport, problems: Sequence[str]) -> SparkReport:
+    return replace(report, problem="; ".join(filter(None, (report.problem, *problems)))) if problems else report

@@ -73,21 +73,27 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
 
 def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsage], UnavailableWarehouses]:
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
-    from lakewright_spark.scheduler.run_log.compute_usage import sum_hours  # noqa: PLC0415
+    from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_seconds, sum_hours  # noqa: PLC0415
     from lakewright_spark.scheduler.run_log.daily_usage import list_days  # noqa: PLC0415
 
     names = [warehouse.name for warehouse in catalog.warehouses]
     usages, unavailable = list["DailyUsage"](), UnavailableWarehouses()
+    seconds = dict[str, PodSeconds]()
     for name in names:
         with unavailable.record_failures(name), explain_errors(catalog, name, "ops.daily_usage"):
             client, earliest = open_catalog(catalog, name), datetime.now(UTC) - since
-            hours = sum_hours(client, earliest)
-            usages += [
-                usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get(usage.day))
-                for usage in list_days(client, earliest)
-            ]
+            usages_of_warehouse = list_days(client, earliest)
+            days = {usage.day for usage in usages_of_warehouse}
+            measured = read_seconds(client, earliest)
+            usages += usages_of_warehouse
+            # A pod counts in one warehouse, which must have a row for the day.
+            seconds[name] = {(pod, day): amount for (pod, day), amount in measured.items() if day in days}
     unavailable.check_any_left(names)
-    return usages, unavailable
+    hours = sum_hours(seconds)
+    return [
+        usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get((usage.warehouse, usage.day)))
+        for usage in usages
+    ], unavailable
 
 
 def _show(usages: list[DailyUsage]) -> None:

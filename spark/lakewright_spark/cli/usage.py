@@ -101,9 +101,9 @@ def _sum_compute_hours(catalog: CatalogConfig, unavailable: UnavailableWarehouse
     if catalog.limits is None or catalog.limits.compute is None:
         return None
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
-    from lakewright_spark.scheduler.run_log.compute_usage import sum_month_hours  # noqa: PLC0415
+    from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_month_seconds, sum_hours  # noqa: PLC0415
 
-    hours, now = 0.0, datetime.now(UTC)
+    seconds, now = dict[str, PodSeconds](), datetime.now(UTC)
     for warehouse in catalog.warehouses:
         if warehouse.name in unavailable:
             continue
@@ -111,7 +111,8 @@ def _sum_compute_hours(catalog: CatalogConfig, unavailable: UnavailableWarehouse
             unavailable.record_failures(warehouse.name),
             explain_errors(catalog, warehouse.name, "ops.compute_usage"),
         ):
-            hours += sum_month_hours(open_catalog(catalog, warehouse.name), now)
+            seconds[warehouse.name] = read_month_seconds(open_catalog(catalog, warehouse.name), now)
+    hours = sum(sum_hours(seconds).values())
     is_complete = not any(warehouse.name in unavailable for warehouse in catalog.warehouses)
     return hours if is_complete or hours >= catalog.limits.compute else None
 

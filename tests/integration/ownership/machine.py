@@ -58,6 +58,10 @@ class RandomOwners(RuleBasedStateMachine):
         """Lineage of each stack's state. A stack that begins without resources gets a new lineage."""
         self.keeps: dict[tuple[str, str], bool] = {}
         """Whether the owner's last deployment keeps the data of a warehouse, by tenant and warehouse."""
+        self.archivable: set[tuple[str, str]] = set()
+        """Warehouses that may be archived when they leave their stack, by tenant and warehouse."""
+        self.archives: set[tuple[str, str]] = set()
+        """Warehouses that may be archived."""
         self.tables: list[DataTable] = []
         self.names = count(1)
 
@@ -69,7 +73,7 @@ class RandomOwners(RuleBasedStateMachine):
         self.slots[0].write(spec)
         self.run(0, ["up", "--yes"], set())
         assert self.owners.keys() >= {("project", "a"), ("bucket", "a")}, self.server.text()
-        table = self.observer.write_table(self.name("a"), "first", "t0")
+        table = self.observer.write_table(self.name("a"), "first", "t0", is_archived=False)
         assert table is not None
         self.tables.append(table)
 
@@ -163,7 +167,9 @@ class RandomOwners(RuleBasedStateMachine):
         """Create a table in a deployed warehouse, as a job does."""
         if self.keeps:
             tenant, warehouse = data.draw(st.sampled_from(sorted(self.keeps)))
-            table = self.observer.write_table(self.name(tenant), warehouse, f"t{next(self.names)}")
+            is_archived = (tenant, warehouse) in self.archives
+            name = f"t{next(self.names)}"
+            table = self.observer.write_table(self.name(tenant), warehouse, name, is_archived=is_archived)
             self.tables += [table] if table else []
 
     # Commands that users of the stacks run.
@@ -231,6 +237,9 @@ class RandomOwners(RuleBasedStateMachine):
                 # A later stack of its name may adopt the objects that a stack keeps.
                 self.consents[key] = self.slots[slot].name
         self.check_data(slot)
+        if spec is not None:
+            changed_tenants = {key[1] for key in self.objects if before[key] != after[key]}
+            self.note_archives(arguments[0], spec, changed_tenants, is_whole=code == 0)
         if is_up and spec is not None:
             self.note_deployment(slot, spec, is_whole=code == 0)
 
@@ -268,6 +277,19 @@ class RandomOwners(RuleBasedStateMachine):
             key = (tenant, warehouse["name"])
             keeps = warehouse["deletion"] != "purge" or bool(warehouse.get("protected"))
             self.keeps[key] = keeps if is_whole else keeps and self.keeps.get(key, True)
+            if warehouse["deletion"] == "archive":
+                self.archivable.add(key)
+            elif is_whole:
+                self.archivable.discard(key)
+
+    def note_archives(self, command: str, spec: Spec, changed_tenants: set[str], *, is_whole: bool) -> None:
+        """Note the warehouses that a command may have archived, and the archives that it reactivated."""
+        tenant = self.read_tenant(spec)
+        declared_names = {warehouse["name"] for warehouse in spec["warehouses"]} if command == "up" else set[str]()
+        if command in {"up", "destroy"} and tenant in changed_tenants:
+            self.archives |= {key for key in self.archivable if key[0] == tenant and key[1] not in declared_names}
+        if is_whole:
+            self.archives -= {(tenant, name) for name in declared_names}
 
     # The model's names.
 

@@ -26,6 +26,12 @@ class DataTable:
     """Key of its metadata file in the tenant's bucket."""
 
 
+def is_expected_refusal(response: httpx.Response, *, is_archived: bool) -> bool:
+    """Return whether a warehouse of this kind refuses a table so. Only the roles of archives have an explicit deny."""
+    is_denied = response.is_error and "with an explicit deny" in response.text
+    return is_archived if is_denied else response.status_code in {403, 404}
+
+
 class Observer:
     """Reads objects that stacks may own, and writes data as a job does."""
 
@@ -85,16 +91,22 @@ class Observer:
             },
         }
 
-    def write_table(self, tenant: str, warehouse: str, name: str) -> DataTable | None:
-        """Create a table in namespace `results` of a warehouse; None without the namespace, or in an archive."""
+    def write_table(self, tenant: str, warehouse: str, name: str, *, is_archived: bool) -> DataTable | None:
+        """Create a table in namespace `results` of a warehouse; None without the namespace, or in an archive.
+
+        Args:
+            tenant: Id of the project.
+            warehouse: Name of the warehouse.
+            name: Name of the table.
+            is_archived: Whether the warehouse may be an archive.
+        """
         warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
         ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == warehouse]
         if not ids:
             return None
         body = {"name": name, "schema": SCHEMA}
         response = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
-        is_archived = "with an explicit deny" in response.text
-        if response.status_code in {403, 404} or (response.is_error and is_archived):
+        if is_expected_refusal(response, is_archived=is_archived):
             return None
         location: str = response.raise_for_status().json()["metadata-location"]
         return DataTable(tenant, warehouse, name, location.removeprefix("s3://").partition("/")[2])

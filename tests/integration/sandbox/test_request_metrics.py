@@ -13,7 +13,7 @@ from lakewright.fleet.spark_reports import SparkReport
 
 from tests.integration.sandbox.conftest import ACCOUNT, Aws, AwsClock, allow, expect_refusal
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "name": "acme",
     "environment": "production",
     "storage": {
@@ -62,6 +62,11 @@ def make_report(**changes: Any) -> SparkReport:
     return SparkReport(SelectedStack("acme", SPEC | changes), {"days": days})
 
 
+def add(client: Any, *reports: SparkReport) -> list[SparkReport]:
+    """Return the reports with the requests that a client reads. Stacks have no region."""
+    return add_requests(reports, lambda _environment, _region: client, lambda _stack: None)
+
+
 def test_requests_are_summed_by_day(counted: Aws) -> None:
     _, key = counted.user(READ)
     warehouses = list_metered_warehouses("acme", SPEC)
@@ -78,7 +83,7 @@ def test_requests_are_summed_by_day(counted: Aws) -> None:
 def test_days_without_metrics_have_no_requests(counted: Aws) -> None:
     _, key = counted.user(READ)
 
-    (report,) = add_requests([make_report()], lambda _environment, _region: counted.client("cloudwatch", key))
+    (report,) = add(counted.client("cloudwatch", key), make_report())
 
     amounts = [(row["day"][-2:], row["warehouse"], row["requests"]) for row in report.report["days"]]
     assert amounts == [
@@ -92,16 +97,58 @@ def test_days_without_metrics_have_no_requests(counted: Aws) -> None:
     assert report.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("storage", "stack", "expected"),
+    [("eu-west-1", "eu-central-1", "eu-west-1"), (None, "eu-central-1", "eu-central-1"), (None, None, None)],
+    ids=["storage", "stack", "environment"],
+)
+def test_region_of_the_storage_precedes_the_stack(
+    counted: Aws, storage: str | None, stack: str | None, expected: str | None
+) -> None:
+    _, key = counted.user(READ)
+    main = SPEC["storage"]["main"] | {"region": storage}
+    regions: list[tuple[str, str | None]] = []
+
+    def open_client(environment: str, region: str | None) -> Any:
+        regions.append((environment, region))
+        return counted.client("cloudwatch", key)
+
+    add_requests([make_report(storage={"main": main})], open_client, lambda _stack: stack)
+
+    assert regions == [("production", expected)]
+
+
 def test_refusal_is_a_problem_of_the_stack(counted: Aws) -> None:
     _, key = counted.user(allow("s3:*"))
     client = counted.client("cloudwatch", key)
     with expect_refusal("AccessDeniedException", "cloudwatch:GetMetricData"):
         read_requests(client, list_metered_warehouses("acme", SPEC), [date(2026, 11, 27)])
 
-    (report,) = add_requests([make_report()], lambda _environment, _region: client)
+    (report,) = add(client, make_report())
 
     assert "Allow cloudwatch:GetMetricData" in report.problem
     assert {row["requests"] for row in report.report["days"]} == {None}
+
+
+@pytest.mark.parametrize("name", ["ergebnisse-ä", "a" * 60])
+def test_ids_that_s3_refuses_are_problems(counted: Aws, name: str) -> None:
+    """The requests of the other warehouses are read."""
+    _, key = counted.user(READ)
+    warehouses = [{"name": "executions", "storage": "main"}, {"name": name, "storage": "main"}]
+
+    (report,) = add(counted.client("cloudwatch", key), make_report(warehouses=warehouses))
+
+    assert report.problem.startswith(f"requests of warehouse {name} could not be read")
+    assert [row["requests"] for row in report.report["days"] if row["warehouse"] == "executions"] == [100, 12]
+
+
+def test_other_errors_need_no_right(counted: Aws) -> None:
+    client = counted.client("cloudwatch", {"AccessKeyId": "AKIA0000000000000000", "SecretAccessKey": "deleted"})
+
+    (report,) = add(client, make_report())
+
+    assert "could not be read from CloudWatch" in report.problem
+    assert "Allow" not in report.problem
 
 
 def test_users_write_no_metrics_of_aws(counted: Aws) -> None:

@@ -51,16 +51,26 @@ def test_finished_pod_counts_until_its_last_container() -> None:
     assert list_seconds(pod) == {"2026-11-27": 1800}
 
 
+@pytest.mark.parametrize(("deletion", "seconds"), [("2026-11-27T02:00:00Z", 3600), ("2026-11-27T09:00:00Z", 18_000)])
+def test_deleted_pod_counts_until_its_deletion(deletion: str, seconds: int) -> None:
+    """The time of the deletion is in the future while the containers may end by themselves."""
+    pod = make_pod("2026-11-27T01:00:00Z")
+    pod["metadata"]["deletionTimestamp"] = deletion
+
+    assert list_seconds(pod) == {"2026-11-27": seconds}
+
+
 @pytest.mark.parametrize(
     "pod",
     [
         make_pod(None, phase="Pending"),
+        make_pod("2026-11-27T01:00:00Z", phase="Pending"),
         make_pod("2026-11-27T01:00:00Z", phase="Failed"),
         make_pod("2026-11-27T07:00:00Z"),
         make_pod("soon"),
         {},
     ],
-    ids=["no node", "end is not known", "clock is behind", "no time", "no object"],
+    ids=["no node", "no image", "end is not known", "clock is behind", "no time", "no object"],
 )
 def test_pod_without_times_counts_nothing(pod: dict[str, Any]) -> None:
     assert list_seconds(pod) == {}
@@ -78,7 +88,11 @@ def test_days_before_the_oldest_are_left_out() -> None:
     [
         ({"cpu": "1500m", "memory": "4Gi"}, {"cpu": 1.5, "memory_bytes": 4 * 2**30}),
         ({}, {"cpu": 0.0, "memory_bytes": 0}),
-        ({"cpu": "2", "memory": "1e9x"}, {}),
+        ({"cpu": "0", "memory": "1e3"}, {"cpu": 0.0, "memory_bytes": 1000}),
+        ({"cpu": "100u", "memory": "1Ei"}, {"cpu": 0.0001, "memory_bytes": 2**60}),
+        ({"cpu": "1", "memory": "1500m"}, {"cpu": 1.0, "memory_bytes": 2}),
+        ({"cpu": "2", "memory": "1e9x"}, {"cpu": 2.0}),
+        ({"cpu": "two", "memory": "1Gi"}, {"memory_bytes": 2**30}),
     ],
 )
 def test_requests_of_all_containers_are_added(requests: dict[str, str], expected: dict[str, Any]) -> None:

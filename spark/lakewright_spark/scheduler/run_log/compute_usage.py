@@ -6,14 +6,14 @@ A row is replaced by a later measurement of the same pod and day, so measurement
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -21,7 +21,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from lakewright_spark.iceberg_values import COMMIT_RETRIES
 from lakewright_spark.policies.builtin import COMPUTE_USAGE
-from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
 
 NAME = COMPUTE_USAGE
@@ -99,7 +99,7 @@ def write_pod_days(catalog: Catalog, rows: Iterable[PodDay], now: datetime) -> N
     """Write measurements in one commit. A measured time of a pod and day never becomes shorter. Drop old months.
 
     Raises:
-        CommitFailedException: Other measurements committed at each attempt.
+        CommitFailedException, ValidationException: Other measurements committed at each attempt.
     """
     measured = {(row.pod, row.day): row for row in rows}
     if not measured:
@@ -120,32 +120,54 @@ def write_pod_days(catalog: Catalog, rows: Iterable[PodDay], now: datetime) -> N
         documents = [{"month": row.month, **asdict(row)} for row in sorted(merged.values(), key=_sort_key)]
         rows_of_months = pa.Table.from_pylist(documents, table.schema().as_arrow())
         try:
-            if earlier_rows:
-                table.overwrite(rows_of_months, rewritten)
-            else:
-                table.append(rows_of_months)
-        except CommitFailedException:
+            overwrite(table, rows_of_months, rewritten)
+        except (CommitFailedException, ValidationException):
             if attempt == _ATTEMPTS:
                 raise
         else:
             return
 
 
-def sum_hours(catalog: Catalog, earliest: datetime) -> dict[str, float]:
-    """Return the hours of computing units by day, since the day of an instant. Days without a row are left out."""
+PodSeconds = Mapping[tuple[str, str], float]
+"""Seconds by the uid of a pod and the UTC day."""
+
+
+def read_seconds(catalog: Catalog, earliest: datetime) -> PodSeconds:
+    """Return the measured seconds in a warehouse since the day of an instant."""
     table = find_table(catalog, NAME)
     if table is None:
         return {}
     day = format_day(earliest)
-    hours: dict[str, float] = {}
+    seconds: dict[tuple[str, str], float] = {}
     for row in table.scan(f"month >= '{day[:7]}' AND day >= '{day}'").to_arrow().to_pylist():
-        hours[row["day"]] = hours.get(row["day"], 0.0) + row["seconds"] / 3600
+        key = row["pod"], row["day"]
+        seconds[key] = max(row["seconds"], seconds.get(key, 0.0))
+    return seconds
+
+
+def read_month_seconds(catalog: Catalog, now: datetime) -> PodSeconds:
+    """Return the measured seconds in a warehouse in the UTC month of an instant."""
+    return read_seconds(catalog, now.astimezone(UTC).replace(day=1))
+
+
+def sum_hours(by_warehouse: Mapping[str, PodSeconds]) -> dict[tuple[str, str], float]:
+    """Return the hours of computing units by warehouse and day. Days without a measurement are left out.
+
+    A pod and day counts only in the warehouse with its longest measurement, or in the last of equal measurements: a pod
+    is recorded again if a warehouse is put before the first warehouse, or its unit gets another default warehouse.
+
+    Args:
+        by_warehouse: Seconds by the name of the warehouse, in the order of the tenant's warehouses.
+    """
+    longest: dict[tuple[str, str], tuple[float, str]] = {}
+    for warehouse, seconds_of_pods in by_warehouse.items():
+        for key, seconds in seconds_of_pods.items():
+            if key not in longest or longest[key][0] <= seconds:
+                longest[key] = seconds, warehouse
+    hours: dict[tuple[str, str], float] = {}
+    for (_, day), (seconds, warehouse) in longest.items():
+        hours[warehouse, day] = hours.get((warehouse, day), 0.0) + seconds / 3600
     return hours
-
-
-def sum_month_hours(catalog: Catalog, now: datetime) -> float:
-    """Return the hours of computing units in the UTC month of an instant."""
-    return sum(sum_hours(catalog, now.astimezone(UTC).replace(day=1)).values())
 
 
 def _sort_key(row: PodDay) -> tuple[str, str, float]:

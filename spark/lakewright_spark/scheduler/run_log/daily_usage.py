@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -17,7 +17,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 
 from lakewright_spark.catalog import COMMIT_RETRIES
 from lakewright_spark.policies.builtin import DAILY_USAGE
-from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table
+from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
 
 NAME = DAILY_USAGE
@@ -87,7 +87,7 @@ def write_day(catalog: Catalog, row: DailyUsage, minutes_of_previous_day: float,
     Runs of the previous day may have ended after its row was written, so its minutes are written again.
 
     Raises:
-        CommitFailedException: Other runners committed at each attempt.
+        CommitFailedException, ValidationException: Other runners committed at each attempt.
     """
     previous_day = format_day(datetime.fromisoformat(row.day).replace(tzinfo=UTC) - timedelta(days=1))
     oldest = format_day(now - timedelta(days=DAYS_KEPT))[:7]
@@ -104,11 +104,8 @@ def write_day(catalog: Catalog, row: DailyUsage, minutes_of_previous_day: float,
         documents = [{"month": usage.month, **asdict(usage)} for usage in usages]
         rows = pa.Table.from_pylist(documents, table.schema().as_arrow())
         try:
-            if earlier_rows:
-                table.overwrite(rows, rewritten)
-            else:
-                table.append(rows)
-        except CommitFailedException:
+            overwrite(table, rows, rewritten)
+        except (CommitFailedException, ValidationException):
             if attempt == _ATTEMPTS:
                 raise
         else:

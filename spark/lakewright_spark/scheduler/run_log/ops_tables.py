@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -60,6 +61,22 @@ def find_table(catalog: Catalog, name: str) -> Table | None:
         return catalog.load_table((OPS, name))
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
+
+
+# Rows of a new month replace none.
+warnings.filterwarnings("ignore", "Delete operation did not match any records")
+
+
+def overwrite(table: Table, rows: pa.Table, row_filter: str) -> None:
+    """Replace the selected rows in one commit, also if none is selected.
+
+    PyIceberg repeats an append after a commit of another writer, so both writers would add their rows. It repeats an
+    overwrite only if no other commit has changed the selected rows.
+
+    Raises:
+        CommitFailedException, ValidationException: The table has changed since it was loaded.
+    """
+    table.overwrite(rows, row_filter)
 
 
 ROWS_PER_PART = 250_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
@@ -13,7 +14,14 @@ from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError
 from lakewright_spark.pyiceberg_client import catalog as catalogs
 from lakewright_spark.pyiceberg_client import usage as usages
-from lakewright_spark.scheduler.run_log.compute_usage import PodDay, sum_hours, sum_month_hours, write_pod_days
+from lakewright_spark.scheduler.run_log import compute_usage
+from lakewright_spark.scheduler.run_log.compute_usage import (
+    PodDay,
+    read_month_seconds,
+    read_seconds,
+    sum_hours,
+    write_pod_days,
+)
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
@@ -32,15 +40,18 @@ def test_repeated_measurements_count_once(local_catalog: SqlCatalog) -> None:
     write_pod_days(local_catalog, [measure("2026-12-01", "a", 5400), measure("2026-12-01", "b", 1800)], NOW)
     write_pod_days(local_catalog, [measure("2026-12-01", "a", 60)], NOW)
 
-    assert sum_hours(local_catalog, LONG_AGO) == {"2026-11-30": 0.5, "2026-12-01": 2.0}
-    assert sum_hours(local_catalog, datetime(2026, 12, 1, tzinfo=UTC)) == {"2026-12-01": 2.0}
+    assert sum_hours({"raw": read_seconds(local_catalog, LONG_AGO)}) == {
+        ("raw", "2026-11-30"): 0.5,
+        ("raw", "2026-12-01"): 2.0,
+    }
+    assert {day for _, day in read_seconds(local_catalog, datetime(2026, 12, 1, tzinfo=UTC))} == {"2026-12-01"}
 
 
 def test_hours_of_the_month_leave_out_earlier_months(local_catalog: SqlCatalog) -> None:
     write_pod_days(local_catalog, [measure("2026-11-30", "a", 7200), measure("2026-12-01", "a", 3600)], NOW)
 
-    assert sum_month_hours(local_catalog, datetime(2026, 12, 31, 23, tzinfo=UTC)) == 1.0
-    assert sum_month_hours(local_catalog, datetime(2027, 1, 1, tzinfo=UTC)) == 0.0
+    assert read_month_seconds(local_catalog, datetime(2026, 12, 31, 23, tzinfo=UTC)) == {("a", "2026-12-01"): 3600}
+    assert read_month_seconds(local_catalog, datetime(2027, 1, 1, tzinfo=UTC)) == {}
 
 
 def test_equal_measurement_commits_nothing(local_catalog: SqlCatalog) -> None:
@@ -52,7 +63,37 @@ def test_equal_measurement_commits_nothing(local_catalog: SqlCatalog) -> None:
 def test_months_are_dropped_after_400_days(local_catalog: SqlCatalog) -> None:
     write_pod_days(local_catalog, [measure("2020-05-05", "a", 1)], datetime(2020, 5, 5, tzinfo=UTC))
     write_pod_days(local_catalog, [measure(TODAY, "a", 3600)], NOW)
-    assert sum_hours(local_catalog, LONG_AGO) == {TODAY: 1.0}
+    assert read_seconds(local_catalog, LONG_AGO) == {("a", TODAY): 3600}
+
+
+def test_pod_in_two_warehouses_counts_once() -> None:
+    """The pod was recorded in `raw` until a new warehouse was put before it."""
+    by_warehouse = {
+        "new": {("a", "2026-12-01"): 86_400.0, ("a", "2026-12-02"): 7200.0},
+        "raw": {("a", "2026-12-01"): 86_400.0, ("a", "2026-12-02"): 3600.0, ("b", "2026-12-02"): 3600.0},
+    }
+
+    assert sum_hours(by_warehouse) == {("raw", "2026-12-01"): 24, ("new", "2026-12-02"): 2, ("raw", "2026-12-02"): 1}
+
+
+@pytest.mark.parametrize("earlier", [[], [measure("2026-12-01", "a", 60)]], ids=["first rows", "later rows"])
+def test_concurrent_writers_record_each_pod_once(
+    local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, earlier: list[PodDay]
+) -> None:
+    """Another writer commits after the first attempt has read the table."""
+    write_pod_days(local_catalog, earlier, NOW)
+    overwrite = compute_usage.overwrite
+
+    def commit_first(*arguments: Any) -> None:
+        monkeypatch.setattr(compute_usage, "overwrite", overwrite)
+        write_pod_days(local_catalog, [measure("2026-12-01", "a", 3600), measure("2026-12-01", "b", 60)], NOW)
+        overwrite(*arguments)
+
+    monkeypatch.setattr(compute_usage, "overwrite", commit_first)
+    write_pod_days(local_catalog, [measure("2026-12-01", "a", 7200), measure("2026-12-01", "c", 60)], NOW)
+
+    rows = local_catalog.load_table("ops.compute_usage").scan().to_arrow().to_pylist()
+    assert sorted((row["pod"], row["seconds"]) for row in rows) == [("a", 7200), ("b", 60), ("c", 60)]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +162,25 @@ def test_unread_hours_begin_enforcement_only(
     report = json.loads(printed.stdout.splitlines()[0])
     assert report["failed"] == {"broken": "warehouse broken does not respond"}
     assert [use["state"] for use in report["limits"]] == (["reached"] if limit == 1 else [])
+
+
+def test_reports_count_a_pod_in_two_warehouses_once(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only warehouse `raw` has a row of daily usage for today, so the pod counts in it."""
+    new = SqlCatalog("new", uri=f"sqlite:///{tmp_path}/new.db", warehouse=f"file://{tmp_path}/new")
+    write_pod_days(new, [measure(TODAY, "a", 7200)], NOW)
+    write_pod_days(local_catalog, [measure(TODAY, "a", 3600)], NOW)
+    write_day(local_catalog, DailyUsage(day=TODAY, warehouse="raw", measured_at=NOW), 0.0, NOW)
+    for module in (catalogs, usages):
+        monkeypatch.setattr(module, "open_catalog", lambda _, name: new if name == "new" else local_catalog)
+    warehouses = [local_config.warehouses[0].model_copy(update={"name": name}) for name in ("new", "raw")]
+    config = local_config.model_copy(update={"limits": TenantLimits(compute=100), "warehouses": warehouses})
+    file = tmp_path / "acme.json"
+    file.write_text(config.to_json())
+
+    usage = CliRunner().invoke(app, ["usage", "--json", "--config", str(file)])
+    days = CliRunner().invoke(app, ["daily-usage", "--json", "--config", str(file)])
+
+    assert [use["used"] for use in json.loads(usage.stdout)["limits"]] == [2]
+    assert [(day["warehouse"], day["cu_hours"]) for day in json.loads(days.stdout)] == [("raw", 1.0)]

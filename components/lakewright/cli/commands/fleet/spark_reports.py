@@ -116,6 +116,7 @@ def _add_requests(reports: list[SparkReport], directory: Path) -> list[SparkRepo
     from lakewright.costs.store_requests import add_requests  # noqa: PLC0415
     from lakewright.credentials.aws_session import open_aws_session  # noqa: PLC0415
     from lakewright.environment.loading import load_environment  # noqa: PLC0415
+    from lakewright.validation.documents import as_text  # noqa: PLC0415
 
     project = load_project(directory)
 
@@ -124,7 +125,10 @@ def _add_requests(reports: list[SparkReport], directory: Path) -> list[SparkRepo
         session = open_aws_session(aws.profile, region or aws.region, aws.shared_credentials_file)
         return session.client("cloudwatch", endpoint_url=aws.endpoint)
 
-    return add_requests(reports, open_client)
+    def find_region(stack: str) -> str | None:
+        return as_text(project.stack_config(stack).values.get("aws:region"))
+
+    return add_requests(reports, open_client, find_region)
 
 
 def _print_costs(reports: Sequence[SparkReport], report: CostReport, form: Literal["csv", "json", "lines"]) -> NoReturn:
