@@ -68,8 +68,12 @@ class RandomOwners(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
         """Deploy tenant a with data."""
+        self.deploy_first_tenant(data.draw(self.deletions))
+
+    def deploy_first_tenant(self, deletion: str) -> None:
+        """Deploy tenant a with data and this deletion of its warehouse."""
         spec = self.spec("a")
-        spec["warehouses"][0]["deletion"] = data.draw(self.deletions)
+        spec["warehouses"][0]["deletion"] = deletion
         self.slots[0].write(spec)
         self.run(0, ["up", "--yes"], set())
         assert self.owners.keys() >= {("project", "a"), ("bucket", "a")}, self.server.text()

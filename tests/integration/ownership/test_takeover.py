@@ -26,7 +26,7 @@ def stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_pa
     Takeover.sandbox, Takeover.server, Takeover.observer, Takeover.folder = sandbox, commands, observer, tmp_path
     Takeover.codes = []
     stacks = Takeover()
-    stacks.begin("purge")
+    stacks.deploy_first_tenant("purge")
     stacks.slots[2].write(stacks.spec("a") | {"adopt": True})
     return stacks
 
