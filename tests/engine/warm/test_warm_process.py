@@ -227,6 +227,7 @@ def test_it_ends_with_its_socket_and_its_project(commands: Any, ended: Any, remo
     assert ended(process)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_changed_packages_are_imported_anew(commands: Any, ended: Any, tmp_path: Path) -> None:
     packages = tmp_path / "packages"

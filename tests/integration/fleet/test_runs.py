@@ -218,6 +218,7 @@ def test_impossible_runs_are_refused(fleet: FleetProject, arguments: list[str]) 
     assert len(completed.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_plans_are_kept_and_followed(fleet: FleetProject) -> None:
     plans = fleet.folder / "plans"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -282,7 +283,7 @@ def test_views_change_by_versions(namespace: TableNamespace) -> None:
     def version(number: int, sql: str) -> dict[str, Any]:
         return {
             "version-id": number,
-            "timestamp-ms": 1,
+            "timestamp-ms": time.time_ns() // 1_000_000,
             "schema-id": 0 if number == 1 else -1,
             "summary": {},
             "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],

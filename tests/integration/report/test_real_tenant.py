@@ -60,7 +60,7 @@ def test_report_collects_the_tenant(deployed: Path, sandbox: Sandbox) -> None:
 
     assert done.stdout.strip() == str(deployed / "public" / "index.html")
     assert {source["kind"]: source["error"] for source in model["sources"]} == dict.fromkeys(
-        ("list", "drift", "check", "verify", "usage", "runs"), ""
+        ("list", "drift", "check", "verify", "usage", "runs", "status"), ""
     )
     assert (tenant["tenant"], tenant["owner"], tenant["level"]) == (TENANT, "data@acme.example", "ok")
     assert tenant["state"]["text"] == "update succeeded"

@@ -135,6 +135,7 @@ def test_authz_of_a_catalog_changes_only_by_reset(directory: Path, sandbox_comma
     assert info.status_code == 401, "it requires tokens"
 
 
+@pytest.mark.long
 def test_reset_empties_a_sandbox_and_keeps_its_options(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory, "--version", "0.12")
     create_project(before)
@@ -192,6 +193,7 @@ def test_down_spares_a_foreign_process_with_an_old_pid(directory: Path, sandbox_
     assert state["aws"]["pid"] != stranger.pid
 
 
+@pytest.mark.long
 def test_a_failed_start_is_reported_with_the_log(directory: Path, sandbox_command: Run) -> None:
     directory.mkdir(parents=True)
     completed = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")

@@ -188,6 +188,7 @@ def test_new_month_lets_units_start(tenant: Tenant, cluster: httpx.Client) -> No
     assert read_restrictions(project, select(project, Selection((tenant.name,))))[0].limits is None
 
 
+@pytest.mark.long
 def test_quota_without_record_is_drift_and_is_deleted(tenant: Tenant, cluster: httpx.Client) -> None:
     """A quota can remain without a record: the record was deleted, or a run reached another cluster."""
     create_quota(cluster, tenant, "lakewright-compute-limit")
@@ -210,6 +211,7 @@ def test_limit_without_quota_is_not_recorded(tenant: Tenant, cluster: httpx.Clie
     assert read_restrictions(project, select(project, Selection((tenant.name,))))[0].limits is None
 
 
+@pytest.mark.long
 def test_up_without_the_limit_ends_it(tenant: Tenant, cluster: httpx.Client) -> None:
     enforce(tenant, 100)
     tenant.spec["limits"] = {"compute": 200}

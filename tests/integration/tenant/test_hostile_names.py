@@ -44,6 +44,8 @@ DEPLOYED = {
     "lakewright fleet runs": "--all",
     "lakewright fleet report": "--all --out {folder}/public --collect drift",
     "lakewright fleet list": "--unmanaged",
+    "lakewright fleet status": "--all",
+    "lakewright record-compute": "--all",
     "lakewright drift": "--all --unmanaged-tables",
     "lakewright stack output": "--stack {name}",
     "lakewright stack history": "--stack {name}",

@@ -23,6 +23,7 @@ CreateTable = Callable[..., Maintained]
 V3 = "USING iceberg TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read')"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("variant_columns")
 def test_every_job_runs_on_a_table_with_a_variant_column(create_table: CreateTable, tenant: CatalogConfig) -> None:
     table = create_table("variants", f"(n int, v variant, s struct<v: variant>) {V3}")

@@ -334,6 +334,7 @@ def test_name_is_taken_in_the_target(catalogs: Catalogs) -> None:
         catalogs.migrate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last", [Action.FINISH, Action.UNDO])
 def test_kill_after_each_call(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, last: Action) -> None:
     """Each command is killed after its first call, then after its second, until it ends as without kills."""

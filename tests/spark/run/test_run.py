@@ -183,6 +183,7 @@ def test_deadline_ends_the_run(runner: Runner) -> None:
     assert record.status is ExecutionStatus.KILLED
 
 
+@pytest.mark.long
 def test_sigterm_ends_the_script(runner: Runner) -> None:
     script = "import os, threading; print('mine is', os.getpid()); threading.Event().wait()"
     command = [sys.executable, "-m", "lakewright_spark.cli", *runner.build_arguments(script)]

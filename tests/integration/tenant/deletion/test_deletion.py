@@ -101,6 +101,7 @@ def test_changed_deletion_counts_after_the_next_up(make_tenant: Callable[..., An
     tenant.verb("destroy", "--yes")
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("looks into the bucket that the stack makes")
 def test_protect_without_tables_refuses_because_of_files(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]

@@ -50,6 +50,7 @@ def declare(tenant: Any, *warehouses: dict[str, Any]) -> None:
     tenant.write()
 
 
+@pytest.mark.long
 def test_retained_data_outlives_its_storage_in_the_spec(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any, real: RealServers | None
 ) -> None:

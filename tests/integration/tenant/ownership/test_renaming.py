@@ -150,6 +150,7 @@ def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., A
     assert read(tenant, "curated") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_half_finished_rename_is_continued(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     """The server has the new name, and the state still has the old name."""
     tenant = deploy_with_table(make_tenant)
