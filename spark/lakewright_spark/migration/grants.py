@@ -117,8 +117,8 @@ def revert_grants(ledger: Ledger, open_target: Callable[[str], Endpoint]) -> Non
 
 
 def _read_if_exists(catalog: GrantCatalog, path: str) -> set[CarriedGrant]:
-    """Return the grants on an object. Nobody has rights on a table that an undo has dropped."""
-    if path.count("/") > 1:  # a table or view, whose grants are dropped with it
+    """Return the grants on an object; none for a table or view, since an undo drops it together with its grants."""
+    if path.count("/") > 1:  # a table or view
         return set()
     return catalog.read(path)
 

@@ -60,7 +60,7 @@ class ViewCatalog:
     def start_copy(self, metadata: Json, identifier: Identifier) -> StoredView:
         """Return a new view with the history of another view. It has its name after `finish_copy`."""
         incomplete = rename_copying(identifier)
-        self.drop(incomplete)  # of a killed run
+        self.drop(incomplete)  # a killed run may have left this view
         # Lakekeeper forgets the default namespace of a version if the warehouse has no such namespace yet.
         for namespace in {identifier[:-1], *(tuple(version["default-namespace"]) for version in metadata["versions"])}:
             if namespace:

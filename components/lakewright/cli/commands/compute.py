@@ -10,6 +10,7 @@ import typer
 
 from lakewright.cli.deployed_stacks import open_deployed_stacks
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names
+from lakewright.cli.stack_reports import read_stack_reports
 
 
 def record_compute(
@@ -30,23 +31,12 @@ def record_compute(
 
     Example: lakewright record-compute --all
     """
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs none of it
-
-    from lakewright.cli.catalog_config import read_catalog_config  # noqa: PLC0415
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415
-    from lakewright.costs import compute_collection  # noqa: PLC0415
-    from lakewright.fleet.spark_reports import read_spark_reports  # noqa: PLC0415
+    from lakewright.costs import compute_collection  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.terminal.escaping import escape_line  # noqa: PLC0415
 
     project, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
-    errors = (EngineError, UsageError)
     computes = compute_collection.record_compute(
-        project,
-        selected,
-        lambda command, stacks: read_spark_reports(
-            command, stacks, lambda name: read_catalog_config(project, name), errors
-        ),
-        reader=states,
+        project, selected, lambda command, stacks: read_stack_reports(project, command, stacks), reader=states
     )
     if as_json:
         print(json.dumps(compute_collection.to_json(computes), indent=2, ensure_ascii=False))

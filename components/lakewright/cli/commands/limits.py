@@ -9,6 +9,7 @@ import typer
 
 from lakewright.cli.deployed_stacks import open_deployed_stacks
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names
+from lakewright.cli.stack_reports import read_stack_reports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,22 +37,11 @@ def enforce_limits(
 
     Example: lakewright enforce-limits --all
     """
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs none of it
-
-    from lakewright.cli.catalog_config import read_catalog_config  # noqa: PLC0415
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415
-    from lakewright.fleet.spark_reports import read_spark_reports  # noqa: PLC0415
-    from lakewright.limits import enforcement as runs  # noqa: PLC0415
+    from lakewright.limits import enforcement as runs  # noqa: PLC0415 - `--help` needs none of it
 
     project, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
-    errors = (EngineError, UsageError)
     enforcements = runs.enforce_limits(
-        project,
-        selected,
-        lambda stacks: read_spark_reports(
-            runs.MEASURE_COMMAND, stacks, lambda name: read_catalog_config(project, name), errors
-        ),
-        reader=states,
+        project, selected, lambda stacks: read_stack_reports(project, runs.MEASURE_COMMAND, stacks), reader=states
     )
     if as_json:
         print(json.dumps(runs.to_json(enforcements), indent=2, ensure_ascii=False))

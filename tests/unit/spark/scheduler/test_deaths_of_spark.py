@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import queue
 import threading
-from datetime import UTC, datetime
 from typing import Any
 
-from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler.recovery import count_kills
 from lakewright_spark.scheduler.run_log.records import KILLED, SUSPECT, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
-from lakewright_spark.scheduler.table_worker import Event, TableWork
 from lakewright_spark.scheduler.work_queue import WorkQueue
-from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 
-NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
+from tests.unit.spark.scheduler.stub_workers import NOW, StubWorker, build_work
 
 
 class MortalSpark:
@@ -39,38 +34,16 @@ class MortalSpark:
         del tag
 
 
-class MortalWorker:
+class MortalWorker(StubWorker):
     """A worker whose jobs last until Spark dies, or half a second. Table `killer` kills Spark sooner."""
 
-    def __init__(self, spark: MortalSpark, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: Any):
-        self.spark, self.work, self.slot, self.events, self.stop = spark, work, slot, events, threading.Event()
-
-    def start(self) -> None:
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        worker: Any = self
-        for run in self.work.runs:
-            began = dataclasses.replace(run, state=RunState.RUNNING, started_at=NOW)
-            self.events.put(Event("began", worker, began))
-            if run.table.name == "killer":
-                self.spark.dead.wait(0.25)
-                self.spark.dead.set()
-            state, metrics = RunState.SUCCEEDED, dict(run.metrics)
-            if self.spark.dead.wait(0.5):
-                state, metrics = RunState.FAILED, {**metrics, KILLED: True}
-            self.events.put(
-                Event("ended", worker, dataclasses.replace(began, state=state, metrics=metrics, finished_at=NOW))
-            )
-            if state is RunState.FAILED:
-                break
-        self.events.put(Event("left", worker))
-
-
-def build_work(name: str) -> TableWork:
-    table = TableIdentifier("local", ("sales",), name)
-    run = RunRecord(runner="us", table=table, table_uuid=f"uuid-{name}", job="compaction", queued_at=NOW)
-    return TableWork(table, TablePolicies(), (run,))
+    def end(self, run: RunRecord) -> RunRecord:
+        if run.table.name == "killer":
+            self.spark.dead.wait(0.25)
+            self.spark.dead.set()
+        if self.spark.dead.wait(0.5):
+            return dataclasses.replace(run, state=RunState.FAILED, metrics={**run.metrics, KILLED: True})
+        return dataclasses.replace(run, state=RunState.SUCCEEDED, metrics=dict(run.metrics))
 
 
 def test_two_deaths_find_the_cause() -> None:

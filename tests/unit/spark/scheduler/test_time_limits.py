@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import queue
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler.run_log.records import TIMED_OUT, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
-from lakewright_spark.scheduler.table_worker import Event, TableWork
+from lakewright_spark.scheduler.table_worker import TableWork
 from lakewright_spark.scheduler.work_queue import WorkQueue
-from lakewright_spark.table_identifier import TableIdentifier
 
-NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
+from tests.unit.spark.scheduler.stub_workers import NOW, StubWorker, build_work
 
 
 class CancellableSpark:
@@ -31,31 +28,13 @@ class CancellableSpark:
         self.cancelled.set()
 
 
-class PatientWorker:
+class PatientWorker(StubWorker):
     """A worker whose jobs end when a job is cancelled: `slow` without success."""
 
-    def __init__(self, spark: CancellableSpark, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: Any):
-        self.spark, self.work, self.slot, self.events, self.stop = spark, work, slot, events, threading.Event()
-
-    def start(self) -> None:
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        worker: Any = self
-        for run in self.work.runs:
-            began = dataclasses.replace(run, state=RunState.RUNNING, started_at=NOW)
-            self.events.put(Event("began", worker, began))
-            assert self.spark.cancelled.wait(60)
-            state = RunState.FAILED if run.table.name == "slow" else RunState.SUCCEEDED
-            self.events.put(Event("ended", worker, dataclasses.replace(began, state=state, finished_at=NOW)))
-        self.events.put(Event("left", worker))
-
-
-def build_work(name: str, **settings: Any) -> TableWork:
-    table = TableIdentifier("local", ("sales",), name)
-    run = RunRecord(runner="us", table=table, table_uuid=f"uuid-{name}", job="compaction", queued_at=NOW)
-    policies = TablePolicies.model_validate({"job_settings": settings} if settings else {})
-    return TableWork(table, policies, (run,))
+    def end(self, run: RunRecord) -> RunRecord:
+        assert self.spark.cancelled.wait(60)
+        state = RunState.FAILED if run.table.name == "slow" else RunState.SUCCEEDED
+        return dataclasses.replace(run, state=state)
 
 
 def run_works(spark: Any, works: list[TableWork], seconds: float) -> dict[str, RunRecord]:

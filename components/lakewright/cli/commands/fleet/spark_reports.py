@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from lakewright.cli.options import HERE, Directory, Everything, Labels, Names, load_project, make_selection
+from lakewright.cli.stack_reports import read_stack_reports
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
@@ -140,19 +141,13 @@ def _print_costs(reports: Sequence[SparkReport], report: CostReport, form: Liter
 
 
 def _read_reports(command: Sequence[str], directory: Path, selection: Selection) -> list[SparkReport]:
-    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - `--help` needs no engine
-
-    from lakewright.cli.catalog_config import read_catalog_config  # noqa: PLC0415
-    from lakewright.cli.errors import UsageError  # noqa: PLC0415
-    from lakewright.fleet.absent_stacks import find_absent_stacks  # noqa: PLC0415
+    from lakewright.fleet.absent_stacks import find_absent_stacks  # noqa: PLC0415 - `--help` needs none of it
     from lakewright.fleet.selection import select  # noqa: PLC0415
-    from lakewright.fleet.spark_reports import read_spark_reports  # noqa: PLC0415
 
     project = load_project(directory)
     stacks = select(project, selection)
     absent = [stack.name for stack in find_absent_stacks(project, stacks)]
-    errors = (EngineError, UsageError)
-    return read_spark_reports(command, stacks, lambda name: read_catalog_config(project, name), errors, absent)
+    return read_stack_reports(project, command, stacks, absent)
 
 
 def _print_reports(
