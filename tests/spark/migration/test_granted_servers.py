@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from granted_projects import ORDERS, SALES, WAREHOUSE, Side, fill_sides
+from lakewright_spark.catalog.auth import S3Keys
 from lakewright_spark.migration.actions import Action
 from migration_catalogs import Catalogs
 from projects import Project, post
 
-from tests.real_servers import RealServers
+from tests.real_servers import KEY_ID, SECRET, RealServers
 
 NEEDS_GRANTS = "needs `make test-real` on a Lakekeeper that enforces grants"
 
@@ -32,7 +33,12 @@ def users(real: RealServers | None) -> Iterator[tuple[str, str]]:
 
 def create_side(project: Project, name: str, roles: list[str]) -> Side:
     side_project = Project(project.server, project.sandbox, project.real)
-    config = side_project.config(side_project.warehouse(name))
+    warehouse = side_project.warehouse(name)
+    s3 = {"s3.endpoint": project.sandbox.aws.endpoint, "s3.region": project.sandbox.aws.region}
+    keys = S3Keys(access_key_id=f"env:{KEY_ID}", secret_access_key=f"env:{SECRET}")
+    config = side_project.config(
+        warehouse.model_copy(update={"s3": s3 | {"s3.path-style-access": "true"}, "s3_keys": keys})
+    )
     ids: dict[str, str] = {}
     for role in roles:
         headers = {"x-project-id": side_project.id}
