@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -228,6 +228,26 @@ class TestSnapshots:
         assert remaining_count == 3, "main, work and first"
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
+
+    def test_readers_keep_their_files_after_a_replacement(self, create_table: CreateTable) -> None:
+        """The server clears the snapshot log, and the new snapshot has no parent. The last replacement adds no rows."""
+        table = create_table("replaced", "(n int) USING iceberg")
+        table.do("INSERT INTO THIS VALUES (1)")
+        table.do("CREATE OR REPLACE TABLE THIS USING iceberg AS SELECT 2 AS n")
+        table.set_policies(history={"versions": 2})
+        before = table.objects()
+        times = table.column("SELECT committed_at FROM THIS.snapshots ORDER BY committed_at")
+        replaced_at = times[1].astimezone(UTC)
+        table.now = replaced_at + DAY - timedelta(milliseconds=1)
+        assert table.job("snapshot-expiration").snapshots == 0, "a reader of a day opened the first snapshot"
+        table.do("CREATE OR REPLACE TABLE THIS (n int) USING iceberg")
+        assert table.job("snapshot-expiration").snapshots == 0
+        table.now = replaced_at + DAY
+        assert table.job("snapshot-expiration").snapshots == 0, "it was replaced after that"
+        assert before.keys() <= table.objects().keys()
+        table.now += timedelta(hours=1)
+        done = table.job("snapshot-expiration")
+        assert (done.snapshots, done.data_files) == (2, 2)
 
     def test_table_property_overrides_policy_age(self, create_table: CreateTable) -> None:
         table = create_table(

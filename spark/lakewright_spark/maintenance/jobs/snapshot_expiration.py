@@ -47,7 +47,8 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     metrics = SnapshotExpirationMetrics(snapshots=expired, files_left=keeps_files, dry_run=dry_run)
     if dry_run or not expired:
         return metrics
-    in_process = keeps_files or (metadata.is_small and not metadata.has_deletes)
+    # Iceberg refuses the ID of `_expire_in_process` if no snapshot is left, as after a replacement without rows.
+    in_process = keeps_files or (bool(metadata.refs) and metadata.is_small and not metadata.has_deletes)
     for step in steps:
         metrics = _expire_in_process(opened, metrics, step) if in_process else _expire_with_spark(opened, metrics, step)
     return metrics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,12 +40,21 @@ class Snapshot:
         return cls(number, parent, to_instant(milliseconds), staged, published, left_main_at)
 
 
-def find_departures(snapshot_log: Iterable[tuple[int, int]]) -> dict[int, datetime]:
+def find_departures(
+    snapshot_log: Iterable[tuple[int, int]], *, emptied: Iterable[int] = (), emptied_at: int = 0
+) -> dict[int, datetime]:
     """Return when each snapshot was replaced as the current snapshot, by its ID.
 
-    `snapshot_log` has ID and milliseconds of each change of the current snapshot, the oldest first.
+    Args:
+        snapshot_log: ID and milliseconds of each change of the current snapshot, the oldest first.
+        emptied: IDs of the snapshots of a table without a current snapshot. `CREATE OR REPLACE TABLE` without rows
+            leaves such a table, and some servers clear the log then.
+        emptied_at: Milliseconds of the last change of that table, since its replacement has no time of its own.
     """
-    return {earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)}
+    departures = dict.fromkeys(emptied, to_instant(emptied_at))
+    return departures | {
+        earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)
+    }
 
 
 @dataclass(frozen=True)
@@ -168,7 +178,21 @@ def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetim
         for snapshot in snapshots
         if snapshot.id in replaced_since or (snapshot.left_main_at is not None and snapshot.left_main_at > opened_since)
     )
-    return min([opened_since, *in_use])
+    return min([opened_since, *in_use, *_find_replaced_tables(snapshots, opened_since)])
+
+
+def _find_replaced_tables(snapshots: Sequence[Snapshot], opened_since: datetime) -> Iterable[datetime]:
+    """Yield the commit times of the snapshots before a replacement of the whole table since an instant.
+
+    The first snapshot after `CREATE OR REPLACE TABLE` has no parent, and some servers (iceberg-rust, Lakekeeper) clear
+    the snapshot log, so any earlier snapshot may have been current until then. Snapshots before an earlier replacement
+    were not, or a table that is replaced every hour would keep all its snapshots.
+    """
+    replaced_at = sorted(snapshot.committed_at for snapshot in snapshots if snapshot.parent is None)
+    for snapshot in snapshots:
+        number = bisect_right(replaced_at, snapshot.committed_at)
+        if number < len(replaced_at) and replaced_at[number] > opened_since:
+            yield snapshot.committed_at
 
 
 def list_ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

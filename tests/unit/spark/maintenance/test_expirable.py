@@ -148,3 +148,33 @@ def test_old_snapshot_that_was_just_replaced_is_kept() -> None:
     assert find_expired_snapshots(rolled_back, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4}
     rolled_back_earlier = [*LINE[:4], Snapshot(5, 4, days_ago(5), left_main_at=days_ago(1.5))]
     assert find_expired_snapshots(rolled_back_earlier, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4, 5}
+
+
+def test_snapshots_before_a_replacement_of_the_table_are_kept() -> None:
+    """The first snapshot after a replacement has no parent, and a server may have cleared the log."""
+    rules = HistoryRules.resolve({}, None)
+    before, minute = Snapshot(1, None, days_ago(6)), timedelta(minutes=1)
+    after, main = Snapshot(2, None, NOW - minute), [Ref("main", "BRANCH", 2)]
+    assert find_expired_snapshots([before, after], main, rules, NOW) == set()
+    assert find_expired_snapshots([before, after], main, rules, NOW + rules.longest_run - 2 * minute) == set()
+    assert find_expired_snapshots([before, after], main, rules, NOW + rules.longest_run) == {1}
+    assert find_expired_snapshots([before, after, Snapshot(3, 2, NOW)], [Ref("main", "BRANCH", 3)], rules, NOW) == set()
+    line = [*LINE, Snapshot(9, 3, days_ago(6.5)), Snapshot(10, None, NOW - minute)]
+    assert find_expired_snapshots(line, [Ref("main", "BRANCH", 10)], rules, NOW) == set()
+
+
+def test_table_that_is_replaced_every_hour_keeps_a_day() -> None:
+    hourly = [Snapshot(n, None, NOW - timedelta(hours=51 - n)) for n in range(1, 51)]
+    rules = HistoryRules.resolve({}, HistoryPolicy(versions=2))
+    assert find_expired_snapshots(hourly, [Ref("main", "BRANCH", 50)], rules, NOW) == set(range(1, 27))
+
+
+def test_snapshots_of_an_emptied_table_are_kept() -> None:
+    """`CREATE OR REPLACE TABLE` without rows leaves no current snapshot."""
+    departures = find_departures([], emptied=[1, 2], emptied_at=1000)
+    assert departures == dict.fromkeys([1, 2], datetime.fromtimestamp(1, UTC))
+    assert find_departures([(1, 500), (2, 800)], emptied=[1, 2], emptied_at=1000)[1] == datetime.fromtimestamp(0.8, UTC)
+    rules = HistoryRules.resolve({}, None)
+    emptied = [Snapshot(1, None, days_ago(6), left_main_at=days_ago(0.5))]
+    assert find_expired_snapshots(emptied, [], rules, NOW) == set()
+    assert find_expired_snapshots(emptied, [], rules, NOW + timedelta(days=1)) == {1}
