@@ -14,6 +14,7 @@ from lakewright_spark.maintenance import job_runner
 from lakewright_spark.maintenance.jobs import snapshot_expiration, statistics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SharedTable
 from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
+from lakewright_spark.policies.model import PoliciesInForce
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.table_identifier import TableIdentifier
@@ -170,6 +171,16 @@ class TestRetention:
         table.do("ALTER TABLE THIS RENAME COLUMN day TO date")
         table.set_policies(retention={"keep": 1, "column": "date"})
         assert {"audit", "work"} <= set(table.job("retention").refs), "tags have the old name, and cannot be checked"
+
+    def test_backup_is_refused_where_the_server_deletes_files(self, create_table: CreateTable) -> None:
+        table = create_table("served", "(day date, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES (date'2026-01-01', 1)")
+        table.set_policies(retention={"keep": 1, "column": "day", "backup": True})
+        by_server = {"snapshot-expiration": "the table's property lakekeeper.history.expire.enabled"}
+        table.policy = PoliciesInForce.model_construct(**dict(table.policy), done_by_server=by_server)
+        with pytest.raises(PolicyRefusedError, match=r"served: retention: expected no `backup` where .* snapshot-"):
+            table.job("retention")
+        assert table.column("SELECT n FROM THIS") == [1]
 
     @pytest.mark.long
     def test_backups_end_with_their_time(self, create_table: CreateTable) -> None:

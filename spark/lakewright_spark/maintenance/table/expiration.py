@@ -11,6 +11,8 @@ from itertools import pairwise
 from lakewright_spark.iceberg_values import subtract_span, to_instant
 from lakewright_spark.policies.history_rules import HistoryRules
 
+_NO_REFS: Mapping[int, datetime] = {}
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -127,44 +129,55 @@ class ExpirationStep:
 
 
 def plan_expiration(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    rules: HistoryRules,
+    now: datetime,
+    removed_refs: Mapping[int, datetime] = _NO_REFS,
 ) -> list[ExpirationStep]:
     """Return the steps of an expiration: first by age, then by number of versions.
 
     Steps without snapshots are left out. Unpublished staged writes expire by age only. Snapshots that readers may
     still have open are kept, except on branches with an age of their own.
+
+    Args:
+        snapshots: The table's snapshots.
+        refs: Its branches and tags that are not past their age.
+        rules: The rules of the table.
+        now: The time (UTC).
+        removed_refs: When a branch or tag at a snapshot was removed, by the ID of the snapshot.
     """
-    remaining_snapshots, remaining_refs = list(snapshots), list(refs)
+    remaining_snapshots, refs = list(snapshots), list(refs)
     steps: list[ExpirationStep] = []
-    for_readers = _find_limit_for_readers(remaining_snapshots, subtract_span(now, rules.longest_run))
+    opened_since = subtract_span(now, rules.longest_run)
+    in_use = {number for number, removed_at in removed_refs.items() if removed_at > opened_since}
+    for_readers = _find_limit_for_readers(remaining_snapshots, opened_since)
     by_age = min(subtract_span(now, rules.max_age), for_readers)
     limits = [(by_age, rules.min_snapshots)]
     if rules.versions is not None:
         limits.append((for_readers, rules.versions))
     for limit, number in limits:
-        expired = find_expirable_snapshots(
-            remaining_snapshots,
-            remaining_refs,
-            older_than=limit,
-            retain_last=number,
-            now=now,
-            max_ref_age=rules.max_ref_age,
-        )
-        spared = expired & find_staged_writes(remaining_snapshots, remaining_refs) if limit != by_age else set[int]()
-        step = ExpirationStep(
-            by_age if spared else limit, number, frozenset(expired - spared), is_explicit=bool(spared)
-        )
+        expired = find_expirable_snapshots(remaining_snapshots, refs, older_than=limit, retain_last=number, now=now)
+        spared_ids = in_use if limit == by_age else in_use | find_staged_writes(remaining_snapshots, refs)
+        is_explicit = bool(expired & spared_ids)
+        # A call that names its snapshots expires no others by age.
+        older_than = min(snapshot.committed_at for snapshot in remaining_snapshots) if is_explicit else limit
+        step = ExpirationStep(older_than, number, frozenset(expired - spared_ids), is_explicit)
         remaining_snapshots = [snapshot for snapshot in remaining_snapshots if snapshot.id not in step.expired]
-        remaining_refs = [ref for ref in remaining_refs if ref.snapshot not in step.expired]
         steps += [step] if step.expired else []
     return steps
 
 
 def find_expired_snapshots(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    rules: HistoryRules,
+    now: datetime,
+    removed_refs: Mapping[int, datetime] = _NO_REFS,
 ) -> set[int]:
     """Return the IDs of the snapshots that expire by these rules."""
-    return {snapshot for step in plan_expiration(snapshots, refs, rules, now) for snapshot in step.expired}
+    steps = plan_expiration(snapshots, refs, rules, now, removed_refs)
+    return {snapshot for step in steps for snapshot in step.expired}
 
 
 def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetime) -> datetime:

@@ -6,15 +6,23 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.table.candidates import age_limit
 from lakewright_spark.maintenance.table.expiration import (
     Ref,
     Snapshot,
     find_departures,
     find_expirable_snapshots,
     find_expired_snapshots,
+    plan_expiration,
+)
+from lakewright_spark.maintenance.table.removed_refs import (
+    REMOVED_REFS,
+    find_overdue_refs,
+    read_removed_refs,
+    record_removed_refs,
 )
 from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
-from lakewright_spark.policies.model import HistoryPolicy
+from lakewright_spark.policies.model import HistoryPolicy, TablePolicies
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -85,13 +93,38 @@ def test_history_properties_override_the_policy(
     assert find_expired_snapshots(LINE, [MAIN], rules, NOW) == expirable
 
 
-def test_branches_expire_by_max_ref_age() -> None:
+def test_removed_branch_keeps_its_last_snapshot_for_readers() -> None:
+    """The branch is removed first, and its snapshot expires one longest run later. Other snapshots expire meanwhile."""
     work = Snapshot(9, 5, days_ago(4))
-    refs = [MAIN, Ref("work", "BRANCH", 9)]
-    longer_history = HistoryRules.resolve({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
-    assert find_expired_snapshots([*LINE, work], refs, longer_history, NOW) == set()
-    rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
-    assert find_expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
+    snapshots, refs = [*LINE, work], [MAIN, Ref("work", "BRANCH", 9)]
+    rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), REF_AGE: str(2 * DAY_MS)}, None)
+    assert find_overdue_refs(snapshots, refs, None, NOW) == []
+    assert find_overdue_refs(snapshots, refs, rules.max_ref_age, NOW) == [refs[1]]
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW, {9: NOW}) == {1, 2, 3, 4}
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW + timedelta(hours=23), {9: NOW}) == {1, 2, 3, 4}
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW + timedelta(days=1), {9: NOW}) == {1, 2, 3, 4, 9}
+    by_number = HistoryRules.resolve({}, HistoryPolicy(max_age_days=30, versions=2))
+    assert find_expired_snapshots(snapshots, [MAIN], by_number, NOW, {9: NOW}) == {1, 2, 3}
+    for step in plan_expiration(snapshots, [MAIN], rules, NOW, {9: NOW}):
+        assert (step.is_explicit, step.older_than) == (True, days_ago(9)), "Iceberg must not expire snapshot 9 by age"
+
+
+def test_refs_are_overdue_before_iceberg_removes_them() -> None:
+    tag = Ref("v1", "TAG", 5, max_age=timedelta(days=5) + timedelta(minutes=10))
+    assert find_overdue_refs(LINE, [MAIN, tag], timedelta(days=1), NOW) == [tag], "during the expiration, it would be"
+    assert find_overdue_refs(LINE, [tag], None, NOW - timedelta(minutes=10)) == []
+
+
+def test_removed_refs_are_recorded() -> None:
+    properties = {REMOVED_REFS: record_removed_refs({}, [Ref("v1", "TAG", 2)], LINE, NOW)}
+    assert read_removed_refs(properties) == {2: NOW}
+    later = NOW + timedelta(days=1)
+    properties = {REMOVED_REFS: record_removed_refs(properties, [Ref("v2", "TAG", 5)], LINE[2:], later)}
+    assert read_removed_refs(properties) == {5: later}, "snapshot 2 is expired"
+    with pytest.raises(
+        PolicyRefusedError, match=r"property lakewright.removed-refs: expected a JSON map .* found '\[\]'"
+    ):
+        read_removed_refs({REMOVED_REFS: "[]"})
 
 
 def test_versions_spare_writes_staged_for_an_audit() -> None:
@@ -178,3 +211,12 @@ def test_snapshots_of_an_emptied_table_are_kept() -> None:
     emptied = [Snapshot(1, None, days_ago(6), left_main_at=days_ago(0.5))]
     assert find_expired_snapshots(emptied, [], rules, NOW) == set()
     assert find_expired_snapshots(emptied, [], rules, NOW + timedelta(days=1)) == {1}
+
+
+def test_orphans_are_older_than_the_longest_write() -> None:
+    """A write of 60 hours loses no file that it has not committed yet."""
+    policies = TablePolicies.model_validate(
+        {"history": {"longest_run_hours": 72}, "orphan_files": {"older_than_days": 1}}
+    )
+    assert age_limit(policies, NOW) == days_ago(3)
+    assert age_limit(TablePolicies(), NOW) == days_ago(7)
