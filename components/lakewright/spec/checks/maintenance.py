@@ -78,7 +78,7 @@ def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterato
     for index, policies in enumerate(as_list(document.get("policies"))):
         pattern = str(as_mapping(policies).get("match") or "").split(".")[0].strip("`")
         matching = [jobs for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern)]
-        if _has_backup(policies) and (pattern_jobs := dict.fromkeys(chain.from_iterable(matching))):
+        if _has_backup(policies) and (pattern_jobs := sorted(set(chain.from_iterable(matching)))):
             yield ("policies", index, "retention", "backup"), describe_lost_backups(pattern_jobs)
 
 
