@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from itertools import chain
 from typing import Any
 
 from lakewright_spark.policies.model import JobName
@@ -77,8 +76,10 @@ def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterato
             yield ("tables", index, "policies", "retention", "backup"), describe_lost_backups(jobs)
     for index, policies in enumerate(as_list(document.get("policies"))):
         pattern = str(as_mapping(policies).get("match") or "").split(".")[0].strip("`")
-        matching = [jobs for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern)]
-        if _has_backup(policies) and (pattern_jobs := sorted(set(chain.from_iterable(matching)))):
+        pattern_jobs = [
+            job for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern) for job in jobs
+        ]
+        if pattern_jobs and _has_backup(policies):
             yield ("policies", index, "retention", "backup"), describe_lost_backups(pattern_jobs)
 
 
