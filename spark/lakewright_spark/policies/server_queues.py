@@ -53,7 +53,8 @@ def find_server_jobs(server_jobs: tuple[JobName, ...], properties: Mapping[str, 
 
 def describe_lost_backups(jobs: Iterable[JobName]) -> str:
     """Return why a table whose snapshots or orphan files the server deletes cannot have backups."""
+    names = ", ".join(dict.fromkeys(jobs))
     return (
-        f"expected no `backup` where the catalog's server does {', '.join(dict.fromkeys(jobs))}: it deletes files of deleted rows, "
-        "which only the backup names. Remove `backup`, or turn the server's queues off for the table"
+        f"expected no `backup` where the catalog's server does {names}: it deletes files of deleted rows, which only "
+        "the backup names. Remove `backup`, or turn the server's queues off for the table"
     )

@@ -67,7 +67,9 @@ def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator
 
 def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield policies with a backup of deleted rows where the server deletes the files that only the backup names."""
-    jobs_by_warehouse = {warehouse: _list_server_jobs(as_mapping(side)) for warehouse, side in servers.items()}
+    jobs_by_warehouse: dict[str, tuple[JobName, ...]] = {
+        warehouse: _list_server_jobs(as_mapping(side)) for warehouse, side in servers.items()
+    }
     for index, table in enumerate(as_list(document.get("tables"))):
         warehouse = str(as_mapping(table).get("name") or "").split(".")[0]
         properties = {key: str(value) for key, value in as_mapping(as_mapping(table).get("properties")).items()}
@@ -76,7 +78,7 @@ def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterato
             yield ("tables", index, "policies", "retention", "backup"), describe_lost_backups(jobs)
     for index, policies in enumerate(as_list(document.get("policies"))):
         pattern = str(as_mapping(policies).get("match") or "").split(".")[0].strip("`")
-        pattern_jobs = [
+        pattern_jobs: list[JobName] = [
             job for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern) for job in jobs
         ]
         if pattern_jobs and _has_backup(policies):
