@@ -54,6 +54,10 @@ class TakenClaims:
     """Tables that a job works on or waits for, with the holder."""
     was_alone: bool = True
     """Whether no other runner or job changed its claims since this runner's last commit."""
+    snapshot: int | None = None
+    """The snapshot of the table of claims. Another snapshot means that claims were taken or released."""
+    first_expiry: datetime | None = None
+    """When the first of the other runners' claims on these tables expires unless it is renewed (UTC)."""
 
 
 @dataclass
@@ -159,6 +163,24 @@ class RunnerClaims:
                 time.sleep(random.uniform(0, min(MAX_PAUSE_SECONDS, 0.1 * 2**attempt)))  # noqa: S311
         return TakenClaims(was_alone=False)
 
+    def look(
+        self,
+        candidates: Sequence[tuple[str, TableIdentifier]],
+        most: int,
+        now: datetime,
+        *,
+        at_others: Sequence[tuple[str, TableIdentifier]] = (),
+    ) -> TakenClaims:
+        """Return what `take` would return. Nothing is claimed, and the request asks for no credentials.
+
+        Raises:
+            LeaseLostError: Other runners took this runner for dead.
+        """
+        with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            table = self._renewals.load_table()
+            self._check_alive(table)
+            return self._choose(table, candidates, most, now, self._find_dead(table, at_others, now))
+
     def forget_dead(self) -> dict[str, str]:
         """Remove expired claims and runners, and return the claims' holders by the UUID of the table.
 
@@ -234,8 +256,11 @@ class RunnerClaims:
                 taken.add(uuid)
                 if row and row.holder != self.runner:
                     over[uuid] = row.holder
-        was_alone = table.metadata.current_snapshot_id == self._snapshot
-        return TakenClaims(frozenset(taken), over, at_runners, at_jobs, was_alone)
+        snapshot = table.metadata.current_snapshot_id
+        first_expiry = min((claims[uuid].expires_at for uuid in at_runners), default=None)
+        return TakenClaims(
+            frozenset(taken), over, at_runners, at_jobs, snapshot == self._snapshot, snapshot, first_expiry
+        )
 
     def _find_dead(self, table: Table, at_others: Sequence[tuple[str, TableIdentifier]], now: datetime) -> list[str]:
         """Return the UUIDs of those tables whose runner is dead."""
