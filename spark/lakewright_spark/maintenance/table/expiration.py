@@ -25,6 +25,8 @@ class Snapshot:
     """ID of a staged write, which is audited before it is published."""
     published_wap_id: str | None = None
     """ID of the staged write that this snapshot published."""
+    stream_query: str | None = None
+    """ID of the streaming query that committed it."""
     left_main_at: datetime | None = None
     """When another snapshot became the current snapshot in its place, for example by a rollback."""
 
@@ -39,7 +41,8 @@ class Snapshot:
     ) -> Snapshot:
         """Return a snapshot from the fields of a table's metadata."""
         staged, published = summary.get("wap.id"), summary.get("published-wap-id")
-        return cls(number, parent, to_instant(milliseconds), staged, published, left_main_at)
+        query = summary.get("spark.sql.streaming.queryId")
+        return cls(number, parent, to_instant(milliseconds), staged, published, query, left_main_at)
 
 
 def find_departures(
@@ -117,6 +120,24 @@ def find_staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> se
     return {snapshot.id for snapshot in staged if snapshot.wap_id not in published}
 
 
+def find_streamed_commits(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+    """Return the IDs of the snapshots of `main` since the last commit of each streaming query.
+
+    A query that starts again after a crash finds its last batch by the parents of the current snapshot (Iceberg's
+    `SparkWrite`). If one of them has expired, the query writes a batch again that its checkpoint does not have.
+    """
+    by_id = {snapshot.id: snapshot for snapshot in snapshots}
+    head = next((by_id[ref.snapshot] for ref in refs if ref.name == "main"), None)
+    if head is None:
+        return set()
+    line = list(list_ancestors(by_id, head))
+    last_commits: dict[str, int] = {}
+    for number, snapshot in enumerate(line):
+        if snapshot.stream_query is not None:
+            last_commits.setdefault(snapshot.stream_query, number)
+    return {snapshot.id for snapshot in line[: max(last_commits.values(), default=-1) + 1]}
+
+
 @dataclass(frozen=True)
 class ExpirationStep:
     """One call of an expiration: its two settings, and the IDs of the snapshots that it removes."""
@@ -137,7 +158,8 @@ def plan_expiration(
 ) -> list[ExpirationStep]:
     """Return the steps of an expiration: first by age, then by number of versions.
 
-    Steps without snapshots are left out. Unpublished staged writes expire by age only. Snapshots that readers may
+    Steps without snapshots are left out. Unpublished staged writes, and the commits since the last commit of each
+    streaming query, expire by age only. Snapshots that readers may
     still have open are kept, except on branches with an age of their own.
 
     Args:
@@ -158,7 +180,10 @@ def plan_expiration(
         limits.append((for_readers, rules.versions))
     for limit, number in limits:
         expired = find_expirable_snapshots(remaining_snapshots, refs, older_than=limit, retain_last=number, now=now)
-        spared_ids = in_use if limit == by_age else in_use | find_staged_writes(remaining_snapshots, refs)
+        spared_ids = set(in_use)
+        if limit != by_age:
+            spared_ids |= find_staged_writes(remaining_snapshots, refs)
+            spared_ids |= find_streamed_commits(remaining_snapshots, refs)
         is_explicit = bool(expired & spared_ids)
         # A call that names its snapshots expires no others by age.
         older_than = min(snapshot.committed_at for snapshot in remaining_snapshots) if is_explicit else limit

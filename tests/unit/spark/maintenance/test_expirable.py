@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -220,3 +221,14 @@ def test_orphans_are_older_than_the_longest_write() -> None:
     )
     assert age_limit(policies, NOW) == days_ago(3)
     assert age_limit(TablePolicies(), NOW) == days_ago(7)
+
+
+def test_versions_keep_the_last_batch_of_a_stream() -> None:
+    """The query finds it by the parents of the current snapshot after a crash, so none of them expires by number."""
+    line = [replace(one, stream_query={1: "a", 2: "b", 3: "b"}.get(one.id)) for one in LINE]
+    by_number = HistoryRules.resolve({}, HistoryPolicy(max_age_days=8, versions=2))
+    assert find_expired_snapshots(LINE, [MAIN], by_number, NOW) == {1, 2, 3}
+    assert find_expired_snapshots(line[1:], [MAIN], by_number, NOW) == {2}
+    assert find_expired_snapshots(line, [MAIN], by_number, NOW) == {1, 2}, "by age"
+    streamed_snapshot = Snapshot.from_fields(1, None, 0, {"spark.sql.streaming.queryId": "q"})
+    assert streamed_snapshot.stream_query == "q"
