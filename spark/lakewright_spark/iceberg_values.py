@@ -11,6 +11,17 @@ COMMIT_RETRIES: Mapping[str, str] = {
     "commit.retry.max-wait-ms": "10000",
 }
 """Properties of new tables (milliseconds): Texera's defaults, which suit many writers on one table."""
+METADATA_LIMITS: Mapping[str, str] = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+"""Properties of tables in `ops`. Each commit writes a metadata file, and only Lakekeeper deletes old files."""
+
+
+def find_missing_limits(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the limits that an existing table lacks. Values that a user set remain."""
+    return {key: value for key, value in METADATA_LIMITS.items() if key not in properties}
+
 
 CONNECT_SECONDS = 10.0
 """Time limit of catalog clients to connect."""

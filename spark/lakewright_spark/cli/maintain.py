@@ -105,7 +105,7 @@ def maintain(
         typer.Option(
             parser=duration,
             metavar="DURATION",
-            help="With --plan or --explain: fail if a due job of a table did not succeed for this time, such as 5d.",
+            help="With --plan or --explain: fail if a job of a table has been due for this time, such as 5d.",
         ),
     ] = None,
     registry: RegistryIfNamed = None,

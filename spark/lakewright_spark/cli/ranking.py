@@ -14,7 +14,7 @@ from lakewright_spark.times import format_json_time, format_time
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-    from lakewright_spark.scheduler.plan import TablePlan
+    from lakewright_spark.scheduler.plan import JobDecision, TablePlan
 
 MAX_NAMED_JOBS = 3
 """Jobs that an error names."""
@@ -61,31 +61,35 @@ def show_ranking(outcome: MaintenanceOutcome, now: datetime, *, as_json: bool) -
 
 
 def refuse_long_waits(outcome: MaintenanceOutcome, max_wait: timedelta, now: datetime) -> None:
-    """Check the time since the last success of each job that a table needs.
+    """Check how long each job has been due.
 
-    A job that never succeeded counts from when it was first due.
+    The time since the last success says less: `orphan-files` is due once a week, and an idle table needs no job.
 
     Raises:
         MaintenanceFailedError: It is longer than `max_wait` for some jobs.
     """
     late_jobs = sorted(
-        (decision.last_success or table.rank.waiting_since, f"{decision.job} of {table.facts.table}", decision)
+        (due_since, f"{decision.job} of {table.facts.table}", decision)
         for plan in outcome.plans
         for table in plan.tables
         for decision in table.decisions
-        if decision.verdict != "not due" and now - (decision.last_success or table.rank.waiting_since) > max_wait
+        if decision.verdict != "not due" and now - (due_since := decision.due_since or now) > max_wait
     )
     if not late_jobs:
         return
     sentences = [
-        f"{name} ({'last success' if decision.last_success else 'never succeeded, due since'} {format_time(at)}"
+        f"{name} ({_describe_success(decision)}, due since {format_time(due_since)}"
         f"{f'; {decision.reason}' if decision.verdict == 'held' else ''})"
-        for at, name, decision in late_jobs[:MAX_NAMED_JOBS]
+        for due_since, name, decision in late_jobs[:MAX_NAMED_JOBS]
     ]
     more = f"; and {len(late_jobs) - MAX_NAMED_JOBS} more" if len(late_jobs) > MAX_NAMED_JOBS else ""
     raise MaintenanceFailedError(
         f"{len(late_jobs)} due jobs did not succeed within {max_wait}: {'; '.join(sentences)}{more}"
     )
+
+
+def _describe_success(decision: JobDecision) -> str:
+    return f"last success {format_time(decision.last_success)}" if decision.last_success else "never succeeded"
 
 
 def _cells(table: TablePlan) -> list[str]:

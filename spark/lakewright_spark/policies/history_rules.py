@@ -19,7 +19,7 @@ DEFAULT_AGE = timedelta(days=5)
 DEFAULT_MIN_SNAPSHOTS = 1
 """Iceberg's own default of `history.expire.min-snapshots-to-keep`."""
 LONGEST_RUN = timedelta(hours=24)
-"""Time that readers may take, unless the policy declares another."""
+"""Time that readers and writers may take, unless the policy declares another."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,14 @@ class HistoryRules:
             min_snapshots=fewest,
             versions=None if versions is None else max(versions, fewest),
             max_ref_age=None if refs is None else to_span(refs),
-            longest_run=timedelta(hours=history.longest_run_hours)
-            if history and history.longest_run_hours
-            else LONGEST_RUN,
+            longest_run=resolve_longest_run(history),
         )
+
+
+def resolve_longest_run(history: HistoryPolicy | None) -> timedelta:
+    """Return the time that readers and writers of a table may take."""
+    hours = history.longest_run_hours if history else None
+    return LONGEST_RUN if hours is None else timedelta(hours=hours)
 
 
 def history_mistakes(history: HistoryPolicy, properties: Mapping[str, str]) -> list[str]:

@@ -114,7 +114,9 @@ class HistoryPolicy(_Policy):
     versions: Annotated[int, Field(ge=2, le=100)] | None = None
     """Maximum number of snapshots. Unpublished writes that are staged for an audit (`wap.id`) expire by age only."""
     longest_run_hours: Annotated[int, Field(ge=1, le=_CENTURY * 24)] | None = None
-    """Time that readers of the table may take. A snapshot is kept for this long after it was replaced. Default: 24."""
+    """Time that readers and writers of the table may take. Default: 24.
+
+    A snapshot is kept for this long after it was replaced, and so is a file that no snapshot refers to yet."""
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> HistoryPolicy:
@@ -188,7 +190,9 @@ class RefPolicy(_Policy):
 
     type: Literal["branch", "tag"]
     max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
-    """Expire the branch or tag when its snapshot is this old. A tag is created again then. Default: never."""
+    """Remove the branch or tag when its snapshot is this old. A tag is created again then. Default: never.
+
+    Its snapshot expires at the earliest one longest run later (`history.longest_run_hours`)."""
     min_snapshots: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Number of snapshots of the branch that are always kept. Default: as on `main`."""
     max_snapshot_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None

@@ -5,7 +5,7 @@ Names of queues, settings and table properties come from Lakekeeper's documentat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lakewright_spark.policies.model import JobName
@@ -49,3 +49,12 @@ def find_server_jobs(server_jobs: tuple[JobName, ...], properties: Mapping[str, 
         elif setting == "false":
             jobs = {job: source for job, source in jobs.items() if job not in queue.jobs}
     return jobs
+
+
+def describe_lost_backups(jobs: Iterable[JobName]) -> str:
+    """Return why a table whose snapshots or orphan files the server deletes cannot have backups."""
+    names = ", ".join(dict.fromkeys(jobs))
+    return (
+        f"expected no `backup` where the catalog's server does {names}: it deletes files of deleted rows, which only "
+        "the backup names. Remove `backup`, or turn the server's queues off for the table"
+    )

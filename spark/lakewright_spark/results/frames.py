@@ -15,8 +15,11 @@ from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import build_type_error, check_names
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
 
-STREAM_SECONDS = 60.0
-"""Seconds between two commits of a stream: each commit costs as much as all snapshots before it."""
+STREAM_SECONDS = 180.0
+"""Seconds between two commits of a stream: each commit costs as much as all snapshots before it. 480 commits a day.
+
+Spark cannot change the trigger of a running query, so a stream does not slow down with age, as `CommitInterval` does.
+"""
 
 _UNCHANGED_TYPES = (t.IntegerType, t.LongType, t.DoubleType, t.BooleanType, t.TimestampNTZType, t.BinaryType)
 _CASTS: dict[type[t.DataType], t.DataType] = {

@@ -32,6 +32,7 @@ from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog.config import CatalogConfig, Kind
 from lakewright_spark.errors import LeaseHeldError
+from lakewright_spark.iceberg_values import METADATA_LIMITS
 from lakewright_spark.policies.builtin import LEASE, OPS
 from lakewright_spark.pyiceberg_client.catalog import open_metadata_catalog
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing
@@ -59,8 +60,7 @@ SCHEMA = Schema(
 PROPERTIES = {
     # A commit that conflicts with a newer snapshot must fail, not be repeated on top of it.
     "commit.retry.num-retries": "0",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "20",
+    **METADATA_LIMITS,
     "comment": "Claims of the runners and jobs that maintain the warehouse's tables, in properties lakewright.*",
 }
 

@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import PolicyRefusedError, RegistryError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.maintenance.jobs.job import History, MaintenanceJob, due_after
+from lakewright_spark.maintenance.jobs.job import History, MaintenanceJob
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME, MAINTENANCE_JOBS
 from lakewright_spark.maintenance.switches import reason_to_skip, reason_to_wait
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
@@ -24,6 +24,7 @@ from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.back_off import reason_to_back_off
+from lakewright_spark.scheduler.due_times import decide_due, find_due_since
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
 from lakewright_spark.scheduler.ordering import Budget, Rank, compute_waiting_since, rank_key, select_within
 from lakewright_spark.scheduler.prediction import NO_PACE, Pace, Prediction, add_predictions, measure_pace, predict_job
@@ -47,6 +48,8 @@ class JobDecision:
     """Predicted effect and duration of a due job."""
     last_success: datetime | None = None
     """Start of the last successful run (UTC)."""
+    due_since: datetime | None = None
+    """When a job that is due or held back became due (UTC)."""
     is_first: bool = False
     """Whether the job never ran on the table."""
 
@@ -131,22 +134,21 @@ def decide(
     for job in MAINTENANCE_JOBS:
         if job.name not in jobs:
             continue
-        is_due, reason = job.is_due(facts, policies, history, now)
-        if is_due and (every := policies.every(job.name)):
-            is_due, reason = due_after(every, job.name, policies, history, now)
+        is_due, reason = decide_due(job, facts, policies, history, now)
         hold_reason = (
             reason_to_skip(job.name, policies, now)
             or (busy if job.waits_for_executions else None)
             or reason_to_back_off(history.failures.get(job.name), now)
         )
         last = history.succeeded.get(job.name)
+        due_since = find_due_since(job, facts, policies, history, now) if is_due else None
         if is_due and hold_reason:
-            decisions.append(JobDecision(job.name, "held", hold_reason, last_success=last))
+            decisions.append(JobDecision(job.name, "held", hold_reason, last_success=last, due_since=due_since))
         else:
             prediction = predict_job(job.name, facts, policies, history, pace) if is_due else None
             first = history.last_attempt(job.name) is None
             verdict: Verdict = "due" if is_due else "not due"
-            decisions.append(JobDecision(job.name, verdict, reason, prediction, last, is_first=first))
+            decisions.append(JobDecision(job.name, verdict, reason, prediction, last, due_since, is_first=first))
     return decisions
 
 

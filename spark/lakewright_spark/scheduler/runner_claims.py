@@ -54,6 +54,10 @@ class TakenClaims:
     """Tables that a job works on or waits for, with the holder."""
     was_alone: bool = True
     """Whether no other runner or job changed its claims since this runner's last commit."""
+    snapshot: int | None = None
+    """The snapshot of the table of claims. Another snapshot means that claims were taken or released."""
+    first_expiry: datetime | None = None
+    """When the first of the other runners' claims on these tables expires unless it is renewed (UTC)."""
 
 
 @dataclass
@@ -76,6 +80,10 @@ class RunnerClaims:
         """Start without claims."""
         self._since = NEVER
         self._held: dict[str, ClaimRow] = {}
+        self._uncertain: set[str] = set()
+        """UUIDs of the tables that a failed commit claimed or released. It may have taken effect, or still do so."""
+        self._uncertain_since: int | None = None
+        """The table's snapshot before the failed commit, which takes effect only on this snapshot."""
         self._snapshot: int | None = None
         self._renewals = RenewalCatalog(self.config, self.warehouse, self.catalog)
         self._lock = threading.Lock()  # one commit at a time: of the heartbeat or of the work queue
@@ -137,17 +145,47 @@ class RunnerClaims:
                 # A runner whose claim is taken over must not renew its other claims.
                 removed += [RUNNER + holder for holder in set(result.taken_over.values())]
                 present = [name for name in removed if name in table.properties]
-                if self._commit(table, rows, present, now):
+                is_committed = False
+                try:
+                    is_committed = self._commit(table, rows, present, now)
+                except BaseException:
+                    self._uncertain |= {*result.taken, *released}
+                    self._uncertain_since = table.metadata.current_snapshot_id
+                    raise
+                finally:
+                    if not is_committed:
+                        self._held = before
+                if is_committed:
                     return TakenClaims(
                         result.taken, result.taken_over, result.at_runners, result.at_jobs, was_alone=was_alone
                     )
-                self._held = before
                 # Spread the attempts of several runners.
                 time.sleep(random.uniform(0, min(MAX_PAUSE_SECONDS, 0.1 * 2**attempt)))  # noqa: S311
         return TakenClaims(was_alone=False)
 
+    def look(
+        self,
+        candidates: Sequence[tuple[str, TableIdentifier]],
+        most: int,
+        now: datetime,
+        *,
+        at_others: Sequence[tuple[str, TableIdentifier]] = (),
+    ) -> TakenClaims:
+        """Return what `take` would return. Nothing is claimed, and the request asks for no credentials.
+
+        Raises:
+            LeaseLostError: Other runners took this runner for dead.
+        """
+        with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
+            table = self._renewals.load_table()
+            self._check_alive(table)
+            return self._choose(table, candidates, most, now, self._find_dead(table, at_others, now))
+
     def forget_dead(self) -> dict[str, str]:
-        """Remove expired claims, and return their holders by the UUID of the table. Only one runner gets each."""
+        """Remove expired claims and runners, and return the claims' holders by the UUID of the table.
+
+        Only one runner gets each claim.
+        """
         with self._lock, explain_errors(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(ATTEMPTS):
                 table, now = self.catalog.load_table(("ops", NAME)), datetime.now(UTC)
@@ -155,7 +193,9 @@ class RunnerClaims:
                 claims, runners = read_claims(table.properties), read_runners(table.properties)
                 dead = {uuid: row.holder for uuid, row in claims.items() if row.expires_at <= now}
                 dead_runners = [RUNNER + name for name, row in runners.items() if row.expires_at <= now]
-                if not dead or self._commit(table, {}, [*(CLAIM + uuid for uuid in dead), *dead_runners], now):
+                if not (dead or dead_runners) or self._commit(
+                    table, {}, [*(CLAIM + uuid for uuid in dead), *dead_runners], now
+                ):
                     return dead
         return {}
 
@@ -216,8 +256,11 @@ class RunnerClaims:
                 taken.add(uuid)
                 if row and row.holder != self.runner:
                     over[uuid] = row.holder
-        was_alone = table.metadata.current_snapshot_id == self._snapshot
-        return TakenClaims(frozenset(taken), over, at_runners, at_jobs, was_alone)
+        snapshot = table.metadata.current_snapshot_id
+        first_expiry = min((claims[uuid].expires_at for uuid in at_runners), default=None)
+        return TakenClaims(
+            frozenset(taken), over, at_runners, at_jobs, snapshot == self._snapshot, snapshot, first_expiry
+        )
 
     def _find_dead(self, table: Table, at_others: Sequence[tuple[str, TableIdentifier]], now: datetime) -> list[str]:
         """Return the UUIDs of those tables whose runner is dead."""
@@ -247,7 +290,20 @@ class RunnerClaims:
             properties |= to_property(CLAIM, uuid, ClaimRow(row.table, self.runner, row.since, expires_at))
         return properties
 
+    def _reconcile(self, table: Table) -> None:
+        """Hold what the table has of the claims that a failed commit took or released."""
+        claims = read_claims(table.properties)
+        for uuid in self._uncertain:
+            if (row := claims.get(uuid)) and row.holder == self.runner:
+                self._held[uuid] = row
+            else:
+                self._held.pop(uuid, None)
+        if table.metadata.current_snapshot_id != self._uncertain_since:
+            self._uncertain.clear()
+
     def _check_alive(self, table: Table) -> None:
+        """Raise LeaseLostError if other runners took this runner for dead."""
+        self._reconcile(table)
         claims = read_claims(table.properties)
         lost = [uuid for uuid in self._held if uuid not in claims or claims[uuid].holder != self.runner]
         if self.runner not in read_runners(table.properties) or lost:

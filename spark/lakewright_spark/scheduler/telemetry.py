@@ -16,6 +16,7 @@ from opentelemetry.sdk import metrics as sdk
 from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMetricReader
 
 from lakewright_spark.errors import ConfigMissingError
+from lakewright_spark.policies.model import JOBS
 from lakewright_spark.scheduler.outcome import run_to_json
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
@@ -53,13 +54,13 @@ class TelemetryObserver:
         self._queued = meter.create_histogram("queued_time", "s", "How long runs waited")
         self._running = meter.create_up_down_counter("running_job_count", "{run}", "Runs at work now")
         self._numbers = meter.create_counter("maintenance_job_effect", "1", "Files, rows and bytes that runs report")
-        self._waiting: dict[tuple[str, str], datetime | None] = {}
-        """Last success of each job that is due or held back, by table and job."""
+        self._successes: dict[tuple[str, str], datetime | None] = {}
+        """Last success by table and job: of each job that succeeded, is due or is held back."""
         meter.create_observable_gauge(
             "maintenance_days_since_success",
             [self._observe_days],
             "d",
-            "Days since a job that a table needs last succeeded; -1: it never did",
+            "Days since a job last succeeded on a table; -1: the table needs it and it never did",
         )
 
         self._usages: Sequence[DailyUsage] = ()
@@ -90,19 +91,19 @@ class TelemetryObserver:
 
     def observe_plans(self, plans: Sequence[WarehousePlan]) -> None:
         """Handle the plans of a run, before it begins."""
-        self._waiting = {
+        self._successes = {
             (str(table.facts.table), decision.job): decision.last_success
             for warehouse_plan in plans
             for table in warehouse_plan.tables
             for decision in table.decisions
-            if decision.verdict != "not due"
+            if decision.verdict != "not due" or decision.last_success is not None
         }
 
     def _observe_days(self, options: CallbackOptions) -> Iterator[Observation]:
         """Yield the days for each table and job."""
         del options
         now = datetime.now(UTC)
-        for (table, job), last in list(self._waiting.items()):
+        for (table, job), last in list(self._successes.items()):
             attributes = {"entity_name": table, "entity_type": "TABLE", "job_type": job}
             yield Observation(-1 if last is None else (now - last) / timedelta(days=1), attributes)
 
@@ -116,8 +117,8 @@ class TelemetryObserver:
             self._queued.record((run.started_at - run.queued_at).total_seconds(), {"job_type": run.job})
         elif run.state.has_ended:
             key = (str(run.table), run.job)
-            if run.state is RunState.SUCCEEDED and key in self._waiting:
-                self._waiting[key] = run.started_at
+            if run.state is RunState.SUCCEEDED and run.job in JOBS:
+                self._successes[key] = run.started_at
             with_state = {**attributes, "job_state": run.state.value}
             (self._skipped if run.state is RunState.SKIPPED else self._completed).add(1, with_state)
             if run.started_at is None:

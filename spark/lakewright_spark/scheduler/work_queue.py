@@ -6,7 +6,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
 from lakewright_spark.scheduler.run_log.records import RunRecord
 from lakewright_spark.scheduler.runner_claims import RunnerClaims, TakenClaims
 from lakewright_spark.scheduler.table_worker import TableWork
+from lakewright_spark.table_identifier import TableIdentifier
 
 CANDIDATES = 200
 """Tables that are offered for the next claims: other runners may hold the first of them."""
@@ -25,8 +26,11 @@ POLL_SECONDS = 1.0
 """Time between two looks for tables to claim."""
 ELSEWHERE = "another runner did it"
 """Reason why a job was not begun."""
-LOOK_SECONDS = 2.0
-"""Time between two looks at tables that other runners hold, once there are no others."""
+LOOK_SECONDS, MAX_LOOK_SECONDS = 2.0, 30.0
+"""Time between two looks at tables that other runners hold, once there are no others: at first, and at most.
+
+It is doubled after each look without effect. An hour has at most 120 looks, as many as the heartbeat has renewals.
+"""
 MAX_CLOSE_SECONDS = 10.0
 """Time that the end of a run waits for a claim in progress."""
 
@@ -42,6 +46,11 @@ def _suspect_all(warehouse: str, holders: Mapping[str, str], works: Collection[T
 
 def _ignore() -> None:
     pass
+
+
+def _name_tables(works: Iterable[TableWork]) -> list[tuple[str, TableIdentifier]]:
+    """Return UUID and name of the tables."""
+    return [(work.uuid, work.table) for work in works]
 
 
 class DroppedWork(NamedTuple):
@@ -98,7 +107,10 @@ class WorkQueue:
         self._finished: dict[str, str] = {}
         """Warehouses of finished tables whose claims are not released, by UUID."""
         self._dropped: list[DroppedWork] = []
-        self._looked_at = 0.0
+        self._next_look = 0.0
+        self._pause = LOOK_SECONDS
+        self._looked_snapshots: dict[str, int | None] = {}
+        """Snapshot of the claims at the last look, by warehouse."""
         self._only_alone = False
         if not self._claims:
             self._ready, self._waiting = self._waiting, deque[TableWork]()
@@ -265,11 +277,8 @@ class WorkQueue:
         return True
 
     def _claim(self, name: str, works: Sequence[TableWork], room: int, released: Sequence[str]) -> None:
-        candidates = [(work.uuid, work.table) for work in works]
-        with self._lock:
-            works_in_other_hands = (*self._elsewhere.values(), *self._completed.values())
-            elsewhere = [work for work in works_in_other_hands if work.table.warehouse == name]
-        at_others = [(work.uuid, work.table) for work in elsewhere]
+        candidates, elsewhere = _name_tables(works), self._list_elsewhere(name)
+        at_others = _name_tables(elsewhere)
         result = self._claims[name].take(candidates, room, released, datetime.now(UTC), at_others=at_others)
         works = [*works, *(work for work in elsewhere if work not in works and work.uuid in result.taken)]
         if not result.was_alone and name in self._ended:
@@ -297,20 +306,44 @@ class WorkQueue:
         with self._lock:
             if self._waiting or not self._elsewhere or len(self._ready) >= self._size.look_ahead:
                 return False
-        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+        if time.monotonic() < self._next_look:
             return False
-        self._looked_at = time.monotonic()
-        if name in self._ended:
-            self._ended[name].refresh()
         with self._lock:
-            for work in [work for work in self._elsewhere.values() if not self._leave_rest(work)]:
-                self._completed[work.uuid] = self._elsewhere.pop(work.uuid)
-                self._dropped.append(DroppedWork(work, ELSEWHERE))
             works = [work for work in self._elsewhere.values() if work.table.warehouse == name]
             room = self._size.look_ahead - len(self._ready)
-        if works:
+        at_others = _name_tables(self._list_elsewhere(name))
+        result = self._claims[name].look(_name_tables(works), room, datetime.now(UTC), at_others=at_others)
+        # Its holder records the runs of a table before it releases the table, which adds a snapshot.
+        if name in self._ended and result.snapshot != self._looked_snapshots.get(name, -1):
+            self._ended[name].refresh()
+        self._looked_snapshots[name] = result.snapshot
+        with self._lock:
+            for work in [work for work in works if not self._leave_rest(work)]:
+                self._completed[work.uuid] = self._elsewhere.pop(work.uuid)
+                self._dropped.append(DroppedWork(work, ELSEWHERE))
+                works.remove(work)
+        if result.taken and works:
             self._claim(name, works, room, [])
+        else:
+            with self._lock:
+                self._sort(works, result, {})
+        self._plan_next_look(result)
         return False
+
+    def _plan_next_look(self, result: TakenClaims) -> None:
+        """Wait longer after each look without effect, but not longer than until a claim expires."""
+        self._pause = LOOK_SECONDS if result.taken else min(2 * self._pause, MAX_LOOK_SECONDS)
+        pause = self._pause
+        if result.first_expiry:
+            until_expiry = (result.first_expiry - datetime.now(UTC)).total_seconds()
+            pause = min(pause, max(until_expiry, POLL_SECONDS))
+        self._next_look = time.monotonic() + pause
+
+    def _list_elsewhere(self, name: str) -> list[TableWork]:
+        """Return the works of a warehouse that other runners hold or completed."""
+        with self._lock:
+            works = (*self._elsewhere.values(), *self._completed.values())
+            return [work for work in works if work.table.warehouse == name]
 
     def _leave_rest(self, work: TableWork) -> tuple[RunRecord, ...]:
         """Return the runs that no other runner completed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from lakewright_spark.maintenance import job_runner
 from lakewright_spark.maintenance.jobs import snapshot_expiration, statistics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SharedTable
 from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
+from lakewright_spark.policies.model import PoliciesInForce
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.table_identifier import TableIdentifier
@@ -171,6 +172,16 @@ class TestRetention:
         table.set_policies(retention={"keep": 1, "column": "date"})
         assert {"audit", "work"} <= set(table.job("retention").refs), "tags have the old name, and cannot be checked"
 
+    def test_backup_is_refused_where_the_server_deletes_files(self, create_table: CreateTable) -> None:
+        table = create_table("served", "(day date, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES (date'2026-01-01', 1)")
+        table.set_policies(retention={"keep": 1, "column": "day", "backup": True})
+        by_server = {"snapshot-expiration": "the table's property lakekeeper.history.expire.enabled"}
+        table.policy = PoliciesInForce.model_construct(**dict(table.policy), done_by_server=by_server)
+        with pytest.raises(PolicyRefusedError, match=r"served: retention: expected no `backup` where .* snapshot-"):
+            table.job("retention")
+        assert table.column("SELECT n FROM THIS") == [1]
+
     @pytest.mark.long
     def test_backups_end_with_their_time(self, create_table: CreateTable) -> None:
         table = create_table("backed", "(day date, n int) USING iceberg PARTITIONED BY (day)")
@@ -228,6 +239,26 @@ class TestSnapshots:
         assert remaining_count == 3, "main, work and first"
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
+
+    def test_readers_keep_their_files_after_a_replacement(self, create_table: CreateTable) -> None:
+        """The server clears the snapshot log, and the new snapshot has no parent. The last replacement adds no rows."""
+        table = create_table("replaced", "(n int) USING iceberg")
+        table.do("INSERT INTO THIS VALUES (1)")
+        table.do("CREATE OR REPLACE TABLE THIS USING iceberg AS SELECT 2 AS n")
+        table.set_policies(history={"versions": 2})
+        before = table.objects()
+        times = table.column("SELECT committed_at FROM THIS.snapshots ORDER BY committed_at")
+        replaced_at = times[1].astimezone(UTC)
+        table.now = replaced_at + DAY - timedelta(milliseconds=1)
+        assert table.job("snapshot-expiration").snapshots == 0, "a reader of a day opened the first snapshot"
+        table.do("CREATE OR REPLACE TABLE THIS (n int) USING iceberg")
+        assert table.job("snapshot-expiration").snapshots == 0
+        table.now = replaced_at + DAY
+        assert table.job("snapshot-expiration").snapshots == 0, "it was replaced after that"
+        assert before.keys() <= table.objects().keys()
+        table.now += timedelta(hours=1)
+        done = table.job("snapshot-expiration")
+        assert (done.snapshots, done.data_files) == (2, 2)
 
     def test_table_property_overrides_policy_age(self, create_table: CreateTable) -> None:
         table = create_table(

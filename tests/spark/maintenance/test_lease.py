@@ -11,15 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
-from fault_proxy import FaultInjectingProxy
+from fault_proxy import FaultInjectingProxy, unavailable
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
+from lakewright_spark.errors import LakewrightSparkError, LeaseHeldError, LeaseLostError, StoppedError
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.claims import active_runners
+from lakewright_spark.scheduler import runner_claims
+from lakewright_spark.scheduler.claims import active_runners, read_claims, read_runners
 from lakewright_spark.scheduler.heartbeat import Heartbeat
-from lakewright_spark.scheduler.lease_table import LIFE
+from lakewright_spark.scheduler.lease_table import LIFE, add_snapshot
 from lakewright_spark.scheduler.restore import exclusive_access
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.supervisor import Control
@@ -59,6 +60,7 @@ class TestHeartbeat:
 
 TABLE = TableIdentifier("results", ("shop",), "orders")
 UUID = "0c1b1f0e-6b62-4d0a-9f43-6a6f3c1f0a01"
+OTHER = "0c1b1f0e-6b62-4d0a-9f43-6a6f3c1f0a02"
 
 
 def claim(config: CatalogConfig, runner: str, **more: Any) -> TableClaim:
@@ -121,6 +123,76 @@ class TestTableClaim:
         finally:
             for holder in (*claims, *runners):
                 holder.release(now)
+
+
+class TestFailedCommits:
+    """Claims on a catalog that fails a commit, before or after it took effect."""
+
+    @pytest.mark.parametrize("status", [503, 502], ids=["refused", "response lost"])
+    def test_failed_commit_loses_no_claim(self, sandbox: Sandbox, tenant: CatalogConfig, status: int) -> None:
+        """The failed commit takes `OTHER` and releases `UUID`. Renewals keep what the table has."""
+        proxy, is_applied = FaultInjectingProxy(sandbox.lakekeeper.endpoint), status == 502
+        items = TableIdentifier("results", ("shop",), "items")
+
+        def fail(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+            if not line.startswith("POST"):
+                return forward()
+            if is_applied:
+                forward()
+            return unavailable(status)
+
+        with serve(proxy) as url:
+            behind = tenant.model_copy(update={"uri": f"{url}/catalog"})
+            claims = RunnerClaims(behind, "results", open_catalog(behind, "results"), "unlucky")
+            now = datetime.now(UTC)
+            claims.register(now)
+            try:
+                assert claims.take([(UUID, TABLE)], 1, [], now).taken == {UUID}
+                with proxy.inject(fail), pytest.raises(LakewrightSparkError):
+                    claims.take([(OTHER, items)], 1, [UUID], now)
+                later = now + timedelta(minutes=1)
+                claims.renew(later)
+                rows = read_claims(claims.catalog.load_table(("ops", "maintenance_lease")).properties)
+                ours = {uuid: row.expires_at for uuid, row in rows.items() if row.holder == "unlucky"}
+                assert ours == {OTHER if is_applied else UUID: later + LIFE}
+                assert claims.take([(OTHER, items)], 1, [UUID], later).taken == {OTHER}
+                claims.renew(later)
+            finally:
+                claims.release(now)
+        assert "unlucky" not in active_runners(open_catalog(tenant, "results"), now)
+
+    def test_late_commit_is_reconciled(self, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A commit that timed out takes effect after a renewal has read the table."""
+        claims, now = RunnerClaims(tenant, "results", open_catalog(tenant, "results"), "late"), datetime.now(UTC)
+        claims.register(now)
+        delayed: list[Callable[[], bool]] = []
+
+        def time_out(*arguments: Any, **options: Any) -> bool:
+            delayed.append(lambda: add_snapshot(*arguments, **options))
+            raise TimeoutError("no response")
+
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(runner_claims, "add_snapshot", time_out)
+                with pytest.raises(LakewrightSparkError):
+                    claims.take([(UUID, TABLE)], 1, [], now)
+            claims.renew(now)
+            assert delayed[0](), "no snapshot was added meanwhile"
+            later = now + timedelta(minutes=1)
+            claims.renew(later)
+            rows = read_claims(claims.catalog.load_table(("ops", "maintenance_lease")).properties)
+            assert rows[UUID].expires_at == later + LIFE
+        finally:
+            claims.release(now)
+
+    def test_dead_runner_without_claims_is_removed(self, tenant: CatalogConfig) -> None:
+        catalog, now = open_catalog(tenant, "results"), datetime.now(UTC)
+        RunnerClaims(tenant, "results", catalog, "idle").register(now - 2 * LIFE)
+        claims = RunnerClaims(tenant, "results", catalog, "heir")
+        claims.register(now)
+        assert claims.forget_dead() == {}
+        assert "idle" not in read_runners(catalog.load_table(("ops", "maintenance_lease")).properties)
+        claims.release(now)
 
 
 class TestExclusive:

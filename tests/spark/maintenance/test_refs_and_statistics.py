@@ -9,6 +9,7 @@ import pytest
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.maintenance.table.removed_refs import read_removed_refs
 
 from tests.spark.maintenance.conftest import DAY, Maintained
 
@@ -50,6 +51,9 @@ def test_declared_branches_and_tags(create_table: CreateTable) -> None:
     assert read_refs(table)["audit"] == ("BRANCH", 5 * day, None, None)
     heads = {ref.name: ref.snapshot for ref in Metadata.read(IcebergTable.open(table.spark, table.table)).refs}
     assert heads == {ref.name: ref.snapshot for ref in snapshot if ref.name != "close"}
+
+    properties = dict(IcebergTable.open(table.spark, table.table).java.properties())
+    assert read_removed_refs(properties).keys() == {ref.snapshot for ref in snapshot if ref.name == "close"}
 
     table.do("ALTER TABLE THIS DROP BRANCH work")
     table.set_policies()

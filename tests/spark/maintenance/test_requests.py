@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,11 +18,16 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.maintenance import job_runner
 from lakewright_spark.maintenance.table import iceberg
 from lakewright_spark.maintenance.table.iceberg import SharedTable
-from lakewright_spark.policies.model import JOBS, JobName
+from lakewright_spark.policies.model import JOBS, JobName, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler import work_queue
 from lakewright_spark.scheduler.heartbeat import RENEWALS
 from lakewright_spark.scheduler.lease_table import LIFE
+from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
+from lakewright_spark.scheduler.run_log.records import RunRecord
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
+from lakewright_spark.scheduler.table_worker import TableWork
+from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
@@ -76,6 +82,34 @@ def test_heartbeat_asks_for_no_credentials(faulty: FaultyWarehouse) -> None:
     claims.release(datetime.now(UTC))
     assert loads.complete == {"maintenance_lease": {NONE: 3}}
     assert timedelta(hours=1) / (LIFE / RENEWALS) <= 120
+
+
+def test_wait_for_another_runner_costs_few_loads(faulty: FaultyWarehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulated hour in which another runner works on the last table: looks without credentials."""
+    catalog, table, clock = open_catalog(faulty.config, "faulty"), TableIdentifier("faulty", ("a",), "long"), [0.0]
+    other, waiting = (RunnerClaims(faulty.config, "faulty", catalog, name) for name in ("busy", "waiting"))
+    for claims in (other, waiting):
+        claims.register(datetime.now(UTC))
+    assert other.take([("uuid-long", table)], 1, [], datetime.now(UTC)).taken
+    run = RunRecord(
+        runner="waiting", table=table, table_uuid="uuid-long", job="compaction", queued_at=datetime.now(UTC)
+    )
+    ended = {"faulty": CompletedRuns(faulty.config, "faulty", catalog)}
+    queue = WorkQueue([TableWork(table, TablePolicies(), (run,))], {"faulty": waiting}, ended=ended)
+    monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with count_loads(faulty.catalog) as loads:
+        while clock[0] < 3600:
+            clock[0] += work_queue.POLL_SECONDS
+            queue._claim_next("faulty")
+    assert loads.complete["maintenance_lease"][VENDED] == 1, "the first attempt"
+    assert 0 < loads.complete["maintenance_lease"][NONE] + loads.unchanged["maintenance_lease"] <= 125
+    assert sum(loads.complete.get("job_runs", Counter()).values()) <= 2
+    assert not queue.is_done
+    other.release(datetime.now(UTC))
+    clock[0] += work_queue.MAX_LOOK_SECONDS
+    queue._claim_next("faulty")
+    assert queue.take(), "the table is free again, and no runner has completed the run"
+    waiting.release(datetime.now(UTC))
 
 
 POLICIES: dict[str, Any] = {

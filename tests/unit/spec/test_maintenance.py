@@ -105,6 +105,27 @@ def test_table_does_not_enable_job_work_at_the_server() -> None:
     assert tenant(AT_TWO | {"server": server}, tables=[table]).tables
 
 
+def test_backups_are_refused_where_the_server_deletes_files() -> None:
+    """The server knows nothing of a backup, and deletes files that no snapshot refers to."""
+    keep = {"retention": {"keep": 30, "column": "day", "pattern": "", "backup": True}}
+    columns = [{"name": "day", "type": "string"}]
+    tables = [
+        {"name": "executions.sales.orders", "columns": columns, "policies": keep},
+        {
+            "name": "executions.sales.kept",
+            "columns": columns,
+            "policies": keep,
+            "properties": {"lakekeeper.history.expire.enabled": "false"},
+        },
+    ]
+    policies = [{"match": "exec*.sales.*", **keep}, {"match": "curated.*.*", **keep}]
+    on = AT_TWO | {"server": {"executions": {"expire_snapshots": True}}}
+    problems = mistakes(on, tables=tables, policies=policies)
+    assert problems.keys() == {"tables.0.policies.retention.backup", "policies.0.retention.backup"}, problems
+    assert "expected no `backup` where the catalog's server does snapshot-expiration" in problems.popitem()[1]
+    assert tenant(AT_TWO, tables=tables, policies=policies).policies
+
+
 def test_server_side_work_is_enabled_there_and_not_here() -> None:
     settings = maintenance(
         server={

@@ -16,10 +16,10 @@ from lakewright_spark.maintenance.table.declared_refs import (
     read_created_refs,
     to_milliseconds,
 )
-from lakewright_spark.maintenance.table.expiration import Ref
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.maintenance.table.removed_refs import REMOVED_REFS, record_removed_refs
 from lakewright_spark.policies.model import RefPolicy, TablePolicies
 
 
@@ -56,7 +56,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     current = snapshot.snapshotId() if snapshot is not None else None
     changes = compare_refs(ref_policies, metadata.refs, metadata.snapshots, current=current, created=created, now=now)
     if changes and not dry_run:
-        _commit(opened, {ref.name: ref for ref in metadata.refs}, ref_policies, changes)
+        _commit(opened, metadata, ref_policies, changes, now)
     return RefsMetrics(
         created=changes.created,
         changed=changes.changed,
@@ -83,8 +83,13 @@ JOB = MaintenanceJob(name="refs", run=run, is_due=is_due, primary_only=True)
 
 
 def _commit(
-    opened: IcebergTable, live_refs: Mapping[str, Ref], ref_policies: Mapping[str, RefPolicy], changes: RefChanges
+    opened: IcebergTable,
+    metadata: Metadata,
+    ref_policies: Mapping[str, RefPolicy],
+    changes: RefChanges,
+    now: datetime,
 ) -> None:
+    live_refs = {ref.name: ref for ref in metadata.refs}
     created = read_created_refs(dict(opened.java.properties()))
     transaction = opened.java.newTransaction()
     change = transaction.manageSnapshots()
@@ -101,6 +106,9 @@ def _commit(
     if names != sorted(created):
         properties = transaction.updateProperties()
         properties = properties.set(CREATED_REFS, json.dumps(names)) if names else properties.remove(CREATED_REFS)
+        if removed := [live_refs[name] for name in changes.removed]:
+            record = record_removed_refs(metadata.properties, removed, metadata.snapshots, now)
+            properties = properties.set(REMOVED_REFS, record)
         properties.commit()
     transaction.commitTransaction()
 

@@ -17,8 +17,9 @@ from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.file_conditions import FileConditions, build_conditions
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, format_moment
-from lakewright_spark.policies.model import RetentionPolicy, TablePolicies
+from lakewright_spark.policies.model import PoliciesInForce, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
+from lakewright_spark.policies.server_queues import describe_lost_backups
 
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
@@ -62,11 +63,13 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     Rows of other branches and of tags remain; the result names them.
 
     Raises:
-        PolicyRefusedError: The policy does not suit the table.
+        PolicyRefusedError: The policy does not suit the table, or the server would delete files of the backup.
     """
     retention = policy.retention
     if retention is None:
         return RetentionMetrics(state="SKIPPED", reason="no retention policy", dry_run=dry_run)
+    if retention.backup and isinstance(policy, PoliciesInForce) and policy.done_by_server:
+        raise PolicyRefusedError(f"table {opened.table}: retention: {describe_lost_backups(policy.done_by_server)}")
     columns = opened.columns()
     if mistakes := retention_mistakes(retention, columns, opened.partitions()):
         raise PolicyRefusedError(f"table {opened.table}: {'; '.join(mistakes)}")

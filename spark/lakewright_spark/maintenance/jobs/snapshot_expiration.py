@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,10 +10,21 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob
 from lakewright_spark.maintenance.table.backups import list_manifests
-from lakewright_spark.maintenance.table.expiration import ExpirationStep, find_expired_snapshots, plan_expiration
+from lakewright_spark.maintenance.table.expiration import (
+    ExpirationStep,
+    Ref,
+    find_expired_snapshots,
+    plan_expiration,
+)
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.maintenance.table.removed_refs import (
+    REMOVED_REFS,
+    find_overdue_refs,
+    read_removed_refs,
+    record_removed_refs,
+)
 from lakewright_spark.policies.history_rules import HistoryRules
 from lakewright_spark.policies.model import TablePolicies
 
@@ -29,6 +41,8 @@ class SnapshotExpirationMetrics(JobMetrics):
     delete_files: int = 0
     manifests: int = 0
     """Manifests and manifest lists."""
+    removed_refs: tuple[str, ...] = ()
+    """Branches and tags past their age. Their snapshots expire one longest run later, since readers may use them."""
     files_left: bool = False
     """Whether files of the snapshots remain, for `orphan-files` to find."""
 
@@ -39,15 +53,28 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         return SnapshotExpirationMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
     metadata = Metadata.read(opened)
     rules = HistoryRules.resolve(metadata.properties, policy.history)
-    steps = plan_expiration(metadata.snapshots, metadata.refs, rules, now)
+    overdue_refs = find_overdue_refs(metadata.snapshots, metadata.refs, rules.max_ref_age, now)
+    refs = [ref for ref in metadata.refs if ref not in overdue_refs]
+    removed_refs = read_removed_refs(metadata.properties) | {ref.snapshot: now for ref in overdue_refs}
+    steps = plan_expiration(metadata.snapshots, refs, rules, now, removed_refs)
     expired = sum(len(step.expired) for step in steps)
     # Only old snapshots refer to the files of a backup. A session that must not delete files leaves all of them.
     keeps_files = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
     keeps_files = keeps_files or (expired > 0 and _may_have_backups(opened))
-    metrics = SnapshotExpirationMetrics(snapshots=expired, files_left=keeps_files, dry_run=dry_run)
-    if dry_run or not expired:
+    metrics = SnapshotExpirationMetrics(
+        snapshots=expired,
+        removed_refs=tuple(ref.name for ref in overdue_refs),
+        files_left=keeps_files,
+        dry_run=dry_run,
+    )
+    if dry_run:
         return metrics
-    in_process = keeps_files or (metadata.is_small and not metadata.has_deletes)
+    if overdue_refs:
+        _remove_refs(opened, metadata, overdue_refs, now)
+    if not expired:
+        return metrics
+    # Iceberg refuses the ID of `_expire_in_process` if no snapshot is left, as after a replacement without rows.
+    in_process = keeps_files or (bool(refs) and metadata.is_small and not metadata.has_deletes)
     for step in steps:
         metrics = _expire_in_process(opened, metrics, step) if in_process else _expire_with_spark(opened, metrics, step)
     return metrics
@@ -59,13 +86,29 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     if facts.keeps_garbage:
         return DueDecision(is_due=False, reason="gc.enabled=false")
     rules = HistoryRules.resolve(facts.properties, policies.history)
-    expired = find_expired_snapshots(facts.snapshots, facts.refs, rules, now)
-    return DueDecision(
-        bool(expired), f"{len(expired)} of {len(facts.snapshots)} snapshots are past the table's history"
-    )
+    overdue_refs = find_overdue_refs(facts.snapshots, facts.refs, rules.max_ref_age, now)
+    refs = [ref for ref in facts.refs if ref not in overdue_refs]
+    removed_refs = read_removed_refs(facts.properties) | {ref.snapshot: now for ref in overdue_refs}
+    expired = find_expired_snapshots(facts.snapshots, refs, rules, now, removed_refs)
+    reason = f"{len(expired)} of {len(facts.snapshots)} snapshots are past the table's history"
+    if overdue_refs:
+        reason = f"{reason}; past their age: {', '.join(ref.name for ref in overdue_refs)}"
+    return DueDecision(bool(expired or overdue_refs), reason)
 
 
 JOB = MaintenanceJob(name="snapshot-expiration", run=run, is_due=is_due, primary_only=True, deletes_files=True)
+
+
+def _remove_refs(opened: IcebergTable, metadata: Metadata, removed: Sequence[Ref], now: datetime) -> None:
+    """Remove branches and tags, and record when, in one commit."""
+    transaction = opened.java.newTransaction()
+    change = transaction.manageSnapshots()
+    for ref in removed:
+        change = change.removeBranch(ref.name) if ref.kind == "BRANCH" else change.removeTag(ref.name)
+    change.commit()
+    record = record_removed_refs(metadata.properties, removed, metadata.snapshots, now)
+    transaction.updateProperties().set(REMOVED_REFS, record).commit()
+    transaction.commitTransaction()
 
 
 def _may_have_backups(opened: IcebergTable) -> bool:

@@ -18,6 +18,7 @@ from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
+from lakewright_spark.policies.history_rules import resolve_longest_run
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
 from lakewright_spark.table_identifier import literal
 
@@ -37,9 +38,13 @@ REPLICA_DAYS = 3
 
 
 def age_limit(policy: TablePolicies, now: datetime) -> datetime:
-    """Return the instant from which on changed files are too young to be orphans."""
+    """Return the instant from which on changed files are too young to be orphans.
+
+    A write may take as long as a reader: its first files are that old when it commits.
+    """
     days = (policy.orphan_files or OrphanFilesPolicy()).older_than_days
-    return now - timedelta(days=max(days, REPLICA_DAYS) if policy.replica else days)
+    age = timedelta(days=max(days, REPLICA_DAYS) if policy.replica else days)
+    return now - max(age, resolve_longest_run(policy.history))
 
 
 def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing: str | None = None) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,6 +10,8 @@ from itertools import pairwise
 
 from lakewright_spark.iceberg_values import subtract_span, to_instant
 from lakewright_spark.policies.history_rules import HistoryRules
+
+_NO_REFS: Mapping[int, datetime] = {}
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Snapshot:
     """ID of a staged write, which is audited before it is published."""
     published_wap_id: str | None = None
     """ID of the staged write that this snapshot published."""
+    stream_query: str | None = None
+    """ID of the streaming query that committed it."""
     left_main_at: datetime | None = None
     """When another snapshot became the current snapshot in its place, for example by a rollback."""
 
@@ -36,15 +41,25 @@ class Snapshot:
     ) -> Snapshot:
         """Return a snapshot from the fields of a table's metadata."""
         staged, published = summary.get("wap.id"), summary.get("published-wap-id")
-        return cls(number, parent, to_instant(milliseconds), staged, published, left_main_at)
+        query = summary.get("spark.sql.streaming.queryId")
+        return cls(number, parent, to_instant(milliseconds), staged, published, query, left_main_at)
 
 
-def find_departures(snapshot_log: Iterable[tuple[int, int]]) -> dict[int, datetime]:
+def find_departures(
+    snapshot_log: Iterable[tuple[int, int]], *, emptied: Iterable[int] = (), emptied_at: int = 0
+) -> dict[int, datetime]:
     """Return when each snapshot was replaced as the current snapshot, by its ID.
 
-    `snapshot_log` has ID and milliseconds of each change of the current snapshot, the oldest first.
+    Args:
+        snapshot_log: ID and milliseconds of each change of the current snapshot, the oldest first.
+        emptied: IDs of the snapshots of a table without a current snapshot. `CREATE OR REPLACE TABLE` without rows
+            leaves such a table, and some servers clear the log then.
+        emptied_at: Milliseconds of the last change of that table, since its replacement has no time of its own.
     """
-    return {earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)}
+    departures = dict.fromkeys(emptied, to_instant(emptied_at))
+    return departures | {
+        earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)
+    }
 
 
 @dataclass(frozen=True)
@@ -105,6 +120,24 @@ def find_staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> se
     return {snapshot.id for snapshot in staged if snapshot.wap_id not in published}
 
 
+def find_streamed_commits(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+    """Return the IDs of the snapshots of `main` since the last commit of each streaming query.
+
+    A query that starts again after a crash finds its last batch by the parents of the current snapshot (Iceberg's
+    `SparkWrite`). If one of them has expired, the query writes a batch again that its checkpoint does not have.
+    """
+    by_id = {snapshot.id: snapshot for snapshot in snapshots}
+    head = next((by_id[ref.snapshot] for ref in refs if ref.name == "main"), None)
+    if head is None:
+        return set()
+    line = list(list_ancestors(by_id, head))
+    last_commits: dict[str, int] = {}
+    for number, snapshot in enumerate(line):
+        if snapshot.stream_query is not None:
+            last_commits.setdefault(snapshot.stream_query, number)
+    return {snapshot.id for snapshot in line[: max(last_commits.values(), default=-1) + 1]}
+
+
 @dataclass(frozen=True)
 class ExpirationStep:
     """One call of an expiration: its two settings, and the IDs of the snapshots that it removes."""
@@ -117,44 +150,59 @@ class ExpirationStep:
 
 
 def plan_expiration(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    rules: HistoryRules,
+    now: datetime,
+    removed_refs: Mapping[int, datetime] = _NO_REFS,
 ) -> list[ExpirationStep]:
     """Return the steps of an expiration: first by age, then by number of versions.
 
-    Steps without snapshots are left out. Unpublished staged writes expire by age only. Snapshots that readers may
+    Steps without snapshots are left out. Unpublished staged writes, and the commits since the last commit of each
+    streaming query, expire by age only. Snapshots that readers may
     still have open are kept, except on branches with an age of their own.
+
+    Args:
+        snapshots: The table's snapshots.
+        refs: Its branches and tags that are not past their age.
+        rules: The rules of the table.
+        now: The time (UTC).
+        removed_refs: When a branch or tag at a snapshot was removed, by the ID of the snapshot.
     """
-    remaining_snapshots, remaining_refs = list(snapshots), list(refs)
+    remaining_snapshots, refs = list(snapshots), list(refs)
     steps: list[ExpirationStep] = []
-    for_readers = _find_limit_for_readers(remaining_snapshots, subtract_span(now, rules.longest_run))
+    opened_since = subtract_span(now, rules.longest_run)
+    in_use = {number for number, removed_at in removed_refs.items() if removed_at > opened_since}
+    for_readers = _find_limit_for_readers(remaining_snapshots, opened_since)
     by_age = min(subtract_span(now, rules.max_age), for_readers)
     limits = [(by_age, rules.min_snapshots)]
     if rules.versions is not None:
         limits.append((for_readers, rules.versions))
     for limit, number in limits:
-        expired = find_expirable_snapshots(
-            remaining_snapshots,
-            remaining_refs,
-            older_than=limit,
-            retain_last=number,
-            now=now,
-            max_ref_age=rules.max_ref_age,
-        )
-        spared = expired & find_staged_writes(remaining_snapshots, remaining_refs) if limit != by_age else set[int]()
-        step = ExpirationStep(
-            by_age if spared else limit, number, frozenset(expired - spared), is_explicit=bool(spared)
-        )
+        expired = find_expirable_snapshots(remaining_snapshots, refs, older_than=limit, retain_last=number, now=now)
+        spared_ids = set(in_use)
+        if limit != by_age:
+            spared_ids |= find_staged_writes(remaining_snapshots, refs)
+            spared_ids |= find_streamed_commits(remaining_snapshots, refs)
+        is_explicit = bool(expired & spared_ids)
+        # A call that names its snapshots expires no others by age.
+        older_than = min(snapshot.committed_at for snapshot in remaining_snapshots) if is_explicit else limit
+        step = ExpirationStep(older_than, number, frozenset(expired - spared_ids), is_explicit)
         remaining_snapshots = [snapshot for snapshot in remaining_snapshots if snapshot.id not in step.expired]
-        remaining_refs = [ref for ref in remaining_refs if ref.snapshot not in step.expired]
         steps += [step] if step.expired else []
     return steps
 
 
 def find_expired_snapshots(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    rules: HistoryRules,
+    now: datetime,
+    removed_refs: Mapping[int, datetime] = _NO_REFS,
 ) -> set[int]:
     """Return the IDs of the snapshots that expire by these rules."""
-    return {snapshot for step in plan_expiration(snapshots, refs, rules, now) for snapshot in step.expired}
+    steps = plan_expiration(snapshots, refs, rules, now, removed_refs)
+    return {snapshot for step in steps for snapshot in step.expired}
 
 
 def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetime) -> datetime:
@@ -168,7 +216,21 @@ def _find_limit_for_readers(snapshots: Sequence[Snapshot], opened_since: datetim
         for snapshot in snapshots
         if snapshot.id in replaced_since or (snapshot.left_main_at is not None and snapshot.left_main_at > opened_since)
     )
-    return min([opened_since, *in_use])
+    return min([opened_since, *in_use, *_find_replaced_tables(snapshots, opened_since)])
+
+
+def _find_replaced_tables(snapshots: Sequence[Snapshot], opened_since: datetime) -> Iterable[datetime]:
+    """Yield the commit times of the snapshots before a replacement of the whole table since an instant.
+
+    The first snapshot after `CREATE OR REPLACE TABLE` has no parent, and some servers (iceberg-rust, Lakekeeper) clear
+    the snapshot log, so any earlier snapshot may have been current until then. Snapshots before an earlier replacement
+    were not, or a table that is replaced every hour would keep all its snapshots.
+    """
+    replaced_at = sorted(snapshot.committed_at for snapshot in snapshots if snapshot.parent is None)
+    for snapshot in snapshots:
+        number = bisect_right(replaced_at, snapshot.committed_at)
+        if number < len(replaced_at) and replaced_at[number] > opened_since:
+            yield snapshot.committed_at
 
 
 def list_ancestors(by_id: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

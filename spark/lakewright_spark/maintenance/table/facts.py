@@ -72,7 +72,11 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
     metadata = loaded.metadata
     _check_snapshots(metadata)
     current = loaded.current_snapshot()
-    departures = find_departures((entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log)
+    departures = find_departures(
+        ((entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log),
+        emptied=() if current else [snapshot.snapshot_id for snapshot in metadata.snapshots],
+        emptied_at=metadata.last_updated_ms,
+    )
     totals = current.summary.additional_properties if current and current.summary else {}
     # The totals describe the current snapshot. Other branches and undone commits have files beside it.
     ancestors = [*_list_ancestors(loaded)]

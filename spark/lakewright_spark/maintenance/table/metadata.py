@@ -31,8 +31,11 @@ class Metadata:
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """All snapshots."""
-        log = self.document.get("snapshot-log", [])
-        departures = find_departures((entry["snapshot-id"], entry["timestamp-ms"]) for entry in log)
+        departures = find_departures(
+            ((entry["snapshot-id"], entry["timestamp-ms"]) for entry in self.document.get("snapshot-log", [])),
+            emptied=() if "main" in self.document.get("refs", {}) else [raw["snapshot-id"] for raw in self._snapshots],
+            emptied_at=self.document["last-updated-ms"],
+        )
         return [
             Snapshot.from_fields(
                 raw["snapshot-id"],

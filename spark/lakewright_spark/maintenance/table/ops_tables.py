@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakewright_spark.errors import NoSuchResultError
-from lakewright_spark.iceberg_values import COMMIT_RETRIES
+from lakewright_spark.iceberg_values import COMMIT_RETRIES, METADATA_LIMITS, find_missing_limits
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import OPS
@@ -17,12 +17,15 @@ from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 
 def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> str:
-    """Create the table if it is missing, refresh Spark's copy of it, and return its name for Spark SQL."""
+    """Create the table if it is missing, refresh Spark's copy of it, and return its name for Spark SQL.
+
+    A table of an earlier release gets the limits of its metadata files.
+    """
     identifier = TableIdentifier(warehouse, (OPS,), table.name)
     try:
-        IcebergTable.open_kept(spark, identifier)  # refreshes it: other runs write to it as well
+        opened = IcebergTable.open_kept(spark, identifier)  # refreshes it: other runs write to it as well
     except NoSuchResultError:
-        properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in {**COMMIT_RETRIES, **METADATA_LIMITS}.items())
         session = cast(SqlSession, spark)
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote_name(warehouse)}.{OPS}")
         session.sql(
@@ -30,6 +33,12 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
             f"PARTITIONED BY ({table.partition}) "
             f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
         )
+    else:
+        if missing := find_missing_limits(dict(opened.java.properties())):
+            change = opened.java.updateProperties()
+            for key, value in missing.items():
+                change = change.set(key, value)
+            change.commit()
     return identifier.sql
 
 

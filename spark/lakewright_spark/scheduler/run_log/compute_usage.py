@@ -19,7 +19,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from lakewright_spark.iceberg_values import COMMIT_RETRIES
+from lakewright_spark.iceberg_values import COMMIT_RETRIES, METADATA_LIMITS
 from lakewright_spark.policies.builtin import COMPUTE_USAGE
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
@@ -43,7 +43,7 @@ SCHEMA = Schema(
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
     **COMMIT_RETRIES,
-    "write.metadata.delete-after-commit.enabled": "true",
+    **METADATA_LIMITS,
     "comment": "Hours of computing units, one row per pod and day",
 }
 

@@ -16,6 +16,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.iceberg_values import METADATA_LIMITS
 from lakewright_spark.policies.builtin import DAILY_USAGE
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
@@ -47,7 +48,7 @@ SCHEMA = Schema(
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
     **COMMIT_RETRIES,
-    "write.metadata.delete-after-commit.enabled": "true",
+    **METADATA_LIMITS,
     "comment": "Daily usage of the warehouse, one row per day",
 }
 

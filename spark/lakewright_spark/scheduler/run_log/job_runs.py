@@ -18,6 +18,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.iceberg_values import METADATA_LIMITS
 from lakewright_spark.policies.builtin import JOB_RUNS
 from lakewright_spark.policies.model import JobName
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, read_parts
@@ -49,7 +50,7 @@ _UNFINISHED = "('{}')".format("', '".join(state for state in RunState if not sta
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
 PROPERTIES = {
     **COMMIT_RETRIES,
-    "write.metadata.delete-after-commit.enabled": "true",
+    **METADATA_LIMITS,
     "comment": "Runs of maintenance jobs, append-only; the most advanced row of a run has its state",
 }
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
+    CommitFailedException,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -32,7 +33,7 @@ from pyiceberg.table import FileScanTask, Table, WriteTask
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, PrimitiveType, StringType, TimestamptzType
 
-from lakewright_spark.iceberg_values import COMMIT_RETRIES
+from lakewright_spark.iceberg_values import COMMIT_RETRIES, METADATA_LIMITS, find_missing_limits
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
 from lakewright_spark.policies.builtin import OPS
 
@@ -44,8 +45,14 @@ def create_if_missing(
     properties: Mapping[str, str],
     partitions: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
 ) -> Table:
-    """Return the table, and create it if it is missing. Another process may create it at the same time."""
+    """Return the table, and create it if it is missing. Another process may create it at the same time.
+
+    A table of an earlier release gets the limits of its metadata files.
+    """
     if (table := find_table(catalog, name)) is not None:
+        if missing := find_missing_limits(table.properties):
+            with suppress(CommitFailedException), table.transaction() as change:  # the next call tries again
+                change.set_properties(missing)
         return table
     with suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace((OPS,))
@@ -111,7 +118,7 @@ _TYPES: Mapping[str, PrimitiveType] = {
     "timestamp": TimestamptzType(),
 }
 """Iceberg types of Spark SQL's types in the columns of these tables."""
-_PROPERTIES = {**COMMIT_RETRIES, "write.distribution-mode": "none"}
+_PROPERTIES = {**COMMIT_RETRIES, **METADATA_LIMITS, "write.distribution-mode": "none"}
 
 
 def append(catalog: Catalog, table: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None:

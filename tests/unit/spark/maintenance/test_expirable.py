@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.table.candidates import age_limit
 from lakewright_spark.maintenance.table.expiration import (
     Ref,
     Snapshot,
     find_departures,
     find_expirable_snapshots,
     find_expired_snapshots,
+    plan_expiration,
+)
+from lakewright_spark.maintenance.table.removed_refs import (
+    REMOVED_REFS,
+    find_overdue_refs,
+    read_removed_refs,
+    record_removed_refs,
 )
 from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
-from lakewright_spark.policies.model import HistoryPolicy
+from lakewright_spark.policies.model import HistoryPolicy, TablePolicies
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -85,13 +94,38 @@ def test_history_properties_override_the_policy(
     assert find_expired_snapshots(LINE, [MAIN], rules, NOW) == expirable
 
 
-def test_branches_expire_by_max_ref_age() -> None:
+def test_removed_branch_keeps_its_last_snapshot_for_readers() -> None:
+    """The branch is removed first, and its snapshot expires one longest run later. Other snapshots expire meanwhile."""
     work = Snapshot(9, 5, days_ago(4))
-    refs = [MAIN, Ref("work", "BRANCH", 9)]
-    longer_history = HistoryRules.resolve({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
-    assert find_expired_snapshots([*LINE, work], refs, longer_history, NOW) == set()
-    rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
-    assert find_expired_snapshots([*LINE, work], refs, rules, NOW) == {9}
+    snapshots, refs = [*LINE, work], [MAIN, Ref("work", "BRANCH", 9)]
+    rules = HistoryRules.resolve({AGE: str(3 * DAY_MS), REF_AGE: str(2 * DAY_MS)}, None)
+    assert find_overdue_refs(snapshots, refs, None, NOW) == []
+    assert find_overdue_refs(snapshots, refs, rules.max_ref_age, NOW) == [refs[1]]
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW, {9: NOW}) == {1, 2, 3, 4}
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW + timedelta(hours=23), {9: NOW}) == {1, 2, 3, 4}
+    assert find_expired_snapshots(snapshots, [MAIN], rules, NOW + timedelta(days=1), {9: NOW}) == {1, 2, 3, 4, 9}
+    by_number = HistoryRules.resolve({}, HistoryPolicy(max_age_days=30, versions=2))
+    assert find_expired_snapshots(snapshots, [MAIN], by_number, NOW, {9: NOW}) == {1, 2, 3}
+    for step in plan_expiration(snapshots, [MAIN], rules, NOW, {9: NOW}):
+        assert (step.is_explicit, step.older_than) == (True, days_ago(9)), "Iceberg must not expire snapshot 9 by age"
+
+
+def test_refs_are_overdue_before_iceberg_removes_them() -> None:
+    tag = Ref("v1", "TAG", 5, max_age=timedelta(days=5) + timedelta(minutes=10))
+    assert find_overdue_refs(LINE, [MAIN, tag], timedelta(days=1), NOW) == [tag], "during the expiration, it would be"
+    assert find_overdue_refs(LINE, [tag], None, NOW - timedelta(minutes=10)) == []
+
+
+def test_removed_refs_are_recorded() -> None:
+    properties = {REMOVED_REFS: record_removed_refs({}, [Ref("v1", "TAG", 2)], LINE, NOW)}
+    assert read_removed_refs(properties) == {2: NOW}
+    later = NOW + timedelta(days=1)
+    properties = {REMOVED_REFS: record_removed_refs(properties, [Ref("v2", "TAG", 5)], LINE[2:], later)}
+    assert read_removed_refs(properties) == {5: later}, "snapshot 2 is expired"
+    with pytest.raises(
+        PolicyRefusedError, match=r"property lakewright.removed-refs: expected a JSON map .* found '\[\]'"
+    ):
+        read_removed_refs({REMOVED_REFS: "[]"})
 
 
 def test_versions_spare_writes_staged_for_an_audit() -> None:
@@ -148,3 +182,53 @@ def test_old_snapshot_that_was_just_replaced_is_kept() -> None:
     assert find_expired_snapshots(rolled_back, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4}
     rolled_back_earlier = [*LINE[:4], Snapshot(5, 4, days_ago(5), left_main_at=days_ago(1.5))]
     assert find_expired_snapshots(rolled_back_earlier, [Ref("main", "BRANCH", 3)], rules, NOW) == {1, 2, 4, 5}
+
+
+def test_snapshots_before_a_replacement_of_the_table_are_kept() -> None:
+    """The first snapshot after a replacement has no parent, and a server may have cleared the log."""
+    rules = HistoryRules.resolve({}, None)
+    before, minute = Snapshot(1, None, days_ago(6)), timedelta(minutes=1)
+    after, main = Snapshot(2, None, NOW - minute), [Ref("main", "BRANCH", 2)]
+    assert find_expired_snapshots([before, after], main, rules, NOW) == set()
+    assert find_expired_snapshots([before, after], main, rules, NOW + rules.longest_run - 2 * minute) == set()
+    assert find_expired_snapshots([before, after], main, rules, NOW + rules.longest_run) == {1}
+    assert find_expired_snapshots([before, after, Snapshot(3, 2, NOW)], [Ref("main", "BRANCH", 3)], rules, NOW) == set()
+    line = [*LINE, Snapshot(9, 3, days_ago(6.5)), Snapshot(10, None, NOW - minute)]
+    assert find_expired_snapshots(line, [Ref("main", "BRANCH", 10)], rules, NOW) == set()
+
+
+def test_table_that_is_replaced_every_hour_keeps_a_day() -> None:
+    hourly = [Snapshot(n, None, NOW - timedelta(hours=51 - n)) for n in range(1, 51)]
+    rules = HistoryRules.resolve({}, HistoryPolicy(versions=2))
+    assert find_expired_snapshots(hourly, [Ref("main", "BRANCH", 50)], rules, NOW) == set(range(1, 27))
+
+
+def test_snapshots_of_an_emptied_table_are_kept() -> None:
+    """`CREATE OR REPLACE TABLE` without rows leaves no current snapshot."""
+    departures = find_departures([], emptied=[1, 2], emptied_at=1000)
+    assert departures == dict.fromkeys([1, 2], datetime.fromtimestamp(1, UTC))
+    assert find_departures([(1, 500), (2, 800)], emptied=[1, 2], emptied_at=1000)[1] == datetime.fromtimestamp(0.8, UTC)
+    rules = HistoryRules.resolve({}, None)
+    emptied = [Snapshot(1, None, days_ago(6), left_main_at=days_ago(0.5))]
+    assert find_expired_snapshots(emptied, [], rules, NOW) == set()
+    assert find_expired_snapshots(emptied, [], rules, NOW + timedelta(days=1)) == {1}
+
+
+def test_orphans_are_older_than_the_longest_write() -> None:
+    """A write of 60 hours loses no file that it has not committed yet."""
+    policies = TablePolicies.model_validate(
+        {"history": {"longest_run_hours": 72}, "orphan_files": {"older_than_days": 1}}
+    )
+    assert age_limit(policies, NOW) == days_ago(3)
+    assert age_limit(TablePolicies(), NOW) == days_ago(7)
+
+
+def test_versions_keep_the_last_batch_of_a_stream() -> None:
+    """The query finds it by the parents of the current snapshot after a crash, so none of them expires by number."""
+    line = [replace(one, stream_query={1: "a", 2: "b", 3: "b"}.get(one.id)) for one in LINE]
+    by_number = HistoryRules.resolve({}, HistoryPolicy(max_age_days=8, versions=2))
+    assert find_expired_snapshots(LINE, [MAIN], by_number, NOW) == {1, 2, 3}
+    assert find_expired_snapshots(line[1:], [MAIN], by_number, NOW) == {2}
+    assert find_expired_snapshots(line, [MAIN], by_number, NOW) == {1, 2}, "by age"
+    streamed_snapshot = Snapshot.from_fields(1, None, 0, {"spark.sql.streaming.queryId": "q"})
+    assert streamed_snapshot.stream_query == "q"

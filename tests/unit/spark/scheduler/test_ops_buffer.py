@@ -6,11 +6,13 @@ import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
+from lakewright_spark.iceberg_values import METADATA_LIMITS
 from lakewright_spark.maintenance.jobs.statistics import COMMITS, TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
@@ -73,6 +75,25 @@ def test_rows_of_many_tables_are_one_commit(buffer: OpsBuffer, local_catalog: Sq
     assert len(buffer) == 0
     assert buffer.flush("local") == []
     assert commits(local_catalog, TABLES.name) == 1, "nothing to write is no commit"
+
+
+def test_old_metadata_files_are_deleted(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+    """Also of tables of earlier releases, unless a user has decided otherwise."""
+    buffer.add("local", TABLES, [row(0)])
+    buffer.flush("local")
+    table = local_catalog.load_table("ops.table_statistics")
+    assert table.properties.items() >= METADATA_LIMITS.items()
+    with table.transaction() as change:
+        change.remove_properties(*METADATA_LIMITS)
+        change.set_properties({"write.metadata.previous-versions-max": "2"})
+    for number in range(4):
+        buffer.add("local", TABLES, [row(number)])
+        buffer.flush("local")
+    table = local_catalog.load_table("ops.table_statistics")
+    assert table.properties.items() >= {**METADATA_LIMITS, "write.metadata.previous-versions-max": "2"}.items()
+    folder = Path(table.metadata_location.removeprefix("file://")).parent
+    assert len(table.metadata.metadata_log) == 2
+    assert len(list(folder.glob("*.metadata.json"))) < 6
 
 
 def test_rows_are_partitioned_by_day(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:

@@ -12,8 +12,9 @@ from lakewright_spark.cli.ranking import refuse_long_waits
 from lakewright_spark.errors import MaintenanceFailedError
 from lakewright_spark.maintenance.jobs.compaction import compute_group_size
 from lakewright_spark.maintenance.jobs.job import Failures, History
-from lakewright_spark.maintenance.table.expiration import Snapshot
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
 from lakewright_spark.scheduler.ordering import (
@@ -167,17 +168,56 @@ def test_cadence_of_a_policy() -> None:
     assert decide_job("orphan-files", history, job_settings=weekly)[0] == "due"
 
 
+def check_waits(facts: TableFacts, history: History, max_wait: timedelta, *jobs: JobName, **policies: object) -> None:
+    resolved = TablePolicies.model_validate(policies)
+    decisions = tuple(decide(facts, resolved, history, NOW, jobs=jobs))
+    table = TablePlan(facts, resolved, decisions, rank_table(facts, resolved, history, decisions))
+    refuse_long_waits(MaintenanceOutcome("us", plans=[WarehousePlan("local", (table,), {})]), max_wait, NOW)
+
+
+BUSY = dataclasses.replace(
+    FACTS, snapshots=tuple(Snapshot(n, n - 1 or None, NOW - (11 - n) * DAY) for n in range(1, 11)), snapshot=10
+)
+"""A commit on each of the last ten days."""
+
+
 def test_long_waits_are_refused() -> None:
-    """A check with a threshold: days since the last success of each job that a table needs."""
+    """A check with a threshold: the time for which each job of a table has been due."""
     history = History({"compaction": NOW - 3 * DAY, "statistics": NOW - HOUR}, first_due=NOW - 2 * DAY)
-    decisions = tuple(decide(FACTS, TablePolicies(), history, NOW, jobs=["compaction", "statistics", "orphan-files"]))
-    table = TablePlan(FACTS, TablePolicies(), decisions, rank_table(FACTS, TablePolicies(), history, decisions))
-    outcome = MaintenanceOutcome("us", plans=[WarehousePlan("local", (table,), {})])
-    refuse_long_waits(outcome, 4 * DAY, NOW)
-    with pytest.raises(MaintenanceFailedError, match=r"^1 due jobs did not succeed .*: compaction of local\.sales"):
-        refuse_long_waits(outcome, 2 * DAY, NOW)
-    with pytest.raises(MaintenanceFailedError, match=r"^2 due .* orphan-files of .*\(never succeeded, due since"):
-        refuse_long_waits(outcome, DAY, NOW)
+    jobs: tuple[JobName, ...] = ("compaction", "statistics", "orphan-files")
+    check_waits(BUSY, history, 10 * DAY, *jobs)
+    with pytest.raises(
+        MaintenanceFailedError, match=r"^1 due .*: orphan-files of local\.sales.*\(never succeeded, due"
+    ):
+        check_waits(BUSY, history, 3 * DAY, *jobs)
+    with pytest.raises(MaintenanceFailedError, match=r"^2 due .* compaction of .*\(last success 2026-11-19 02:00:00"):
+        check_waits(BUSY, history, DAY, *jobs)
+
+
+def test_healthy_tables_wait_for_nothing() -> None:
+    """An idle table that changed an hour ago, a weekly job, and the first snapshot that is old enough to expire."""
+    changed = dataclasses.replace(FACTS, snapshots=(Snapshot(1, None, NOW - 30 * DAY), *FACTS.snapshots))
+    check_waits(changed, History({"compaction": NOW - 29 * DAY}), 5 * DAY, "compaction")
+    weekly = History({"orphan-files": NOW - 6.8 * DAY})
+    assert decide(FACTS, TablePolicies(), weekly, NOW, jobs=["orphan-files"])[0].verdict == "due"
+    check_waits(FACTS, weekly, 5 * DAY, "orphan-files")
+    with pytest.raises(MaintenanceFailedError, match=r"^1 due .* orphan-files of .*, due since 2026-11-1[67]"):
+        check_waits(FACTS, History({"orphan-files": NOW - 12 * DAY}), 5 * DAY, "orphan-files")
+    line = (Snapshot(1, None, NOW - 6 * DAY), Snapshot(2, 1, NOW - 5.5 * DAY))
+    aged = dataclasses.replace(FACTS, snapshots=line, refs=(Ref("main", "BRANCH", 2),), snapshot=2)
+    (expiration,) = decide(aged, TablePolicies(), History(), NOW, jobs=["snapshot-expiration"])
+    assert expiration.due_since is not None
+    assert NOW - DAY <= expiration.due_since <= NOW - DAY + 5 * HOUR
+
+
+def test_slowly_growing_table_waits_since_its_fifth_file() -> None:
+    additions = tuple(CommittedFiles(NOW - days * DAY, 1, 2**20) for days in range(1, 6))
+    slow = dataclasses.replace(
+        BUSY, data_files=5, data_bytes=5 * 2**20, additions=additions, changed_at=NOW - DAY, delete_files=0
+    )
+    (compaction,) = decide(slow, TablePolicies(), History({"compaction": NOW - 9 * DAY}), NOW, jobs=["compaction"])
+    assert compaction.due_since is not None
+    assert NOW - DAY <= compaction.due_since <= NOW - DAY / 2
 
 
 def test_failed_attempt_counts_as_a_turn() -> None:

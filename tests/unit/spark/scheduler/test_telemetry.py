@@ -62,14 +62,15 @@ def test_opentelemetry_counts_and_times_runs() -> None:
 
 
 def test_opentelemetry_reports_days_since_the_last_success() -> None:
-    """Jobs that the table does not need are left out; a job that never succeeded has -1."""
+    """A job has days whether it is due or not; a job that the table needs and that never succeeded has -1."""
     reader = InMemoryMetricReader()
     metrics = telemetry.TelemetryObserver(MeterProvider([reader]))
     table = TableIdentifier("w", ("a",), "t")
     decisions = (
         JobDecision("compaction", "due", "", last_success=datetime.now(UTC) - timedelta(days=3)),
         JobDecision("retention", "held", "failed once"),
-        JobDecision("statistics", "not due", "", last_success=NOW),
+        JobDecision("statistics", "not due", "", last_success=datetime.now(UTC) - timedelta(days=1)),
+        JobDecision("refs", "not due", "no declared branches and tags"),
     )
     facts = TableFacts(table=table, uuid="u", properties={}, touched_at=NOW)
     metrics.observe_plans([WarehousePlan("w", (TablePlan(facts, TablePolicies(), decisions),), {})])
@@ -81,10 +82,10 @@ def test_opentelemetry_reports_days_since_the_last_success() -> None:
         points = metric_data["maintenance_days_since_success"].data_points
         return {point.attributes["job_type"]: round(point.value, 2) for point in points}
 
-    assert read() == {"compaction": 3.0, "retention": -1}
+    assert read() == {"compaction": 3.0, "retention": -1, "statistics": 1.0}
     now = datetime.now(UTC)
     metrics(dataclasses.replace(ENDED, started_at=now, finished_at=now))
-    assert read() == {"compaction": 0.0, "retention": -1}
+    assert read() == {"compaction": 0.0, "retention": -1, "statistics": 1.0}
 
 
 def test_opentelemetry_reports_the_usage_of_the_day() -> None:
