@@ -28,7 +28,7 @@ EXAMPLE = re.compile(r"Example: (lakewright(?:-spark)? .*)")
 WHOLE = re.compile(r"\A(lakewright [a-z-]+[^`]* --[^`]*)\Z")
 """A message that is built around its command."""
 MAY_PRINT = re.compile(r"(?:lakewright|lakewright-spark|pulumi) ")
-"""What each source with a command contains."""
+"""Text that each source with a command contains."""
 IN_CONSOLE = re.compile(r"^\$ ((?:[A-Z_]+=\S+ )*)((?:lakewright|lakewright-spark|pulumi) .*)$", re.MULTILINE)
 SYNOPSIS = re.compile(r"\[|\.\.\.|\w\\?\|\w|\bCOMMAND\b")
 """What pages write for a choice of words."""
