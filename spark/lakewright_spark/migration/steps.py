@@ -62,8 +62,10 @@ class TableMigration:
         identifier, mover = self.entry.identifier, self.source.mover
         if (source_table := self.source.find_table(identifier)) is not None:
             self._check_fence(source_table)
-            self._prepare(source_table)  # copies most files while the writers continue
-            self._check_unwritten(self.target.find_table(identifier))
+            location = self._prepare(source_table)  # copies most files while the writers continue
+            target_table = self.target.find_table(identifier)
+            self._check_unwritten(target_table)
+            self._record_owner(target_table or self._point_target(location))
             mover.stop_writers(identifier)
         stopped = mover.load_stopped(identifier)
         if stopped is None:
@@ -74,6 +76,7 @@ class TableMigration:
             if not self._is_continued(location):
                 self._point_target(location)
             compared = self._verify_metadata(stopped) if self._has_location(location) else ""
+            self._record_owner(self._require_target())  # an earlier version may have stopped the writers
         except LakewrightSparkError:
             if not self._has_writes():
                 with suppress(LakewrightSparkError):
@@ -116,16 +119,16 @@ class TableMigration:
             self._check_fence(stopped_target)
             target_mover.forget_stopped(identifier)
         source_table = self._require_source()
-        if self.entry.method is Method.REGISTER and self.entry.step is Step.CUT_OVER:
-            forget_owner(source_table, self.ledger.run)  # a killed --finish may have recorded it
+        if self.entry.method is Method.REGISTER:
+            forget_owner(source_table, self.ledger.run)
         self._remove_fence(self.source, source_table)
         self._record(Step.UNDONE, registered=())
 
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.
 
-        The source keeps a copied table under its other name, with its files and without the fence. The files of a table
-        in place are recorded as the target's first, so that no purge of the source's warehouse deletes them.
+        The source keeps a copied table under its other name, with its files and without the fence. An object records
+        the files of a table in place as the target's, so that no purge of the source's warehouse deletes them.
         """
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
@@ -135,8 +138,7 @@ class TableMigration:
         target_table = self._require_target()
         if read_fence(target_table.properties) is not None:
             self._check_fence(target_table)
-        if self.entry.method is Method.REGISTER:
-            record_owner(target_table, self.target, self.ledger.run)
+        self._record_owner(target_table)  # the cut-over of an earlier version may not have recorded it
         if (stopped := mover.load_stopped(identifier)) is not None:
             if self.entry.method is Method.REGISTER:
                 mover.forget_stopped(identifier)
@@ -144,6 +146,11 @@ class TableMigration:
                 self._remove_fence(self.source, stopped)
         self._remove_fence(self.target, target_table)
         self._record(Step.FINISHED)
+
+    def _record_owner(self, target_table: Table) -> None:
+        """Let an object name the target as owner of the files, before the source can use the name for another table."""
+        if self.entry.method is Method.REGISTER:
+            record_owner(target_table, self.target, self.ledger.run)
 
     def _fence(self, table: Table) -> None:
         fence = read_fence(table.properties)

@@ -16,6 +16,7 @@ from lakewright_spark.maintenance.table.candidates import (
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.shared_location import SharedLocationError
 from lakewright_spark.policies.model import TablePolicies
 
 
@@ -31,6 +32,13 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """Record unreferenced files older than the policy's age, which is at least a day, or three for replicas."""
     if opened.keeps_garbage:
         return OrphanFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    try:
+        return _find_orphans(opened, policy, dry_run=dry_run, now=now)
+    except SharedLocationError as error:
+        return OrphanFilesMetrics(state="SKIPPED", reason=str(error), dry_run=dry_run)
+
+
+def _find_orphans(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> OrphanFilesMetrics:
     limit, listing = age_limit(policy, now), policy.orphan_files.listing if policy.orphan_files else None
     if listing is None and has_no_unreferenced_files(opened, limit):
         return OrphanFilesMetrics(dry_run=dry_run)

@@ -23,6 +23,7 @@ from lakewright_spark.maintenance.table.candidates import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import keep_rows
+from lakewright_spark.maintenance.table.shared_location import SharedLocationError
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.times import format_time
 
@@ -60,6 +61,15 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """
     if opened.keeps_garbage:
         return StagedFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    try:
+        return _delete_candidates(opened, policy, dry_run=dry_run, now=now)
+    except SharedLocationError as error:
+        return StagedFilesMetrics(state="SKIPPED", reason=str(error), dry_run=dry_run)
+
+
+def _delete_candidates(
+    opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime
+) -> StagedFilesMetrics:
     table = opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
     candidates = read_candidates(opened).cache()
