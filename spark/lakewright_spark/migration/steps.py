@@ -60,29 +60,45 @@ class TableMigration:
         Writers of the source fail from then on, and can write to the target as soon as this returns.
         """
         identifier, mover = self.entry.identifier, self.source.mover
-        if (source_table := self.source.find_table(identifier)) is not None:
+        source_table = self.source.find_table(identifier)
+        if source_table is not None:
             self._check_fence(source_table)
             location = self._prepare(source_table)  # copies most files while the writers continue
             target_table = self.target.find_table(identifier)
             self._check_unwritten(target_table)
             self._record_owner(target_table or self._point_target(location))
-            mover.stop_writers(identifier)
-        stopped = mover.load_stopped(identifier)
-        if stopped is None:
-            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
-        self._check_fence(stopped)
+        else:
+            self._load_stopped()  # the table of a run that was killed; another table remains as it is
         try:
+            if source_table is not None:
+                mover.stop_writers(identifier)
+            stopped = self._load_stopped()
             location = self._prepare(stopped)
             if not self._is_continued(location):
                 self._point_target(location)
             compared = self._verify_metadata(stopped) if self._has_location(location) else ""
             self._record_owner(self._require_target())  # an earlier version may have stopped the writers
-        except LakewrightSparkError:
-            if not self._has_writes():
-                with suppress(LakewrightSparkError):
+        except BaseException:
+            with suppress(Exception):
+                # A target that does not respond has no writes, unless an earlier run moved the writers to it.
+                if not self._may_have_writes(is_unknown=source_table is None):
                     mover.resume_writers(identifier)
             raise
         self._record(Step.CUT_OVER, verified=compared or self.entry.verified)
+
+    def _load_stopped(self) -> Table:
+        stopped = self.source.mover.load_stopped(self.entry.identifier)
+        if stopped is None:
+            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
+        self._check_fence(stopped)
+        return stopped
+
+    def _may_have_writes(self, *, is_unknown: bool) -> bool:
+        """Return whether the target's table has commits of other writers; `is_unknown` if it cannot be loaded."""
+        try:
+            return self._has_writes()
+        except Exception:  # noqa: BLE001  # any error: the writers wait
+            return is_unknown
 
     @property
     def _own_properties(self) -> Collection[str]:
@@ -103,12 +119,16 @@ class TableMigration:
                         f"{self.entry}: the target has commits since the cut-over, and its files are copies: the "
                         "source cannot continue from them. Migrate the table back as a new migration"
                     )
-                target_mover.stop_writers(identifier)
-            stopped_target = target_mover.load_stopped(identifier)
-            is_shared = self.entry.method is Method.REGISTER
-            if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
-                source_mover.repoint_stopped(stopped, identifier, stopped_target.metadata_location)
-            source_mover.resume_writers(identifier)
+            try:
+                if target_table is not None:
+                    target_mover.stop_writers(identifier)
+                self._return_commits(stopped)
+                source_mover.resume_writers(identifier)
+            except BaseException:
+                with suppress(Exception):
+                    if target_table is not None and source_mover.load_stopped(identifier) is not None:
+                        target_mover.resume_writers(identifier)
+                raise
         else:
             self._check_source_has_table()
             if (target_table := self.target.find_table(identifier)) is not None:
@@ -123,6 +143,13 @@ class TableMigration:
             forget_owner(source_table, self.ledger.run)
         self._remove_fence(self.source, source_table)
         self._record(Step.UNDONE, registered=())
+
+    def _return_commits(self, stopped: Table) -> None:
+        """Let the source's stopped table have the commits of the target's stopped table."""
+        stopped_target = self.target.mover.load_stopped(self.entry.identifier)
+        is_shared = self.entry.method is Method.REGISTER
+        if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
+            self.source.mover.repoint_stopped(stopped, self.entry.identifier, stopped_target.metadata_location)
 
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.

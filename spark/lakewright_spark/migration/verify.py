@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
@@ -14,7 +15,8 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
-from lakewright_spark.errors import MigrationError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
 SAMPLED_ROWS = 1000
@@ -49,6 +51,20 @@ class ColumnSum:
             if pair["values"] is not None:
                 total += pair["counts"] * zlib.crc32(pair["values"].encode())
         return ColumnSum(values, total)
+
+
+@contextmanager
+def explain_read_errors(table: Table) -> Generator[None]:
+    """Turn errors of reading a table's files into MigrationError."""
+    try:
+        yield
+    except LakewrightSparkError:
+        raise
+    except Exception as error:
+        raise MigrationError(
+            f"files of table {'.'.join(table.name())} at {table.metadata.location} cannot be read: "
+            f"{describe_error(error)}"
+        ) from error
 
 
 def verify(source: Table, target: Table, depth: Depth, own_properties: Collection[str] = ()) -> str:
@@ -105,7 +121,8 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
 
 
 def _plan_files(table: Table) -> list[FileScanTask]:
-    return sorted(table.scan().plan_files(), key=lambda task: _describe(table, task))
+    with explain_read_errors(table):
+        return sorted(table.scan().plan_files(), key=lambda task: _describe(table, task))
 
 
 def _describe(table: Table, task: FileScanTask) -> tuple[str, int, int]:
@@ -144,8 +161,9 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
 
 
 def _read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    yield from scan.to_record_batches([task])
+    with explain_read_errors(table):
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        yield from scan.to_record_batches([task])
 
 
 def _to_text(column: pa.Array) -> pa.Array:
