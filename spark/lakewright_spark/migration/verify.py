@@ -150,7 +150,7 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     sums[side][name] = sums[side].get(name, ColumnSum()).add(column)
             samples.append(pa.Table.from_batches(sample) if sample else pa.table({}))
-        if not samples[0].equals(samples[1]):
+        if not has_equal_rows(*samples):
             raise MigrationError(f"rows of {_format(source, one)} differ from the rows in the target")
     if counts[0] != counts[1]:
         raise MigrationError(f"rows: expected {counts[0]}, found {counts[1]}")
@@ -158,6 +158,18 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
     if different_columns or len(sums[0]) != len(sums[1]):
         raise MigrationError(f"the sums of columns differ: {', '.join(different_columns)}")
     return len(sums[0])
+
+
+def has_equal_rows(one: pa.Table, other: pa.Table) -> bool:
+    """Return whether two tables are equal. Unlike in Arrow, NaN equals NaN, also within lists, maps and structs."""
+    return one.schema.equals(other.schema) and all(
+        a.equals(b) or (_has_floats(a.type) and repr(a.to_pylist()) == repr(b.to_pylist()))
+        for a, b in zip(one.columns, other.columns, strict=True)
+    )
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:

@@ -55,7 +55,7 @@ def test_target_down_after_the_stop_lets_writers_continue(catalogs: Catalogs, mo
     writer.refresh()
     with monkeypatch.context() as failing:
         failing.setattr(RenamingMover, "stop_writers", _stop_writers_and_target(failing))
-        with pytest.raises(MigrationError, match="sales.orders: the target does not respond"):
+        with pytest.raises(MigrationError, match=r"sales.orders: the target does not respond"):
             catalogs.migrate(Action.CUT_OVER)
     writer.append(build_rows(2))
     catalogs.migrate(Action.CUT_OVER)
