@@ -130,6 +130,7 @@ class TableMigration:
                         target_mover.resume_writers(identifier)
                 raise
         else:
+            self._restore_registration()
             self._check_source_has_table()
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
@@ -143,6 +144,17 @@ class TableMigration:
             forget_owner(source_table, self.ledger.run)
         self._remove_fence(self.source, source_table)
         self._record(Step.UNDONE, registered=())
+
+    def _restore_registration(self) -> None:
+        """Register the table in the source, if an undo was killed between the drop and the registration of `repoint`.
+
+        Only an undo gives the target's table its other name, while the source has the table under its other name.
+        """
+        identifier, stopped_target = self.entry.identifier, self.target.mover.load_stopped(self.entry.identifier)
+        is_shared = self.entry.method is Method.REGISTER
+        if is_shared and stopped_target is not None and self.source.find_table(identifier) is None:
+            self._check_fence(stopped_target)
+            self.source.register(identifier, stopped_target.metadata_location)
 
     def _return_commits(self, stopped: Table) -> None:
         """Let the source's stopped table have the commits of the target's stopped table."""
