@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+import s3fs
 from jdbc_catalog import create_bucket
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.copy_stores import S3Store
+from lakewright_spark.migration.copy_stores import CopyStore, S3Store, StorePair, open_copy_store
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
@@ -154,6 +157,66 @@ def test_copy_to_another_store(project: Project, tmp_path: Path, monkeypatch: py
     for name in objects:
         client.delete_object(Bucket=bucket, Key=name)
     assert read_rows(catalogs.open_target(), "sales.orders") == rows
+
+
+@pytest.mark.stand_in("changes the encryption of a bucket")
+@pytest.mark.parametrize("is_one_store", [False, True])
+def test_copy_between_objects_under_kms_keys(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, is_one_store: bool
+) -> None:
+    """Their ETags are no digests: the copy of a file has another ETag."""
+    (old,) = catalogs.source.warehouses
+    assert old.location
+    bucket = old.location.split("/")[2]
+    default = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    catalogs.connect_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [default]})
+    if not is_one_store:
+        key = create_bucket_key(catalogs.sandbox, bucket, monkeypatch)
+        new = catalogs.target.warehouses[0].model_copy(update={"s3": old.s3, "s3_keys": key})
+        catalogs.target = catalogs.target.model_copy(update={"warehouses": [new]})
+    catalogs.add_table("sales.orders")
+    rows = read_rows(catalogs.open_source(), "sales.orders")
+    catalogs.migrate(copy=True)
+    assert read_rows(catalogs.open_target(), "sales.orders") == rows
+
+
+@pytest.mark.stand_in("changes the encryption of a bucket")
+@pytest.mark.parametrize("algorithm", ["AES256", "aws:kms"])
+@pytest.mark.parametrize("kind", [S3Store, StorePair])
+def test_copy_with_other_content_is_refused(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, kind: type[CopyStore], algorithm: str
+) -> None:
+    """Another file of the same size: by its checksum where the ETag is no digest, or by reading it."""
+    (old,) = catalogs.source.warehouses
+    store = open_copy_store(old, old)
+    pair = kind(store.source) if kind is S3Store else StorePair(store.source, store.source)
+    source, target, other = (f"{old.location}/{name}" for name in ("source", "target", "other"))
+    options = {"ServerSideEncryption": algorithm, "ChecksumAlgorithm": "SHA256"}
+    for location, content in ((source, b"rows"), (other, b"swor")):
+        cast(Any, store.source).pipe_file(location, content, **options)
+    monkeypatch.setattr(store.source, "copy", _copy_other_file(store.source, other))
+    monkeypatch.setattr(StorePair, "_stream", _stream_other_file(other))
+    with pytest.raises(MigrationError, match=r"expected a copy of .* with its size and checksum"):
+        pair.copy({source: target})
+    assert target not in store.list_files(str(old.location))
+
+
+def _copy_other_file(files: s3fs.S3FileSystem, other: str) -> Callable[..., None]:
+    def copy_other(_: list[str], targets: list[str], **__: object) -> None:
+        for target in targets:
+            cast(Any, files).cp_file(other, target)
+
+    return copy_other
+
+
+def _stream_other_file(other: str) -> Callable[..., str]:
+    stream = cast(Any, StorePair)._stream
+
+    def stream_other(store: StorePair, source: str, target: str) -> str:
+        stream(store, other, target)
+        return hashlib.md5(store.read(source), usedforsecurity=False).hexdigest()
+
+    return stream_other
 
 
 def _count_reads(paths: list[str]) -> Callable[[S3Store, str], bytes]:
