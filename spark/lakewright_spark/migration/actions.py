@@ -150,7 +150,7 @@ class _MigrationRun:
             )
         acts: dict[Action, Callable[[TableMigration | ViewMigration], None]] = {
             Action.REGISTER: lambda item: item.register(depth),
-            Action.CUT_OVER: lambda item: item.cut_over(),
+            Action.CUT_OVER: lambda item: item.cut_over(depth),
             Action.UNDO: lambda item: item.undo(),
             Action.FINISH: lambda item: item.finish(),
         }

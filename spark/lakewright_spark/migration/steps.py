@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
-from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.migration.verify import NO_SNAPSHOT, Depth, verify
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -50,25 +51,29 @@ class TableMigration:
         try:
             compared = verify(source_table, target_table, depth, self._own_properties)
         except LakewrightSparkError:
-            self._record(Step.REGISTERED)
+            self._record(Step.REGISTERED, verified_snapshot=None)
             raise
-        self._record(Step.VERIFIED, verified=compared)
+        self._record(Step.VERIFIED, verified=compared, verified_snapshot=_find_snapshot(source_table))
 
-    def cut_over(self) -> None:
+    def cut_over(self, depth: Depth) -> None:
         """Take the table from the source's writers, give the target the last state, and leave the target writable.
 
-        Writers of the source fail from then on, and can write to the target as soon as this returns.
+        Writers of the source fail from then on, and can write to the target as soon as this returns. Most commits since
+        the last comparison are copied, registered and compared while the writers continue.
+
+        Args:
+            depth: How many rows of files are read that were added since the last comparison.
         """
         identifier, mover = self.entry.identifier, self.source.mover
         source_table = self.source.find_table(identifier)
         if source_table is not None:
             self._check_fence(source_table)
-            location = self._prepare(source_table)  # copies most files while the writers continue
-            target_table = self.target.find_table(identifier)
-            self._check_unwritten(target_table)
-            self._record_owner(target_table or self._point_target(location))
+            target_table = self._point_target(self._prepare(source_table))
+            self._compare(source_table, target_table, depth)
+            self._record_owner(target_table)
         else:
             self._load_stopped()  # the table of a run that was killed; another table remains as it is
+        stopped_at = time.monotonic()
         try:
             if source_table is not None:
                 mover.stop_writers(identifier)
@@ -76,15 +81,29 @@ class TableMigration:
             location = self._prepare(stopped)
             if not self._is_continued(location):
                 self._point_target(location)
-            compared = self._verify_metadata(stopped) if self._has_location(location) else ""
-            self._record_owner(self._require_target())  # an earlier version may have stopped the writers
+            target_table = self._require_target()
+            if target_table.metadata_location == location:
+                self._compare(stopped, target_table, depth)
+            self._record_owner(target_table)  # an earlier version may have stopped the writers
         except BaseException:
             with suppress(Exception):
                 # A target that does not respond has no writes, unless an earlier run moved the writers to it.
                 if not self._may_have_writes(is_unknown=source_table is None):
                     mover.resume_writers(identifier)
             raise
-        self._record(Step.CUT_OVER, verified=compared or self.entry.verified)
+        seconds = round(time.monotonic() - stopped_at, 3)
+        self._record(Step.CUT_OVER, stopped_seconds=None if source_table is None else seconds)
+
+    def _compare(self, source_table: Table, target_table: Table, depth: Depth) -> None:
+        """Compare the files that were added since the last comparison."""
+        snapshot = _find_snapshot(source_table)
+        compared = verify(source_table, target_table, depth, self._own_properties, self.entry.verified_snapshot)
+        changes = (
+            {}
+            if snapshot == self.entry.verified_snapshot
+            else {"verified": f"{self.entry.verified}; since then {compared}"}
+        )
+        self.entry = replace(self.entry, verified_snapshot=snapshot, **changes)  # written with the step's end
 
     def _load_stopped(self) -> Table:
         stopped = self.source.mover.load_stopped(self.entry.identifier)
@@ -104,9 +123,6 @@ class TableMigration:
     def _own_properties(self) -> Collection[str]:
         """Properties that a copy has with other values."""
         return LOCATION_PROPERTIES if self.entry.method is Method.COPY else ()
-
-    def _verify_metadata(self, source_table: Table) -> str:
-        return verify(source_table, self._require_target(), Depth.METADATA, self._own_properties)
 
     def undo(self) -> None:
         """Give the table back to the source, with all commits that the target got since the cut-over."""
@@ -274,9 +290,6 @@ class TableMigration:
     def _is_written(self, target_table: Table | None) -> bool:
         return target_table is not None and target_table.metadata_location not in self.entry.registered
 
-    def _has_location(self, location: str) -> bool:
-        return self._require_target().metadata_location == location
-
     def _is_continued(self, location: str) -> bool:
         """Return whether the target has commits after this metadata file: it was cut over by a run that was killed."""
         target_table = self.target.find_table(self.entry.identifier)
@@ -310,3 +323,9 @@ class TableMigration:
     def _record(self, step: Step, **changes: Any) -> None:
         self.entry = replace(self.entry, step=step, error="", **changes)
         self.ledger.record(self.entry)
+
+
+def _find_snapshot(table: Table) -> int:
+    """Return the ID of a table's current snapshot, or `NO_SNAPSHOT`."""
+    current = table.current_snapshot()
+    return current.snapshot_id if current else NO_SNAPSHOT

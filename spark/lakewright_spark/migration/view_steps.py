@@ -34,8 +34,9 @@ class ViewMigration:
         self._copy_to_target(view)
         self._record(Step.VERIFIED)
 
-    def cut_over(self) -> None:
+    def cut_over(self, depth: Depth) -> None:
         """Give the target the last state, and take the view from the users of the source."""
+        del depth  # a view has no rows
         source, identifier = ViewCatalog(self.source), self.entry.identifier
         moved = rename_moved(identifier)
         if (view := source.find(identifier)) is not None:
