@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from typing_extensions import override
 
 from lakewright_spark.catalog import CatalogWarehouse
 from lakewright_spark.errors import MigrationError
-from lakewright_spark.migration.stored_objects import read_object
+from lakewright_spark.migration.file_digests import read_digests
 
 Json = dict[str, Any]
 
@@ -100,11 +101,11 @@ class S3Store(CopyStore):
     def _compare(self, source_path: str, target_path: str) -> None:
         """Compare sizes, and the first of ETags and checksums that both files have as digests of their content."""
         with _explain_errors(f"{target_path} could not be compared with {source_path}"):
-            original, copy = read_object(self.source, source_path), read_object(self.target, target_path)
+            original, copy = read_digests(self.source, source_path), read_digests(self.target, target_path)
             if original.is_equal(copy) is None:
                 with suppress(PermissionError):  # without the right to use the key, the size remains
-                    original = read_object(self.source, source_path, has_checksums=True)
-                    copy = read_object(self.target, target_path, has_checksums=True)
+                    original = read_digests(self.source, source_path, has_checksums=True)
+                    copy = read_digests(self.target, target_path, has_checksums=True)
         if original.is_equal(copy) is False:
             self._refuse_copy(source_path, target_path)
 
@@ -120,8 +121,8 @@ class StorePair(CopyStore):
             with _explain_errors(f"{pair[0]} could not be copied"):
                 digest = self._stream(*pair)
             with _explain_errors(f"{pair[1]} could not be compared with {pair[0]}"):
-                copied_digest = read_object(self.target, pair[1]).md5 or self._read_digest(pair[1])
-                original_digest = read_object(self.source, pair[0]).md5 or digest
+                copied_digest = read_digests(self.target, pair[1]).md5 or self._read_digest(pair[1])
+                original_digest = read_digests(self.source, pair[0]).md5 or digest
             if not digest == copied_digest == original_digest:
                 self._refuse_copy(*pair)
 
@@ -145,9 +146,7 @@ class StorePair(CopyStore):
         with cast(Any, self.source).open(source, "rb") as file:
             copy = cast(Any, self.target).open(target, "wb")
             try:
-                while part := file.read(PART_BYTES):
-                    digest.update(part)
-                    copy.write(part)
+                shutil.copyfileobj(file, _DigestingWriter(copy, digest), PART_BYTES)
             except BaseException:
                 copy.discard()
                 copy.closed = True
@@ -195,6 +194,18 @@ def _open_files(settings: CatalogWarehouse) -> s3fs.S3FileSystem:
         use_listings_cache=False,
         skip_instance_cache=True,
     )
+
+
+@dataclass
+class _DigestingWriter:
+    """Writes to a file, and adds what it writes to a digest."""
+
+    file: Any
+    digest: Any
+
+    def write(self, content: bytes) -> None:
+        self.digest.update(content)
+        self.file.write(content)
 
 
 def _start_digest() -> Any:

@@ -159,7 +159,7 @@ class TableMigration:
         if self.entry.method is Method.REGISTER:
             forget_owner(source_table, self.ledger.run)
         self._remove_fence(self.source, source_table)
-        self._record(Step.UNDONE, registered=())
+        self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None)
 
     def _restore_registration(self) -> None:
         """Register the table in the source, if an undo was killed between the drop and the registration of `repoint`.

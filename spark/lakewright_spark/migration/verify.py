@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.types import is_floating
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFileContent
@@ -208,7 +209,7 @@ def has_equal_rows(one: pa.Table, other: pa.Table) -> bool:
 
 
 def _has_floats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
+    return is_floating(kind) or any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:

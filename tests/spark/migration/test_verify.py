@@ -44,5 +44,5 @@ def test_other_value_in_one_row_differs(name: str, value: object) -> None:
     index = ROWS.schema.get_field_index(name)
     field = ROWS.schema.field(index)
     values = pa.array([value, *ROWS[name].to_pylist()[1:]], field.type)
-    assert has_equal_rows(ROWS, pa.table(ROWS.columns, ROWS.schema))
+    assert has_equal_rows(ROWS, pa.Table.from_pylist(ROWS.to_pylist(), ROWS.schema))
     assert not has_equal_rows(ROWS, ROWS.set_column(index, field, values))

@@ -1,4 +1,4 @@
-"""StoredObject: size, ETag and checksums of a file in S3, by which a copy is compared with its source.
+"""FileDigests: size, ETag and checksums of a file in S3, by which a copy is compared with its source.
 
 The ETag is the MD5 sum of the content only if the file was written in one part, without encryption or with keys of S3
 (`AES256`). It is no digest under SSE-KMS, DSSE-KMS and SSE-C (Amazon S3 API Reference, "Object"). Checksums exist for
@@ -19,8 +19,8 @@ _PLAIN_ENCRYPTIONS = (None, "", "AES256")
 
 
 @dataclass(frozen=True)
-class StoredObject:
-    """What the store knows about the content of a file."""
+class FileDigests:
+    """Size and digests of a file, as the store knows them."""
 
     size: int
     """Bytes."""
@@ -36,11 +36,11 @@ class StoredObject:
         """Return the MD5 sum; None if the ETag is something else."""
         return self.tag if self.has_digest and len(self.tag) == _MD5_LENGTH else None
 
-    def is_equal(self, other: StoredObject) -> bool | None:
+    def is_equal(self, other: FileDigests) -> bool | None:
         """Return whether both have the same content; None if they have no digest in common.
 
-        >>> part, parts = StoredObject(3, "0" * 32), StoredObject(3, "1" * 32 + "-2")
-        >>> part.is_equal(part), part.is_equal(StoredObject(3, "1" * 32)), part.is_equal(parts), parts.is_equal(parts)
+        >>> part, parts = FileDigests(3, "0" * 32), FileDigests(3, "1" * 32 + "-2")
+        >>> part.is_equal(part), part.is_equal(FileDigests(3, "1" * 32)), part.is_equal(parts), parts.is_equal(parts)
         (True, False, None, True)
         """
         if self.size != other.size:
@@ -54,7 +54,7 @@ class StoredObject:
         return None
 
 
-def read_object(files: s3fs.S3FileSystem, location: str, *, has_checksums: bool = False) -> StoredObject:
+def read_digests(files: s3fs.S3FileSystem, location: str, *, has_checksums: bool = False) -> FileDigests:
     """Ask the store for a file.
 
     Args:
@@ -70,7 +70,7 @@ def read_object(files: s3fs.S3FileSystem, location: str, *, has_checksums: bool 
     response: dict[str, Any] = cast(Any, files).call_s3("head_object", Bucket=bucket, Key=key, **mode)
     is_whole = response.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT"
     checksums = {name: str(response[f"Checksum{name}"]) for name in _ALGORITHMS if response.get(f"Checksum{name}")}
-    return StoredObject(
+    return FileDigests(
         size=int(response["ContentLength"]),
         tag=str(response.get("ETag", "")).strip('"'),
         has_digest=response.get("ServerSideEncryption") in _PLAIN_ENCRYPTIONS
