@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakewright_spark.errors import SharedLocationError
 from lakewright_spark.maintenance.jobs.job import WEEKLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
@@ -16,7 +17,6 @@ from lakewright_spark.maintenance.table.candidates import (
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
-from lakewright_spark.maintenance.table.shared_location import SharedLocationError
 from lakewright_spark.policies.model import TablePolicies
 
 

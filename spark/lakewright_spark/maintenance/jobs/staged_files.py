@@ -9,7 +9,7 @@ from itertools import islice
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark.errors import JobFailedError
+from lakewright_spark.errors import JobFailedError, SharedLocationError
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
@@ -23,7 +23,6 @@ from lakewright_spark.maintenance.table.candidates import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import keep_rows
-from lakewright_spark.maintenance.table.shared_location import SharedLocationError
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.times import format_time
 

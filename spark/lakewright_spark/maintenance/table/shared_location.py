@@ -11,16 +11,13 @@ from collections.abc import Collection, Iterable
 from py4j.protocol import Py4JJavaError
 
 from lakewright_spark import handed_over
+from lakewright_spark.errors import SharedLocationError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
 
 FIRST_METADATA = r"/metadata/00000-[^/]*\.metadata\.json$"
 """Regular expression for the address of the first metadata file of a table."""
 TRACES = f"{handed_over.PATTERN}|{FIRST_METADATA}"
 """Regular expression for addresses that show another table under a location."""
-
-
-class SharedLocationError(Exception):
-    """Another table has files under the location, so files that this table does not use are no orphans."""
 
 
 def check_traces(opened: IcebergTable, traces: Iterable[str]) -> None:
