@@ -18,7 +18,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
-from lakewright_spark.migration.verify import NO_SNAPSHOT, Depth, verify
+from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -53,7 +53,7 @@ class TableMigration:
         except LakewrightSparkError:
             self._record(Step.REGISTERED, verified_snapshot=None)
             raise
-        self._record(Step.VERIFIED, verified=compared, verified_snapshot=_find_snapshot(source_table))
+        self._record(Step.VERIFIED, verified=compared, verified_snapshot=find_snapshot(source_table))
 
     def cut_over(self, depth: Depth) -> None:
         """Take the table from the source's writers, give the target the last state, and leave the target writable.
@@ -96,7 +96,7 @@ class TableMigration:
 
     def _compare(self, source_table: Table, target_table: Table, depth: Depth) -> None:
         """Compare the files that were added since the last comparison."""
-        snapshot = _find_snapshot(source_table)
+        snapshot = find_snapshot(source_table)
         compared = verify(source_table, target_table, depth, self._own_properties, self.entry.verified_snapshot)
         changes = (
             {}
@@ -323,9 +323,3 @@ class TableMigration:
     def _record(self, step: Step, **changes: Any) -> None:
         self.entry = replace(self.entry, step=step, error="", **changes)
         self.ledger.record(self.entry)
-
-
-def _find_snapshot(table: Table) -> int:
-    """Return the ID of a table's current snapshot, or `NO_SNAPSHOT`."""
-    current = table.current_snapshot()
-    return current.snapshot_id if current else NO_SNAPSHOT

@@ -130,6 +130,12 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
     return [f"{name}: expected {a}, found {b}" for name, (a, b) in parts.items() if a != b]
 
 
+def find_snapshot(table: Table) -> int:
+    """Return the ID of a table's current snapshot, or `NO_SNAPSHOT`."""
+    current = table.current_snapshot()
+    return current.snapshot_id if current else NO_SNAPSHOT
+
+
 def list_later_snapshots(table: Table, since: int) -> set[int] | None:
     """Return the snapshots between an earlier snapshot and the current snapshot, with the current snapshot.
 
