@@ -51,7 +51,7 @@ class Tenant:
     def write(self) -> None:
         """Write the spec as the stack's file; keep its encryption salt."""
         if self.real:
-            stores = self.spec["storage"].values()
+            stores = self.spec.get("storage", {}).values()  # none where the spec extends a file with them
             if any(store["backend"] != "s3" or not store.keys() <= self.real.store.keys() for store in stores):
                 leave_out("makes buckets, keys or roles on AWS")
         file = self.folder / "tenants" / f"Pulumi.{self.name}.yaml"

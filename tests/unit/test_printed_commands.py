@@ -27,6 +27,8 @@ IN_TEXT = re.compile(r"`((?:lakewright|lakewright-spark|pulumi) [a-z-][^`]*)`")
 EXAMPLE = re.compile(r"Example: (lakewright(?:-spark)? .*)")
 WHOLE = re.compile(r"\A(lakewright [a-z-]+[^`]* --[^`]*)\Z")
 """A message that is built around its command."""
+MAY_PRINT = re.compile(r"(?:lakewright|lakewright-spark|pulumi) ")
+"""What each source with a command contains."""
 IN_CONSOLE = re.compile(r"^\$ ((?:[A-Z_]+=\S+ )*)((?:lakewright|lakewright-spark|pulumi) .*)$", re.MULTILINE)
 SYNOPSIS = re.compile(r"\[|\.\.\.|\w\\?\|\w|\bCOMMAND\b")
 """What pages write for a choice of words."""
@@ -94,7 +96,10 @@ def literal(node: ast.expr) -> str | None:
 def commands_of_sources() -> Iterator[Printed]:
     for package in PACKAGES:
         for file in sorted((REPOSITORY / package).rglob("*.py")):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            source = file.read_text(encoding="utf-8")
+            if not MAY_PRINT.search(source):
+                continue
+            tree = ast.parse(source)
             inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
             for node in ast.walk(tree):
                 if not isinstance(node, ast.expr) or id(node) in inner or (text := literal(node)) is None:

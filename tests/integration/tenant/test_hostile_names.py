@@ -74,6 +74,9 @@ DEPLOYED = {
 }
 """Options of the commands that print text from servers, states or reports."""
 
+FLEET = "lakewright fleet "
+"""Commands for many stacks print through the same streams as the commands for each stack."""
+
 PRINTS_NO_SERVER_TEXT = {
     "lakewright stack ls",
     "lakewright stack init",
@@ -272,7 +275,9 @@ def test_each_command_is_tried() -> None:
     assert commands == {*DEPLOYED} | PRINTS_NO_SERVER_TEXT
 
 
-@pytest.mark.parametrize("path", DEPLOYED)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=pytest.mark.long if path.startswith(FLEET) else ()) for path in DEPLOYED]
+)
 def test_hostile_names_are_escaped(path: str, call: Any) -> None:
     printed = call(path, DEPLOYED[path])
 

@@ -331,6 +331,7 @@ class TestOrphans:
         assert before.keys() - table.objects().keys() == {lost}
         assert table.column("SELECT n FROM THIS") == [1]
 
+    @pytest.mark.long
     @pytest.mark.stand_in("denies a role an action on AWS")
     def test_undeletable_files_stay_candidates(self, create_table: CreateTable) -> None:
         table = create_table("denied", "AS SELECT 1 AS n")

@@ -4,62 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
+from granted_projects import ORDERS, SALES, WAREHOUSE, Side, fill_sides
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import S3Keys, TokenAuth
 from lakewright_spark.errors import AccessDeniedError, MigrationError
 from lakewright_spark.migration import grants
 from lakewright_spark.migration.actions import Action, migrate_tables
-from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.grant_catalog import GrantCatalog, ObjectKey
-from lakewright_spark.migration.ledger import CarriedGrant, Step, open_ledger
-from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.migration.ledger import Step, open_ledger
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
 from projects import Project, post
 
 from tests.named_tokens import TokensAsNames
 
 pytestmark = pytest.mark.stand_in("plays users by their names")
-ORDERS: ObjectKey = ("table", ("sales", "orders"))
-SALES: ObjectKey = ("namespace", ("sales",))
-WAREHOUSE: ObjectKey = ("warehouse", ())
 TARGET_GRANT = ("describe", "oidc~bob")
 """A grant that the target has before the migration."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """A project with one warehouse, the role `analysts`, and perhaps further roles."""
-
-    config: CatalogConfig
-    roles: dict[str, str]
-    """IDs by name."""
-
-    @property
-    def grants(self) -> GrantCatalog:
-        return GrantCatalog(Endpoint.open(self.config, self.config.warehouses[0].name))
-
-    def grant(self, key: ObjectKey, privilege: str, *, user: str = "", role: str = "") -> None:
-        grant = CarriedGrant(privilege, "user", user) if user else CarriedGrant(privilege, "role", self.roles[role])
-        self.grants.change(self.grants.list_paths([("sales",)])[key], writes=[grant])
-
-    def list_grants(self, key: ObjectKey) -> set[tuple[str, str]]:
-        """Return privileges with the user, or with the name of the role. The operator's privileges are left out."""
-        names = {role: name.casefold() for name, role in self.roles.items()}
-        assigned = self.grants.read(self.grants.list_paths([("sales",)])[key])
-        return {
-            (grant.privilege, names.get(grant.principal, grant.principal))
-            for grant in assigned
-            if grant.principal != "oidc~operator"
-        }
 
 
 @contextmanager
@@ -118,16 +86,8 @@ def sides(
     monkeypatch.setenv("STORE_PASSWORD", sandbox.admin.secret_access_key.get_secret_value())
     source = create_side(servers[0], sandbox, "old", ["analysts", "auditors"])
     target = create_side(servers[1], sandbox, NEW, ["Analysts"])
-    catalog = open_catalog(source.config, "old")
-    catalog.create_namespace("sales")
-    catalog.create_table("sales.orders", build_rows(3).schema).append(build_rows(3))
-    source.grant(WAREHOUSE, "describe", role="analysts")
-    source.grant(SALES, "select", user="oidc~ann")
-    source.grant(ORDERS, "modify", role="analysts")
-    source.grant(ORDERS, "select", role="auditors")
+    fill_sides(source, target)
     source.grant(ORDERS, "describe", user="oidc~eve")
-    open_catalog(target.config, NEW).create_namespace("sales")
-    target.grant(SALES, "describe", user="oidc~bob")
     return source, target
 
 
