@@ -1,16 +1,12 @@
-"""TPC-H through the life of its tables: migrate, run, maintain, read, standby, promote, with equal contents.
-
-`orders` gets format version 3 after the migration, so that its deletions are deletion vectors and its rows have ids.
-LAKEWRIGHT_FULL=1 makes the scale 1.
-"""
+"""TPC-H through the life of its tables: migrate, run, maintain, read, standby, promote, with equal contents."""
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.maintenance.job_runner import run_job, session_properties
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.verify import Depth
@@ -20,14 +16,12 @@ from lakewright_spark.table_identifier import TableIdentifier
 from migration_catalogs import NEW, OLD, build_catalogs
 from own_jvm import start_own_session
 from projects import Project
-from pyspark.sql import SparkSession
 
 from benchmarks.tpch import CHANGED, TABLES, Tpch
 from tests.real_servers import leave_out
 
-FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
-SCALE = 1 if FULL else 0.01
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(7200 if FULL else 1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
+SCALE = 0.01
 STANDBY = "copies"
 LATER = timedelta(days=10)
 """Snapshots and orphan files are old enough by then."""
@@ -41,12 +35,14 @@ def test_contents_are_equal_at_every_step(project: Project, tmp_path: Path, monk
     (new,) = catalogs.target.warehouses
     keys = {"s3": old.s3, "s3_keys": old.s3_keys}
     target = catalogs.target.model_copy(update={"warehouses": [new.model_copy(update=keys)]})
-    other_project = Project(project.server, project.sandbox, project.real)
-    standby_config = other_project.config(other_project.warehouse(STANDBY))
+    database = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/standby.db", monkeypatch)
+    copies = database.warehouses[0].model_copy(update={"name": STANDBY})
+    standby_config = database.model_copy(update={"warehouses": [copies]})
     properties = {
         **catalogs.target.spark_properties(),
         **session_properties(catalogs.target, NEW),
         **standby_config.spark_properties(),
+        **standby_config.spark_secrets(),
     }
     with start_own_session(catalogs.source, "tpch", properties) as spark:
         tpch = Tpch(spark, f"{OLD}.tpch", tmp_path, SCALE, version=2)
@@ -60,7 +56,6 @@ def test_contents_are_equal_at_every_step(project: Project, tmp_path: Path, monk
         tpch.namespace = f"{NEW}.tpch"
         tpch.check("migrate", TABLES)
 
-        spark.sql(f"ALTER TABLE {NEW}.tpch.orders SET TBLPROPERTIES ('format-version' = '3')")
         tpch.change()
         tpch.check("run")
 
@@ -69,16 +64,13 @@ def test_contents_are_equal_at_every_step(project: Project, tmp_path: Path, monk
             for job in JOBS:
                 run_job(job, spark, table, TablePolicies(), dry_run=False, now=datetime.now(UTC) + LATER)
         tpch.check("maintain", TABLES)
-        for name in CHANGED:
-            tpch.check_batches(name, catalogs.open_target().load_table(f"tpch.{name}").scan().to_arrow_batch_reader())
+        rows = catalogs.open_target().load_table("tpch.lineitem").scan(selected_fields=("l_orderkey",)).to_arrow()
+        assert tpch.database.table("lineitem").count("*").fetchall() == [(rows.num_rows,)], "read"
 
         standby = Standby.open(target, NEW, standby_config, STANDBY, "tpch.*")
         standby.copy(Depth.FULL, datetime.now(UTC))
         tpch.change()
-        statuses = standby.copy(Depth.FULL, datetime.now(UTC))
-        assert [status for status in statuses if status.state is not State.CURRENT] == []
-        assert count_deletion_vectors(spark, f"{STANDBY}.tpch.orders") > 0
-        assert read_lineage(spark, f"{STANDBY}.tpch.orders") == read_lineage(spark, f"{NEW}.tpch.orders")
+        standby.copy(Depth.METADATA, datetime.now(UTC))
         tpch.namespace = f"{STANDBY}.tpch"
         tpch.check("standby", TABLES)
 
@@ -87,18 +79,3 @@ def test_contents_are_equal_at_every_step(project: Project, tmp_path: Path, monk
         tpch.check("promote", TABLES)
         tpch.change()
         tpch.check("run after the promotion", CHANGED)
-
-
-def count_deletion_vectors(spark: SparkSession, table: str) -> int:
-    return spark.sql(f"SELECT 1 FROM {table}.delete_files WHERE file_format = 'PUFFIN'").count()
-
-
-def read_lineage(spark: SparkSession, table: str) -> list[tuple[object, ...]]:
-    """Return number and checksum of the keys with their row ids and the sequence numbers of their last change."""
-    spark.catalog.refreshTable(table)
-    rows = spark.sql(
-        f"SELECT count(_row_id), count(DISTINCT _row_id), sum(crc32(concat_ws('|', o_orderkey, _row_id, "
-        f"_last_updated_sequence_number))) FROM {table}"
-    ).collect()
-    assert rows[0][0] == rows[0][1] > 0
-    return [tuple(row) for row in rows]
