@@ -7,6 +7,7 @@ LakewrightSparkError           1
 ├── ResultMismatchError        1   the data read back differs from the computed data
 ├── JobFailedError             1   Spark or the catalog failed during a job
 │   └── TableUnreadableError   1   ... because a table cannot be read
+├── SharedLocationError        1   another table has files under a table's location
 ├── ColumnRefusedError         1   a column of a result that Texera cannot read
 ├── RowsMovedError             1   rows of a result have moved
 │   └── RowsDeletedError       1   ... because some were deleted
@@ -68,6 +69,10 @@ class JobFailedError(LakewrightSparkError):
 
 class TableUnreadableError(JobFailedError):
     """The metadata of one table is inconsistent. Other tables are not affected."""
+
+
+class SharedLocationError(LakewrightSparkError):
+    """Another table has files under the location, so files that this table does not use are no orphans."""
 
 
 class ColumnRefusedError(LakewrightSparkError, ValueError):

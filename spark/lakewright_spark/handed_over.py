@@ -16,7 +16,9 @@ FOLDER = "_lakewright/handed-over"
 """Folder under a table's location."""
 VERSION = 1
 """Version of the object's document."""
-_KEY = re.compile(rf"(?:^|/){FOLDER}/([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})\.json$", re.IGNORECASE)
+PATTERN = rf"(?:^|/){FOLDER}/[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}\.json$"
+"""Regular expression for a key or an address of such an object, in Python and in Java."""
+_KEY = re.compile(PATTERN)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,15 @@ def is_key(key: str) -> bool:
     False
     """
     return _KEY.search(key) is not None
+
+
+def find_uuid(key: str) -> str | None:
+    """Return the UUID of the table that a key or an address is about; None for other keys.
+
+    >>> find_uuid("a/_lakewright/handed-over/019D0000-0000-7000-8000-000000000000.json")
+    '019d0000-0000-7000-8000-000000000000'
+    """
+    return key.rpartition("/")[2].removesuffix(".json").lower() if is_key(key) else None
 
 
 def parse_document(content: bytes) -> HandedOverTable | None:

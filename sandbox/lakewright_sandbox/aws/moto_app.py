@@ -2,6 +2,7 @@
 
 import os
 from typing import Any
+from uuid import uuid4
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 
@@ -19,7 +20,7 @@ from moto.moto_server.werkzeug_app import (  # pyright: ignore[reportMissingType
     create_backend_app,
 )
 from moto.organizations.models import OrganizationsBackend, organizations_backends
-from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
+from moto.s3.models import FakeBucket, FakeDeleteMarker, FakeKey, S3Backend, s3_backends
 
 from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.policies.callers import Caller
@@ -45,8 +46,23 @@ def create_app() -> WsgiApp:
         return None
 
     FakeDeleteMarker.dispose = return_nothing  # type: ignore[attr-defined]
+    _hide_digests_of_encrypted_objects()
     _check_log_delivery()
     return DomainDispatcherApplication(create_backend_app)  # type: ignore[return-value]
+
+
+def _hide_digests_of_encrypted_objects() -> None:
+    """Give objects under SSE-KMS an ETag that is no MD5 sum, as in S3 (API Reference, "Object")."""
+    find_etag = FakeKey.etag.fget
+    assert find_etag is not None
+
+    def choose_etag(self: FakeKey) -> str:
+        state = vars(self)
+        if state["_etag"] is None and (self.encryption or "").startswith("aws:kms"):
+            state["_etag"] = uuid4().hex
+        return find_etag(self)
+
+    FakeKey.etag = property(choose_etag)  # type: ignore[assignment]
 
 
 def _check_log_delivery() -> None:

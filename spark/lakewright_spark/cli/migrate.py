@@ -142,6 +142,10 @@ def _print(plan: Plan, entries: Sequence[Entry], *, as_json: bool) -> None:
         printing.note(
             f"the target does not protect {len(unprotected)} tables from drops: drop none of them before --finish"
         )
+    stops = {str(entry): entry.stopped_seconds for entry in entries if entry.stopped_seconds is not None}
+    if stops:
+        longest = max(stops, key=lambda name: stops[name])
+        print(f"writers of a table were stopped for at most {stops[longest]:.1f} s ({longest})")
     steps = Counter(entry.step.value for entry in entries)
     counts = ", ".join(f"{count} {step}" for step, count in steps.items()) or "no tables and views"
     print(f"{counts}; {plan.bytes} bytes; about {plan.seconds:.0f} s for the whole migration")

@@ -150,7 +150,7 @@ class _MigrationRun:
             )
         acts: dict[Action, Callable[[TableMigration | ViewMigration], None]] = {
             Action.REGISTER: lambda item: item.register(depth),
-            Action.CUT_OVER: lambda item: item.cut_over(),
+            Action.CUT_OVER: lambda item: item.cut_over(depth),
             Action.UNDO: lambda item: item.undo(),
             Action.FINISH: lambda item: item.finish(),
         }
@@ -167,7 +167,8 @@ class _MigrationRun:
 
         self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]
-        plan = replace(plan, entries=tuple(entries))
+        notes = self.texera.list_notes() if self.texera else []
+        plan = replace(plan, entries=tuple(entries), losses=(*plan.losses, *notes))
         error = build_error(entries, plan.blocked)
         try:
             if grant_plan is not None:
@@ -237,7 +238,7 @@ class _MigrationRun:
 
         def change_rows(group: Sequence[Entry]) -> None:
             if (key := self._find_key(group[0])) is not None:
-                change(key, ledger)
+                change(key, group[0].warehouse, ledger)
 
         return change_rows
 

@@ -85,12 +85,16 @@ def copy_table(table: Table, target: str, store: CopyStore, properties: Mapping[
     new_metadata = relocate_metadata(metadata, relocation)
     new_metadata["properties"] = {**new_metadata.get("properties", {}), **properties}
     location = name_metadata(table.metadata_location, relocation.target)
-    lists = {snapshot["manifest-list"] for snapshot in metadata.get("snapshots", []) if "manifest-list" in snapshot}
+    snapshots = [snapshot for snapshot in metadata.get("snapshots", []) if "manifest-list" in snapshot]
+    snapshots.sort(key=lambda snapshot: (snapshot.get("sequence-number", 0), snapshot["timestamp-ms"]))
+    lists = [snapshot["manifest-list"] for snapshot in snapshots]
+    # The last copied list shares most manifests with a later list.
+    copied_lists = [path for path in lists if relocation.move(path) in existing]
+    new_lists = sorted({*lists} - {*copied_lists})
     manifests = _ManifestCopy(relocation, store, dict(existing))
-    written_lists: dict[str, bytes] = {}
-    for manifest_list in sorted(lists):
-        if relocation.move(manifest_list) not in existing:
-            written_lists[relocation.move(manifest_list)] = manifests.copy_list(manifest_list)
+    if new_lists and copied_lists:
+        manifests.skip_list(copied_lists[-1])
+    written_lists = {relocation.move(path): manifests.copy_list(path) for path in new_lists}
     # A file of another size is what an interrupted copy left.
     sizes = relocation.sizes
     pending = {old: new for old, new in relocation.copied_files.items() if existing.get(new) != sizes[old]}
@@ -166,13 +170,23 @@ class _ManifestCopy:
     store: CopyStore
     sizes: dict[str, int]
     """Bytes of files at the new location, by address."""
+    done: set[str] = field(default_factory=set[str])
+    """Manifests of the source whose files are copied, or are about to be."""
+
+    def skip_list(self, manifest_list: str) -> None:
+        """Read no manifest of a list that the new location has: their files were copied before the list."""
+        records = _read_avro(self.store.read(manifest_list))[1]
+        self.done.update(record["manifest_path"] for record in records)
 
     def copy_list(self, manifest_list: str) -> bytes:
         """Write the manifests of a list, and return the content of the new list."""
         header, records = _read_avro(self.store.read(manifest_list))
         for record in records:
-            path = self.relocation.move(record["manifest_path"])
-            self._write(path, self._relocate(self.store.read(record["manifest_path"])))
+            old_path = record["manifest_path"]
+            path = self.relocation.move(old_path)
+            if old_path not in self.done or path not in self.sizes:
+                self._write(path, self._relocate(self.store.read(old_path)))
+                self.done.add(old_path)
             record["manifest_path"], record["manifest_length"] = path, self.sizes[path]
         return _write_avro(header, records)
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from typing_extensions import override
 
 from lakewright_spark.catalog import CatalogWarehouse
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.file_digests import read_digests
 
 Json = dict[str, Any]
 
@@ -37,7 +39,11 @@ class CopyStore(ABC):
 
     @abstractmethod
     def copy(self, pairs: Mapping[str, str]) -> None:
-        """Copy files by source address. Compare sizes and, if both are MD5 sums, ETags."""
+        """Copy files by source address, and compare each copy with its source. A wrong copy is deleted.
+
+        Raises:
+            MigrationError: A file could not be copied, or its copy differs.
+        """
 
     def list_files(self, location: str) -> Mapping[str, int]:
         """Return the bytes of each file below a location of the copy, by address."""
@@ -69,16 +75,10 @@ class CopyStore(ABC):
         with ThreadPoolExecutor(STREAMS, thread_name_prefix="delete") as pool:
             list(pool.map(delete_file, locations))
 
-    def _compare(self, source_path: str, target_path: str) -> None:
-        """Raise MigrationError unless a copy has the size and checksum of its source. A wrong copy is deleted."""
-        with _explain_errors(f"{target_path} could not be compared with {source_path}"):
-            original, copy = self.source.info(source_path), self.target.info(target_path)
-        tags = [str(file.get("ETag", "")).strip('"') for file in (original, copy)]
-        # The tag of a file that was written in parts depends on its parts.
-        is_comparable = all(len(tag) == 32 for tag in tags)
-        if original["size"] != copy["size"] or (is_comparable and tags[0] != tags[1]):
-            self.delete([target_path])
-            raise MigrationError(f"{target_path}: expected a copy of {source_path} with its size and checksum")
+    def _refuse_copy(self, source_path: str, target_path: str) -> None:
+        """Delete a copy that differs, and raise MigrationError."""
+        self.delete([target_path])
+        raise MigrationError(f"{target_path}: expected a copy of {source_path} with its size and checksum")
 
 
 class S3Store(CopyStore):
@@ -95,8 +95,19 @@ class S3Store(CopyStore):
             return
         with _explain_errors(f"{len(pairs)} files could not be copied"):
             self.source.copy(list(pairs), list(pairs.values()), batch_size=BATCH)
-        for source, target in pairs.items():
-            self._compare(source, target)
+        with ThreadPoolExecutor(STREAMS, thread_name_prefix="compare") as pool:
+            list(pool.map(self._compare, pairs, pairs.values()))
+
+    def _compare(self, source_path: str, target_path: str) -> None:
+        """Compare sizes, and the first of ETags and checksums that both files have as digests of their content."""
+        with _explain_errors(f"{target_path} could not be compared with {source_path}"):
+            original, copy = read_digests(self.source, source_path), read_digests(self.target, target_path)
+            if original.is_equal(copy) is None:
+                with suppress(PermissionError):  # without the right to use the key, the size remains
+                    original = read_digests(self.source, source_path, has_checksums=True)
+                    copy = read_digests(self.target, target_path, has_checksums=True)
+        if original.is_equal(copy) is False:
+            self._refuse_copy(source_path, target_path)
 
 
 class StorePair(CopyStore):
@@ -108,23 +119,40 @@ class StorePair(CopyStore):
 
         def copy_file(pair: tuple[str, str]) -> None:
             with _explain_errors(f"{pair[0]} could not be copied"):
-                self._stream(*pair)
-            self._compare(*pair)
+                digest = self._stream(*pair)
+            with _explain_errors(f"{pair[1]} could not be compared with {pair[0]}"):
+                copied_digest = read_digests(self.target, pair[1]).md5 or self._read_digest(pair[1])
+                original_digest = read_digests(self.source, pair[0]).md5 or digest
+            if not digest == copied_digest == original_digest:
+                self._refuse_copy(*pair)
 
         with ThreadPoolExecutor(STREAMS, thread_name_prefix="copy") as pool:
             list(pool.map(copy_file, pairs.items()))
 
-    def _stream(self, source: str, target: str) -> None:
-        """Copy a file in parts. An interrupted copy leaves no file: `close` would complete the upload."""
+    def _read_digest(self, location: str) -> str:
+        """Return the MD5 sum of a copy whose store does not know it: written in parts, or encrypted with other keys."""
+        digest = _start_digest()
+        with cast(Any, self.target).open(location, "rb") as file:
+            while part := file.read(PART_BYTES):
+                digest.update(part)
+        return digest.hexdigest()
+
+    def _stream(self, source: str, target: str) -> str:
+        """Copy a file in parts, and return its MD5 sum.
+
+        An interrupted copy leaves no file: `close` would complete the upload.
+        """
+        digest = _start_digest()
         with cast(Any, self.source).open(source, "rb") as file:
             copy = cast(Any, self.target).open(target, "wb")
             try:
-                shutil.copyfileobj(file, copy, PART_BYTES)
+                shutil.copyfileobj(file, _DigestingWriter(copy, digest), PART_BYTES)
             except BaseException:
                 copy.discard()
                 copy.closed = True
                 raise
             copy.close()
+        return digest.hexdigest()
 
 
 def open_copy_store(source: CatalogWarehouse, target: CatalogWarehouse) -> CopyStore:
@@ -166,6 +194,22 @@ def _open_files(settings: CatalogWarehouse) -> s3fs.S3FileSystem:
         use_listings_cache=False,
         skip_instance_cache=True,
     )
+
+
+@dataclass
+class _DigestingWriter:
+    """Writes to a file, and adds what it writes to a digest."""
+
+    file: Any
+    digest: Any
+
+    def write(self, content: bytes) -> None:
+        self.digest.update(content)
+        self.file.write(content)
+
+
+def _start_digest() -> Any:
+    return hashlib.md5(usedforsecurity=False)
 
 
 def _read(files: s3fs.S3FileSystem, location: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol, cast
@@ -127,7 +128,7 @@ class Endpoint:
     @property
     def mover(self) -> Mover:
         """Return the calls of this kind of catalog."""
-        return HadoopMover(self.catalog) if isinstance(self.catalog, HadoopCatalog) else RenamingMover(self)
+        return HadoopMover(self, self.catalog) if isinstance(self.catalog, HadoopCatalog) else RenamingMover(self)
 
     @property
     def refuses_stale_changes(self) -> bool:
@@ -347,23 +348,31 @@ class RenamingMover:
 class HadoopMover:
     """Stops writers of a Hadoop catalog by a next version that is no table metadata."""
 
+    endpoint: Endpoint
     catalog: HadoopCatalog
 
     def stop_writers(self, identifier: Identifier) -> None:
         """Write the next version, which no client can read."""
-        self.catalog.block(identifier)
+        with self._explain_errors(identifier):
+            self.catalog.block(identifier)
 
     def resume_writers(self, identifier: Identifier) -> None:
         """Delete the version that no client can read."""
-        self.catalog.unblock(identifier)
+        with self._explain_errors(identifier):
+            self.catalog.unblock(identifier)
 
     def load_stopped(self, identifier: Identifier) -> Table | None:
         """Return the table at its last version."""
-        return self.catalog.load_blocked(identifier)
+        with self._explain_errors(identifier):
+            return self.catalog.load_blocked(identifier)
 
     def repoint_stopped(self, table: Table, identifier: Identifier, metadata_location: str) -> None:  # noqa: ARG002
         """Copy the metadata file to the next version of the table, which remains stopped."""
-        self.catalog.add_version(identifier, metadata_location)
+        with self._explain_errors(identifier):
+            self.catalog.add_version(identifier, metadata_location)
 
     def forget_stopped(self, identifier: Identifier) -> None:
         """Leave the table stopped: a Hadoop catalog removes a table only with its files."""
+
+    def _explain_errors(self, identifier: Identifier) -> AbstractContextManager[None]:
+        return explain_errors(self.endpoint.config, self.endpoint.warehouse, f"table {'.'.join(identifier)}")

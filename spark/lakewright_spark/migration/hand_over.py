@@ -32,7 +32,7 @@ def record_owner(table: Table, target: Endpoint, run: str) -> None:
     except (OSError, ValueError) as error:
         raise MigrationError(
             f"{name}: the new owner of its files could not be recorded at {address}: "
-            f"{' '.join(str(error).split())}. The migration is not finished. Let {target} write there"
+            f"{' '.join(str(error).split())}. Let {target} write there"
         ) from error
 
 

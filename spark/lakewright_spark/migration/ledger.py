@@ -83,6 +83,10 @@ class Entry:
     """Whether the target's server refuses to drop the table."""
     verified: str = ""
     """The parts that the last verification compared."""
+    verified_snapshot: int | None = None
+    """Snapshot whose files were compared last, -1 for a table without rows; None: no comparison is known."""
+    stopped_seconds: float | None = None
+    """Time for which the cut-over stopped the writers; None: no cut-over, or a killed cut-over stopped them."""
     error: str = ""
     """Why the last attempt failed."""
 

@@ -18,6 +18,7 @@ from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.plan import PARALLEL
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.view_steps import ViewMigration
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 
 
 @dataclass
@@ -71,10 +72,11 @@ class Migration:
                     act(self._open_migration(entry))
                 if complete:
                     complete(group)
-            except LakewrightSparkError as error:
+            except Exception as error:  # any error: it must not affect other tables
                 if entry is None:
                     raise
-                self.ledger.record_error(entry, str(error))
+                is_explained = isinstance(error, LakewrightSparkError)
+                self.ledger.record_error(entry, str(error) if is_explained else describe_error(error))
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="migration") as pool:
             list(pool.map(act_on_group, group_list))

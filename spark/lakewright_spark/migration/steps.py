@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
-from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -50,44 +51,78 @@ class TableMigration:
         try:
             compared = verify(source_table, target_table, depth, self._own_properties)
         except LakewrightSparkError:
-            self._record(Step.REGISTERED)
+            self._record(Step.REGISTERED, verified_snapshot=None)
             raise
-        self._record(Step.VERIFIED, verified=compared)
+        self._record(Step.VERIFIED, verified=compared, verified_snapshot=find_snapshot(source_table))
 
-    def cut_over(self) -> None:
+    def cut_over(self, depth: Depth) -> None:
         """Take the table from the source's writers, give the target the last state, and leave the target writable.
 
-        Writers of the source fail from then on, and can write to the target as soon as this returns.
+        Writers of the source fail from then on, and can write to the target as soon as this returns. Most commits since
+        the last comparison are copied, registered and compared while the writers continue.
+
+        Args:
+            depth: How many rows of files are read that were added since the last comparison.
         """
         identifier, mover = self.entry.identifier, self.source.mover
-        if (source_table := self.source.find_table(identifier)) is not None:
+        source_table = self.source.find_table(identifier)
+        if source_table is not None:
             self._check_fence(source_table)
-            self._prepare(source_table)  # copies most files while the writers continue
-            self._check_unwritten(self.target.find_table(identifier))
-            mover.stop_writers(identifier)
-        stopped = mover.load_stopped(identifier)
-        if stopped is None:
-            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
-        self._check_fence(stopped)
+            target_table = self._point_target(self._prepare(source_table))
+            self._compare(source_table, target_table, depth)
+            self._record_owner(target_table)
+        else:
+            self._load_stopped()  # the table of a run that was killed; another table remains as it is
+        stopped_at = time.monotonic()
         try:
+            if source_table is not None:
+                mover.stop_writers(identifier)
+            stopped = self._load_stopped()
             location = self._prepare(stopped)
             if not self._is_continued(location):
                 self._point_target(location)
-            compared = self._verify_metadata(stopped) if self._has_location(location) else ""
-        except LakewrightSparkError:
-            if not self._has_writes():
-                with suppress(LakewrightSparkError):
+            target_table = self._require_target()
+            if target_table.metadata_location == location:
+                self._compare(stopped, target_table, depth)
+            self._record_owner(target_table)  # an earlier version may have stopped the writers
+        except BaseException:
+            with suppress(Exception):
+                # A target that does not respond has no writes, unless an earlier run moved the writers to it.
+                if not self._may_have_writes(is_unknown=source_table is None):
                     mover.resume_writers(identifier)
             raise
-        self._record(Step.CUT_OVER, verified=compared or self.entry.verified)
+        seconds = round(time.monotonic() - stopped_at, 3)
+        self._record(Step.CUT_OVER, stopped_seconds=None if source_table is None else seconds)
+
+    def _compare(self, source_table: Table, target_table: Table, depth: Depth) -> None:
+        """Compare the files that were added since the last comparison."""
+        snapshot = find_snapshot(source_table)
+        compared = verify(source_table, target_table, depth, self._own_properties, self.entry.verified_snapshot)
+        changes = (
+            {}
+            if snapshot == self.entry.verified_snapshot
+            else {"verified": f"{self.entry.verified}; since then {compared}"}
+        )
+        self.entry = replace(self.entry, verified_snapshot=snapshot, **changes)  # written with the step's end
+
+    def _load_stopped(self) -> Table:
+        stopped = self.source.mover.load_stopped(self.entry.identifier)
+        if stopped is None:
+            raise MigrationError(f"{self.entry}: expected the table in {self.source}, found none")
+        self._check_fence(stopped)
+        return stopped
+
+    def _may_have_writes(self, *, is_unknown: bool) -> bool:
+        """Return whether the target's table has commits of other writers; `is_unknown` if it cannot be loaded."""
+        try:
+            return self._has_writes()
+        except Exception:  # noqa: BLE001  # any error: the writers wait
+            return is_unknown
 
     @property
     def _own_properties(self) -> Collection[str]:
         """Properties that a copy has with other values."""
         return LOCATION_PROPERTIES if self.entry.method is Method.COPY else ()
-
-    def _verify_metadata(self, source_table: Table) -> str:
-        return verify(source_table, self._require_target(), Depth.METADATA, self._own_properties)
 
     def undo(self) -> None:
         """Give the table back to the source, with all commits that the target got since the cut-over."""
@@ -100,13 +135,18 @@ class TableMigration:
                         f"{self.entry}: the target has commits since the cut-over, and its files are copies: the "
                         "source cannot continue from them. Migrate the table back as a new migration"
                     )
-                target_mover.stop_writers(identifier)
-            stopped_target = target_mover.load_stopped(identifier)
-            is_shared = self.entry.method is Method.REGISTER
-            if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
-                source_mover.repoint_stopped(stopped, identifier, stopped_target.metadata_location)
-            source_mover.resume_writers(identifier)
+            try:
+                if target_table is not None:
+                    target_mover.stop_writers(identifier)
+                self._return_commits(stopped)
+                source_mover.resume_writers(identifier)
+            except BaseException:
+                with suppress(Exception):
+                    if target_table is not None and source_mover.load_stopped(identifier) is not None:
+                        target_mover.resume_writers(identifier)
+                raise
         else:
+            self._restore_registration()
             self._check_source_has_table()
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
@@ -116,16 +156,34 @@ class TableMigration:
             self._check_fence(stopped_target)
             target_mover.forget_stopped(identifier)
         source_table = self._require_source()
-        if self.entry.method is Method.REGISTER and self.entry.step is Step.CUT_OVER:
-            forget_owner(source_table, self.ledger.run)  # a killed --finish may have recorded it
+        if self.entry.method is Method.REGISTER:
+            forget_owner(source_table, self.ledger.run)
         self._remove_fence(self.source, source_table)
-        self._record(Step.UNDONE, registered=())
+        self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None)
+
+    def _restore_registration(self) -> None:
+        """Register the table in the source, if an undo was killed between the drop and the registration of `repoint`.
+
+        Only an undo gives the target's table its other name, while the source has the table under its other name.
+        """
+        identifier, stopped_target = self.entry.identifier, self.target.mover.load_stopped(self.entry.identifier)
+        is_shared = self.entry.method is Method.REGISTER
+        if is_shared and stopped_target is not None and self.source.find_table(identifier) is None:
+            self._check_fence(stopped_target)
+            self.source.register(identifier, stopped_target.metadata_location)
+
+    def _return_commits(self, stopped: Table) -> None:
+        """Let the source's stopped table have the commits of the target's stopped table."""
+        stopped_target = self.target.mover.load_stopped(self.entry.identifier)
+        is_shared = self.entry.method is Method.REGISTER
+        if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
+            self.source.mover.repoint_stopped(stopped, self.entry.identifier, stopped_target.metadata_location)
 
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.
 
-        The source keeps a copied table under its other name, with its files and without the fence. The files of a table
-        in place are recorded as the target's first, so that no purge of the source's warehouse deletes them.
+        The source keeps a copied table under its other name, with its files and without the fence. An object records
+        the files of a table in place as the target's, so that no purge of the source's warehouse deletes them.
         """
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
@@ -135,8 +193,7 @@ class TableMigration:
         target_table = self._require_target()
         if read_fence(target_table.properties) is not None:
             self._check_fence(target_table)
-        if self.entry.method is Method.REGISTER:
-            record_owner(target_table, self.target, self.ledger.run)
+        self._record_owner(target_table)  # the cut-over of an earlier version may not have recorded it
         if (stopped := mover.load_stopped(identifier)) is not None:
             if self.entry.method is Method.REGISTER:
                 mover.forget_stopped(identifier)
@@ -144,6 +201,11 @@ class TableMigration:
                 self._remove_fence(self.source, stopped)
         self._remove_fence(self.target, target_table)
         self._record(Step.FINISHED)
+
+    def _record_owner(self, target_table: Table) -> None:
+        """Let an object name the target as owner of the files, before the source can use the name for another table."""
+        if self.entry.method is Method.REGISTER:
+            record_owner(target_table, self.target, self.ledger.run)
 
     def _fence(self, table: Table) -> None:
         fence = read_fence(table.properties)
@@ -227,9 +289,6 @@ class TableMigration:
 
     def _is_written(self, target_table: Table | None) -> bool:
         return target_table is not None and target_table.metadata_location not in self.entry.registered
-
-    def _has_location(self, location: str) -> bool:
-        return self._require_target().metadata_location == location
 
     def _is_continued(self, location: str) -> bool:
         """Return whether the target has commits after this metadata file: it was cut over by a run that was killed."""

@@ -77,6 +77,8 @@ class TexeraRows:
         }
         self._name_column = next(name for name in WAREHOUSE_NAMES if name in self._tables["user_warehouse"].c)
         self.warehouses = self._match_warehouses()
+        self.deleted_executions: set[ExecutionKey] = set()
+        """Executions of migrated tables that Texera has deleted, as far as this run met them."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,29 +97,45 @@ class TexeraRows:
             return f"user {execution.user} has no warehouse user-{execution.user}-NAME in --to"
         return warehouse
 
-    def point(self, key: ExecutionKey, ledger: Ledger) -> None:
-        """Let an execution's rows name its user's warehouse, in one transaction. Earlier values are in the ledger."""
-        warehouse = self.warehouses[self.executions[key].user]
+    def point(self, key: ExecutionKey, warehouse_name: str, ledger: Ledger) -> None:
+        """Let an execution's rows name its user's warehouse, in one transaction. Earlier values are in the ledger.
+
+        Do nothing if Texera has deleted the execution; `deleted_executions` has it then.
+        """
+        warehouse, execution = self._config.warehouse(warehouse_name), self.executions.get(key)
         with self._guard, database.explain_errors(self._engine), self._engine.begin() as connection:
+            current = self._read_rows(connection, key[1]) if execution else None
+            if execution is None or current is None:
+                self.deleted_executions.add(key)
+                return
             previous = ledger.find_execution(key)
             if previous is None:
-                previous = self._read_rows(connection, key[1])
+                previous = current
                 # Written before the commit: a killed run then writes the same rows again.
                 ledger.record_execution(key, previous)
-            whid = self._require_row(connection, self.executions[key].user, warehouse)
+            whid = self._require_row(connection, execution.user, warehouse)
             changes = [[table, old, replace_warehouse(old, warehouse.name)] for table, old in previous["addresses"]]
             self._update(connection, key[1], whid, changes)
 
-    def restore(self, key: ExecutionKey, ledger: Ledger) -> None:
+    def restore(self, key: ExecutionKey, warehouse_name: str, ledger: Ledger) -> None:
         """Write the earlier values of an execution's rows. Do nothing if its rows were not changed."""
         previous = ledger.find_execution(key)
         if previous is None:
             return
-        warehouse = self.warehouses[self.executions[key].user]
+        if key not in self.executions:
+            self.deleted_executions.add(key)
         with database.explain_errors(self._engine), self._engine.begin() as connection:
-            changes = [[table, replace_warehouse(old, warehouse.name), old] for table, old in previous["addresses"]]
+            changes = [[table, replace_warehouse(old, warehouse_name), old] for table, old in previous["addresses"]]
             self._update(connection, key[1], previous["whid"], changes)
         ledger.forget_execution(key)
+
+    def list_notes(self) -> list[str]:
+        """Return a sentence for each execution without rows that this run could have changed."""
+        return [
+            f"execution {execution} of workflow {workflow} is not in Texera's database: its tables move, and it has no "
+            "rows to change"
+            for workflow, execution in sorted(self.deleted_executions)
+        ]
 
     def _match_warehouses(self) -> dict[int, CatalogWarehouse]:
         table = self._tables["user_warehouse"]
@@ -135,15 +153,18 @@ class TexeraRows:
                 raise MigrationError(f"--to: expected one warehouse of user {user}, found {names}")
         return {user: warehouses[0] for user, warehouses in by_user.items()}
 
-    def _read_rows(self, connection: Connection, execution: int) -> dict[str, Any]:
+    def _read_rows(self, connection: Connection, execution: int) -> dict[str, Any] | None:
+        """Return the values of an execution's rows that a migration changes; None if Texera has deleted it."""
         runs = self._tables["workflow_executions"]
-        whid = connection.execute(select(runs.c.whid).where(runs.c.eid == execution)).scalar_one()
+        row = connection.execute(select(runs.c.whid).where(runs.c.eid == execution)).one_or_none()
+        if row is None:
+            return None
         addresses: list[list[str]] = []
         for name, (key_column, column) in _ADDRESSES.items():
             table = self._tables[name]
             query = select(table.c[column]).where(table.c[key_column] == execution, table.c[column].is_not(None))
             addresses += [[name, address] for address in connection.scalars(query).all()]
-        return {"whid": whid, "addresses": addresses}
+        return {"whid": row.whid, "addresses": addresses}
 
     def _update(self, connection: Connection, execution: int, whid: int | None, changes: list[list[str]]) -> None:
         runs = self._tables["workflow_executions"]

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.types import is_floating
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import FileScanTask, Table
 
-from lakewright_spark.errors import MigrationError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
 SAMPLED_ROWS = 1000
 """Rows of each compared file whose values are compared one by one."""
 SAMPLED_FILES = 3
+NO_SNAPSHOT = -1
+"""Stands for the snapshot of a table without rows."""
 
 
 class Depth(Enum):
@@ -51,7 +57,23 @@ class ColumnSum:
         return ColumnSum(values, total)
 
 
-def verify(source: Table, target: Table, depth: Depth, own_properties: Collection[str] = ()) -> str:
+@contextmanager
+def explain_read_errors(table: Table) -> Generator[None]:
+    """Turn errors of reading a table's files into MigrationError."""
+    try:
+        yield
+    except LakewrightSparkError:
+        raise
+    except Exception as error:
+        raise MigrationError(
+            f"files of table {'.'.join(table.name())} at {table.metadata.location} cannot be read: "
+            f"{describe_error(error)}"
+        ) from error
+
+
+def verify(
+    source: Table, target: Table, depth: Depth, own_properties: Collection[str] = (), since: int | None = None
+) -> str:
     """Compare a table with its source, and return what was compared.
 
     Args:
@@ -59,6 +81,8 @@ def verify(source: Table, target: Table, depth: Depth, own_properties: Collectio
         target: The table in the target catalog, whose files are read with the target's credentials.
         depth: How many rows are read.
         own_properties: Names of properties that the target may have with other values.
+        since: ID of the snapshot that was compared earlier, or `NO_SNAPSHOT`: only files of later snapshots are
+            compared, without rows that these snapshots deleted. None: all files.
 
     Raises:
         MigrationError: They differ. The message names the differences.
@@ -67,14 +91,16 @@ def verify(source: Table, target: Table, depth: Depth, own_properties: Collectio
         raise MigrationError(f"the tables differ: {'; '.join(differences)}")
     if is_readable_only(source) or source.current_snapshot() is None:
         return "metadata" if source.current_snapshot() else "metadata, no rows"
-    files = list(zip_longest(_plan_files(source), _plan_files(target)))
+    snapshots = None if since is None else list_later_snapshots(source, since)
+    files = list(zip_longest(*(_plan_files(table, snapshots) for table in (source, target))))
     for one, other in files:
         if one is None or other is None or _describe(source, one) != _describe(target, other):
             raise MigrationError(f"the files differ: {_format(source, one)} and {_format(target, other)}")
     rows = sum(one.file.record_count for one, _ in files if one)
     if depth is Depth.METADATA:
         return f"metadata, {len(files)} files"
-    compared = files if depth is Depth.FULL else files[:SAMPLED_FILES]
+    data_files = [pair for pair in files if pair[0] and pair[0].file.content is DataFileContent.DATA]
+    compared = data_files if depth is Depth.FULL else data_files[:SAMPLED_FILES]
     columns = _compare_rows(source, target, [(one, other) for one, other in compared if one and other])
     return f"{columns} columns in {len(compared)} of {len(files)} files with {rows} rows"
 
@@ -104,13 +130,50 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
     return [f"{name}: expected {a}, found {b}" for name, (a, b) in parts.items() if a != b]
 
 
-def _plan_files(table: Table) -> list[FileScanTask]:
-    return sorted(table.scan().plan_files(), key=lambda task: _describe(table, task))
+def find_snapshot(table: Table) -> int:
+    """Return the ID of a table's current snapshot, or `NO_SNAPSHOT`."""
+    current = table.current_snapshot()
+    return current.snapshot_id if current else NO_SNAPSHOT
+
+
+def list_later_snapshots(table: Table, since: int) -> set[int] | None:
+    """Return the snapshots between an earlier snapshot and the current snapshot, with the current snapshot.
+
+    Returns:
+        None: The current snapshot does not follow the earlier snapshot, as after a rollback or an expiration.
+    """
+    later: set[int] = set()
+    snapshot = table.current_snapshot()
+    while snapshot is not None and snapshot.snapshot_id != since:
+        later.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+        if snapshot is None and (parent is not None or since != NO_SNAPSHOT):
+            return None
+    return later
+
+
+def _plan_files(table: Table, snapshots: Collection[int] | None) -> list[FileScanTask]:
+    """Return the files of the current snapshot; with `snapshots`, the data files and delete files that they added."""
+    with explain_read_errors(table):
+        tasks = table.scan().plan_files() if snapshots is None else _list_added_files(table, snapshots)
+        return sorted(tasks, key=lambda task: _describe(table, task))
+
+
+def _list_added_files(table: Table, snapshots: Collection[int]) -> Iterator[FileScanTask]:
+    current = table.current_snapshot() if snapshots else None
+    for manifest in current.manifests(table.io) if current else ():
+        if manifest.added_snapshot_id in snapshots:  # a manifest of an earlier snapshot has no later file
+            for entry in manifest.fetch_manifest_entry(table.io):
+                if entry.snapshot_id in snapshots:
+                    yield FileScanTask(entry.data_file)
 
 
 def _describe(table: Table, task: FileScanTask) -> tuple[str, int, int]:
     path = task.file.file_path.removeprefix(table.metadata.location)
-    return path, task.file.record_count, task.file.file_size_in_bytes
+    # A copied delete file has other addresses inside, so its size differs.
+    size = task.file.file_size_in_bytes if task.file.content is DataFileContent.DATA else 0
+    return path, task.file.record_count, size
 
 
 def _format(table: Table, task: FileScanTask | None) -> str:
@@ -133,7 +196,7 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     sums[side][name] = sums[side].get(name, ColumnSum()).add(column)
             samples.append(pa.Table.from_batches(sample) if sample else pa.table({}))
-        if not samples[0].equals(samples[1]):
+        if not has_equal_rows(*samples):
             raise MigrationError(f"rows of {_format(source, one)} differ from the rows in the target")
     if counts[0] != counts[1]:
         raise MigrationError(f"rows: expected {counts[0]}, found {counts[1]}")
@@ -143,9 +206,22 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
     return len(sums[0])
 
 
+def has_equal_rows(one: pa.Table, other: pa.Table) -> bool:
+    """Return whether two tables are equal. Unlike in Arrow, NaN equals NaN, also within lists, maps and structs."""
+    return one.schema.equals(other.schema) and all(
+        a.equals(b) or (_has_floats(a.type) and repr(a.to_pylist()) == repr(b.to_pylist()))
+        for a, b in zip(one.columns, other.columns, strict=True)
+    )
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    return is_floating(kind) or any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def _read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    yield from scan.to_record_batches([task])
+    with explain_read_errors(table):
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        yield from scan.to_record_batches([task])
 
 
 def _to_text(column: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakewright_spark.errors import LakewrightSparkError, MigrationError
+from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.verify import Depth
@@ -34,8 +34,9 @@ class ViewMigration:
         self._copy_to_target(view)
         self._record(Step.VERIFIED)
 
-    def cut_over(self) -> None:
+    def cut_over(self, depth: Depth) -> None:
         """Give the target the last state, and take the view from the users of the source."""
+        del depth  # a view has no rows
         source, identifier = ViewCatalog(self.source), self.entry.identifier
         moved = rename_moved(identifier)
         if (view := source.find(identifier)) is not None:
@@ -49,8 +50,8 @@ class ViewMigration:
             target_view = ViewCatalog(self.target).find(identifier)
             if not self._is_written(target_view):
                 self._copy_to_target(stopped)
-        except LakewrightSparkError:
-            with suppress(LakewrightSparkError):
+        except BaseException:
+            with suppress(Exception):
                 source.rename(moved, identifier)
             raise
         if (
@@ -83,9 +84,10 @@ class ViewMigration:
                 self._return_changes(stopped_target, source_view)
             if stopped is not None:
                 source.rename(moved, identifier)
-        except LakewrightSparkError:
-            with suppress(LakewrightSparkError):
-                target.rename(moved, identifier)
+        except BaseException:
+            with suppress(Exception):
+                if stopped is None or source.find(moved) is not None:  # the source's users do not have the view
+                    target.rename(moved, identifier)
             raise
         target.drop(moved)
         target.drop(rename_copying(identifier))

@@ -12,13 +12,16 @@ import re
 from pyarrow.fs import FileSelector, FileSystem, FileType
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
-from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.serializers import Compressor, FromInputFile, ToOutputFile
+from pyiceberg.serializers import Compressor, FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import Identifier
 
+from lakewright_spark.pyiceberg_client.new_files import create_file
+
+ATTEMPTS = 8
+"""Attempts to block a table while other writers commit."""
 BLOCK = "lakewright.blocked"
 """Key of a document that is no table metadata: clients that read it as the last version fail."""
 _VERSION_FILE = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
@@ -64,16 +67,28 @@ class HadoopCatalog(NoopCatalog):
             current.metadata, updates, enforce_validation=False, metadata_location=current.metadata_location
         )
         location = self._next_version(path, current.metadata_location)
-        ToOutputFile.table_metadata(metadata, self._create(location))
+        self._create_version(path, location, metadata.model_dump_json().encode())
         self._write_hint(path)
         return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
 
     def block(self, identifier: Identifier) -> None:
-        """Write a next version that no client can read. Do nothing if the table is blocked."""
-        last = self._list_versions(identifier)[-1][1]
-        if not self._is_block(last):
-            with self._create(self._next_version(identifier, last)).create(overwrite=True) as stream:
-                stream.write(json.dumps({BLOCK: "the table is in another catalog"}).encode())
+        """Write a next version that no client can read. Do nothing if the table is blocked.
+
+        Raises:
+            CommitFailedException: Other writers took each version that was tried.
+        """
+        content = json.dumps({BLOCK: "the table is in another catalog"}).encode()
+        for attempt in range(ATTEMPTS):
+            last = self._list_versions(identifier)[-1][1]
+            if self._is_block(last):
+                return
+            try:
+                self._create_version(identifier, self._next_version(identifier, last), content)
+            except CommitFailedException:
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                return
 
     def unblock(self, identifier: Identifier) -> None:
         """Delete the version that no client can read."""
@@ -122,11 +137,17 @@ class HadoopCatalog(NoopCatalog):
         number = int(match[1]) if match else 0
         return "/".join((self._root, *identifier, "metadata", f"v{number + 1}.metadata.json"))
 
-    def _create(self, location: str) -> OutputFile:
-        output = self._io.new_output(location)
-        if output.exists():
+    def _create_version(self, identifier: Identifier, location: str, content: bytes) -> None:
+        """Write a version that no other writer has written, also not in the same moment.
+
+        Raises:
+            CommitFailedException: Another writer has written the version.
+        """
+        create_file(self._io, location, content)
+        versions = {path: number for number, path in self._list_versions(identifier)}
+        if sum(number == versions[location] for number in versions.values()) > 1:
+            self._io.delete(location)  # the version of another writer is compressed, so it has another name
             raise CommitFailedException(f"version {location} was written by another writer")
-        return output
 
     def _write_hint(self, identifier: Identifier) -> None:
         number = self._list_versions(identifier)[-1][0]

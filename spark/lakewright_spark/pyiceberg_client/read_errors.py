@@ -32,6 +32,11 @@ def reason_unreadable(catalog: Catalog, error: Exception) -> str:
         raise error
     if isinstance(error, _SERVER):
         _check_answers(catalog, error)
+    return describe_error(error)
+
+
+def describe_error(error: Exception) -> str:
+    """Return why a table cannot be read or changed, in one line without secrets."""
     if isinstance(error, FileNotFoundError):
         return f"a file is missing: {_first_line(error)}"
     if isinstance(error, iceberg.ForbiddenError):

@@ -21,6 +21,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.plan import PARALLEL, Patterns
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.policies.builtin import OPS
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.runner import new_runner_name
 from lakewright_spark.scheduler.supervisor import Control
@@ -204,6 +205,8 @@ class Standby:
                 return act(table)
             except LakewrightSparkError as error:
                 return TableStatus(table.name, State.FAILED, detail=str(error))
+            except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
+                return TableStatus(table.name, State.FAILED, detail=describe_error(error))
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="standby") as pool:
             return list(pool.map(act_on, tables))

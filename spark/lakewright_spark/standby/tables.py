@@ -23,7 +23,7 @@ from lakewright_spark.migration.copy import (
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import read_fence, release
-from lakewright_spark.migration.verify import Depth, verify
+from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
 
@@ -99,7 +99,8 @@ class StandbyTable:
             mover.stop_writers(self.identifier)
         try:
             stopped = self._load_stopped()
-            self._copy_state(stopped, store, Depth.METADATA, now)
+            # Files of earlier states are left to the maintenance of the promoted table: the writers wait.
+            self._advance(self.find_copy(), stopped, store, Depth.METADATA, now)
             return self._release(now)
         except BaseException:
             with suppress(Exception):
@@ -136,7 +137,24 @@ class StandbyTable:
         return copy[1] if copy and copy[1].promoted_at else None
 
     def _copy_state(self, source_table: Table, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
-        copy = self.find_copy()
+        """Copy what the standby lacks, and delete files that it no longer needs."""
+        before = self.find_copy()
+        result = self._advance(before, source_table, store, depth, now)
+        if before is None or before[1].metadata != source_table.metadata_location:
+            table, _ = self.require_copy()
+            states = {table.metadata_location, *([before[0].metadata_location] if before else [])}
+            self._delete_old_files(table.metadata.location, states, store)
+        return result
+
+    def _advance(
+        self,
+        copy: tuple[Table, StandbyMark] | None,
+        source_table: Table,
+        store: CopyStore,
+        depth: Depth,
+        now: datetime,
+    ) -> CopyResult:
+        """Copy what the standby lacks. The files of the state before were compared when that state was copied."""
         if copy is None:
             self.standby.create_namespace(self.identifier[:-1])
             location, replaced = self._choose_location(source_table), None
@@ -160,14 +178,12 @@ class StandbyTable:
             self.standby.repoint(replaced, self.identifier, metadata_location)
             new_table = self.require_copy()[0]
         self.standby.protect(new_table, is_protected=True)
+        since = find_snapshot(replaced) if replaced and depth is Depth.METADATA else None
         try:
-            compared = verify(source_table, new_table, depth, _DIFFERENT)
+            compared = verify(source_table, new_table, depth, _DIFFERENT, since)
         except LakewrightSparkError:
             self._withdraw(new_table, replaced)
             raise
-        self._delete_old_files(
-            location, {metadata_location, *([replaced.metadata_location] if replaced else [])}, store
-        )
         return CopyResult(compared, now)
 
     def _delete_old_files(self, location: str, metadata_locations: set[str], store: CopyStore) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import io
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import s3fs
 from jdbc_catalog import create_bucket
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.copy_stores import S3Store
+from lakewright_spark.migration.copy_stores import CopyStore, S3Store, StorePair, open_copy_store
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestEntry, ManifestFile
 from store_keys import create_bucket_key
 
 
@@ -154,6 +161,120 @@ def test_copy_to_another_store(project: Project, tmp_path: Path, monkeypatch: py
     for name in objects:
         client.delete_object(Bucket=bucket, Key=name)
     assert read_rows(catalogs.open_target(), "sales.orders") == rows
+
+
+def test_cut_over_reads_new_manifests_alone(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writers are stopped for the last commit's files: other manifests are neither read nor planned."""
+    source_table = catalogs.add_table("sales.orders")
+    for count in (1, 2, 3):
+        source_table.append(build_rows(count))
+    catalogs.migrate(copy=True)
+    source_table.refresh()
+    source_table.append(build_rows(4))
+    read_files: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(S3Store, "read", _count_reads(read_files))
+        patch.setattr(ManifestFile, "fetch_manifest_entry", _count_manifests(read_files))
+        (entry,) = catalogs.migrate(Action.CUT_OVER).entries
+    manifests = [path for path in read_files if path.endswith(".avro") and "/snap-" not in path]
+    assert len(manifests) == 3, "the copy reads the new manifest, and the comparison reads it on both sides"
+    assert {path.rpartition("/")[2] for path in manifests} == {manifests[0].rpartition("/")[2]}
+    assert entry.stopped_seconds is not None
+    assert "since then 4 columns in 1 of 1 files with 4 rows" in entry.verified
+    assert count_rows(catalogs.open_target(), "sales.orders") == 16
+
+
+def test_rows_of_the_last_commit_are_compared(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copied file of the last commit has other rows; the writers of the source continue."""
+    source_table = catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True)
+    source_table.refresh()
+    source_table.append(build_rows(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(S3Store, "copy", _copy_other_rows)
+        with pytest.raises(MigrationError, match=r"rows of /data/.* differ"):
+            catalogs.migrate(Action.CUT_OVER)
+    source_table.append(build_rows(1))
+
+
+def _copy_other_rows(store: S3Store, pairs: Mapping[str, str]) -> None:
+    """Copy files with another number in each row, which takes as many bytes."""
+    for source, target in pairs.items():
+        rows = pq.read_table(io.BytesIO(store.read(source)))
+        numbers = pa.array([number + 1 for number in rows["number"].to_pylist()], pa.int64())
+        output = io.BytesIO()
+        pq.write_table(rows.set_column(0, rows.schema.field(0), numbers), output)
+        store.write(target, output.getvalue())
+
+
+def _count_manifests(paths: list[str]) -> Callable[..., list[ManifestEntry]]:
+    fetch = ManifestFile.fetch_manifest_entry
+
+    def count(manifest: ManifestFile, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:  # noqa: FBT001, FBT002  # as in PyIceberg
+        paths.append(manifest.manifest_path)
+        return fetch(manifest, io, discard_deleted)
+
+    return count
+
+
+@pytest.mark.stand_in("changes the encryption of a bucket")
+@pytest.mark.parametrize("is_one_store", [False, True])
+def test_copy_between_objects_under_kms_keys(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, is_one_store: bool
+) -> None:
+    """Their ETags are no digests: the copy of a file has another ETag."""
+    (old,) = catalogs.source.warehouses
+    assert old.location
+    bucket = old.location.split("/")[2]
+    default = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}
+    catalogs.connect_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [default]})
+    if not is_one_store:
+        key = create_bucket_key(catalogs.sandbox, bucket, monkeypatch)
+        new = catalogs.target.warehouses[0].model_copy(update={"s3": old.s3, "s3_keys": key})
+        catalogs.target = catalogs.target.model_copy(update={"warehouses": [new]})
+    catalogs.add_table("sales.orders")
+    rows = read_rows(catalogs.open_source(), "sales.orders")
+    catalogs.migrate(copy=True)
+    assert read_rows(catalogs.open_target(), "sales.orders") == rows
+
+
+@pytest.mark.stand_in("changes the encryption of a bucket")
+@pytest.mark.parametrize("algorithm", ["AES256", "aws:kms"])
+@pytest.mark.parametrize("kind", [S3Store, StorePair])
+def test_copy_with_other_content_is_refused(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, kind: type[CopyStore], algorithm: str
+) -> None:
+    """Another file of the same size: by its checksum where the ETag is no digest, or by reading it."""
+    (old,) = catalogs.source.warehouses
+    store = open_copy_store(old, old)
+    pair = kind(store.source) if kind is S3Store else StorePair(store.source, store.source)
+    source, target, other = (f"{old.location}/{name}" for name in ("source", "target", "other"))
+    options = {"ServerSideEncryption": algorithm, "ChecksumAlgorithm": "SHA256"}
+    for location, content in ((source, b"rows"), (other, b"swor")):
+        cast(Any, store.source).pipe_file(location, content, **options)
+    monkeypatch.setattr(store.source, "copy", _copy_other_file(store.source, other))
+    monkeypatch.setattr(StorePair, "_stream", _stream_other_file(other))
+    with pytest.raises(MigrationError, match=r"expected a copy of .* with its size and checksum"):
+        pair.copy({source: target})
+    assert target not in store.list_files(str(old.location))
+
+
+def _copy_other_file(files: s3fs.S3FileSystem, other: str) -> Callable[..., None]:
+    def copy_other(_: list[str], targets: list[str], **__: object) -> None:
+        for target in targets:
+            cast(Any, files).cp_file(other, target)
+
+    return copy_other
+
+
+def _stream_other_file(other: str) -> Callable[..., str]:
+    stream = cast(Any, StorePair)._stream
+
+    def stream_other(store: StorePair, source: str, target: str) -> str:
+        stream(store, other, target)
+        return hashlib.md5(store.read(source), usedforsecurity=False).hexdigest()
+
+    return stream_other
 
 
 def _count_reads(paths: list[str]) -> Callable[[S3Store, str], bytes]:

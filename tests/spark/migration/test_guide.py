@@ -50,6 +50,8 @@ def test_commands_of_the_guide(
     assert [re.findall(r"^1 (.*?);", output, re.MULTILINE) for output in outputs] == [[step] for step in steps]
     assert re.search(r"sales.orders +results +register +planned +6 ", outputs[0])
     assert "loss:" not in outputs[0]
+    stop = re.compile(r"^writers of a table were stopped for at most \d+\.\d s \(sales\.orders\)$", re.MULTILINE)
+    assert [bool(stop.search(output)) for output in outputs] == [step in {"cut over", "finished"} for step in steps]
     assert count_rows(catalogs.open_target(), "sales.orders") == 6
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Ledger
-from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows
 from projects import Project
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import TableAlreadyExistsError
 
 CALLS: list[tuple[Any, str]] = [
     (Ledger, "record"),
@@ -37,9 +39,9 @@ class Killed(BaseException):
 class Killer:
     """Ends the process after its n-th call that changes something. Calls after that would run in no process."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, calls: Sequence[tuple[Any, str]] = CALLS) -> None:
         self.remaining: int | None = None
-        for owner, name in CALLS:
+        for owner, name in calls:
             monkeypatch.setattr(owner, name, self._wrap(getattr(owner, name)))
 
     def _wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,6 +96,43 @@ def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.Monkey
     assert count_rows(catalogs.open_source(), "sales.orders") == 9
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
     assert catalogs.open_target().list_tables("sales") == []
+
+
+def test_killed_undo_on_a_server_that_overwrites_nothing(
+    catalogs: Catalogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source is a REST service that registers no table twice: a table is dropped, and then registered again."""
+    name = f"{catalogs.target.project_id}/{NEW}"
+    warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "location": name, "id": None})
+    config = catalogs.target.model_copy(update={"kind": "rest", "project_id": None, "warehouses": [warehouse]})
+    # The database is the target.
+    target = catalogs.source.model_copy(update={"uri": f"sqlite:///{tmp_path}/new.db"})
+    moving = Catalogs(config, target, catalogs.ledger, catalogs.sandbox, "old", catalogs.source_warehouse)
+    monkeypatch.setattr(RestCatalog, "register_table", _register_without_overwriting(RestCatalog.register_table))
+    killer = Killer(monkeypatch, [*CALLS, (RestCatalog, "drop_table"), (RestCatalog, "register_table")])
+    source = moving.open_source()
+    source.create_namespace("sales")
+    source.create_table("sales.orders", build_rows(1).schema).append(build_rows(3))
+    moving.migrate(depth="metadata")
+    moving.migrate(Action.CUT_OVER)
+    moving.open_target().load_table("sales.orders").append(build_rows(2))
+    kills = 0
+    while killer.run(kills + 1, lambda: moving.migrate(Action.UNDO)):
+        kills += 1
+        assert kills < 30
+    assert kills >= 3
+    assert count_rows(source, "sales.orders") == 5
+    assert FENCE not in source.load_table("sales.orders").properties
+    assert moving.open_target().list_tables("sales") == []
+
+
+def _register_without_overwriting(register: Callable[..., Any]) -> Callable[..., Any]:
+    def refuse_existing_tables(*args: Any, overwrite: bool = False) -> Any:
+        if overwrite:
+            raise TableAlreadyExistsError("the table exists")
+        return register(*args)
+
+    return refuse_existing_tables
 
 
 @pytest.mark.long

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from lakewright_spark.maintenance.job_runner import run_job
+from lakewright_spark.maintenance.job_runner import run_job, session_properties
 from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.policies.model import JobName, TablePolicies
@@ -63,6 +64,44 @@ def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
         )
         assert metrics.state == "SUCCEEDED"
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
+
+
+def test_maintenance_after_the_source_reused_the_location(catalogs: Catalogs) -> None:
+    """The source gives a new table of the old name its default location, where the migrated table has its files."""
+    if catalogs.target.auth.kind != "none":
+        leave_out("reads a warehouse through a second Spark catalog, which has no credential")
+    source = catalogs.open_source()
+    source.create_namespace("sales")
+    location = f"{catalogs.source.warehouses[0].location}/sales.db/orders"
+    source.create_table("sales.orders", build_rows(1).schema, location=location).append(build_rows(3))
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.FINISH)
+    source.create_table("sales.orders", build_rows(1).schema, location=location).append(build_rows(4))
+    objects = catalogs.list_objects()
+    expected = {OLD: "files of table sales.orders of warehouse results", NEW: "which the old catalog created"}
+    properties = {
+        **catalogs.target.spark_properties(),
+        **session_properties(catalogs.source, OLD),
+        **session_properties(catalogs.target, NEW),
+    }
+    with start_own_session(catalogs.source, "migration", properties) as spark:
+        # Iceberg looks for orphans of the last day only in tests.
+        cast(Any, spark)._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
+        for warehouse, reason in expected.items():
+            table = TableIdentifier(warehouse, ("sales",), "orders")
+            runs: list[tuple[JobName, datetime]] = [
+                ("orphan-files", LATER),
+                ("staged-files", LATER + timedelta(days=60)),
+            ]
+            for job, now in runs:
+                metrics = run_job(job, spark, table, TablePolicies(), dry_run=False, now=now)
+                if job == "orphan-files":
+                    assert metrics.state == "SKIPPED", warehouse
+                    assert reason in metrics.reason
+    assert objects <= catalogs.list_objects()
+    assert count_rows(catalogs.open_target(), "sales.orders") == 3
+    assert count_rows(source, "sales.orders") == 4
 
 
 def _check_skipped(

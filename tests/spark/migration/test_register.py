@@ -70,14 +70,20 @@ def list_owners(catalogs: Catalogs) -> list[HandedOverTable]:
     return [owner for document in documents if (owner := parse_document(document))]
 
 
-def test_undo_after_a_killed_finish_forgets_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_before_the_switch", [False, True])
+def test_undo_forgets_the_owner_of_the_cut_over(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, is_before_the_switch: bool
+) -> None:
+    """The cut-over records the owner before the source's name is free."""
     catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")
-    catalogs.migrate(Action.CUT_OVER)
-    with monkeypatch.context() as killed:
-        killed.setattr(RenamingMover, "forget_stopped", _end_process)
-        with pytest.raises(KeyboardInterrupt):
-            catalogs.migrate(Action.FINISH)
+    if is_before_the_switch:
+        with monkeypatch.context() as killed:
+            killed.setattr(RenamingMover, "stop_writers", _end_process)
+            with pytest.raises(KeyboardInterrupt):
+                catalogs.migrate(Action.CUT_OVER)
+    else:
+        catalogs.migrate(Action.CUT_OVER)
     assert [owner.table for owner in list_owners(catalogs)] == ["sales.orders"]
 
     catalogs.migrate(Action.UNDO)
@@ -109,16 +115,16 @@ def _end_process(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_finish_without_rights_to_record_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cut_over_without_rights_to_record_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")
-    catalogs.migrate(Action.CUT_OVER)
     with monkeypatch.context() as refused:
         refused.setattr(PyArrowFileIO, "new_output", _refuse_write)
         with pytest.raises(MigrationError, match="the new owner of its files could not be recorded at s3://"):
-            catalogs.migrate(Action.FINISH)
+            catalogs.migrate(Action.CUT_OVER)
+    catalogs.open_source().load_table("sales.orders").append(build_rows(1))
 
-    catalogs.migrate(Action.FINISH)
+    catalogs.migrate(Action.CUT_OVER)
     assert [owner.table for owner in list_owners(catalogs)] == ["sales.orders"]
 
 
@@ -151,7 +157,7 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)
     catalogs.open_target().load_table("sales.orders").append(build_rows(4))
-    objects = catalogs.list_objects()
+    objects = {key for key in catalogs.list_objects() if not is_key(key)}
 
     entries = catalogs.migrate(Action.UNDO).entries
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -13,10 +14,13 @@ from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
+from lakewright_spark.pyiceberg_client.new_files import create_file
 from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.typedef import Identifier
 
 
 def build_hadoop_catalogs(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> Catalogs:
@@ -89,6 +93,58 @@ def test_hadoop_catalog_to_the_end(hadoop_catalogs: Catalogs) -> None:
     target.load_table("sales.orders").append(build_rows(1))
     assert read_rows(target, "sales.orders").num_rows == rows.num_rows + 3
     assert objects <= catalogs.list_objects()
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_commit_while_a_hadoop_table_is_stopped(
+    hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, is_compressed: bool
+) -> None:
+    """A writer commits the version that the block is about to have; the block gets the version after it."""
+    catalogs = hadoop_catalogs
+    catalogs.migrate()
+    find_next, commits = HadoopCatalog._next_version, list[str]()
+
+    def find_next_before_a_commit(catalog: HadoopCatalog, identifier: Identifier, last: str) -> str:
+        location = find_next(catalog, identifier, last)
+        if not commits:
+            commits.append(location)
+            if is_compressed:
+                _write_compressed_version(catalogs, location)
+            else:
+                catalogs.open_source().load_table("sales.orders").append(build_rows(2))
+        return location
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HadoopCatalog, "_next_version", find_next_before_a_commit)
+        catalogs.migrate(Action.CUT_OVER)
+    assert commits[0].endswith("/v4.metadata.json")
+    assert count_rows(catalogs.open_target(), "sales.orders") == (3 if is_compressed else 5)
+    catalogs.migrate(Action.UNDO)
+    table = catalogs.open_source().load_table("sales.orders")
+    assert (table.properties.get("comment"), table.scan().to_arrow().num_rows) == (
+        ("by a writer", 3) if is_compressed else (None, 5)
+    )
+
+
+def _write_compressed_version(catalogs: Catalogs, location: str) -> None:
+    """Write a version as Iceberg's Java client does with `write.metadata.compression-codec=gzip`."""
+    table = catalogs.open_source().load_table("sales.orders")
+    with table.io.new_input(table.metadata_location).open() as stream:
+        metadata = json.loads(stream.read())
+    metadata["properties"]["comment"] = "by a writer"
+    with table.io.new_output(location.replace(".metadata.json", ".gz.metadata.json")).create() as output:
+        output.write(gzip.compress(json.dumps(metadata).encode()))
+
+
+def test_new_file_on_a_local_disk(tmp_path: Path) -> None:
+    io = PyArrowFileIO({})
+    location = f"file://{tmp_path}/metadata/v1.metadata.json"
+    create_file(io, location, b"first")
+    with pytest.raises(CommitFailedException, match="written by another writer"):
+        create_file(io, location, b"second")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "metadata").iterdir()} == {
+        "v1.metadata.json": b"first"
+    }
 
 
 @pytest.mark.long

@@ -94,6 +94,27 @@ def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase)
     check_results(catalogs, texera, expected)
 
 
+@pytest.mark.parametrize("is_deleted_later", [False, True])
+def test_deleted_execution_holds_up_nothing(
+    catalogs: Catalogs, texera: TexeraDatabase, *, is_deleted_later: bool
+) -> None:
+    write_executions(catalogs, texera)
+    catalogs.migrate(copy=True, texera=texera.url)
+    note = "execution 2 of workflow 2 is not in Texera's database: its tables move, and it has no rows to change"
+    if not is_deleted_later:
+        remove_executions(texera, 2)
+    result = catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+    assert {entry.step for entry in result.entries} == {Step.CUT_OVER}
+    if not is_deleted_later:
+        assert [loss for loss in result.plan.losses if "Texera's database" in loss] == [note]
+        return
+    remove_executions(texera, 2)
+    result = catalogs.migrate(Action.UNDO, texera=texera.url)
+    assert {entry.step for entry in result.entries} == {Step.UNDONE}
+    assert result.plan.losses == (note,)
+    assert texera.read("eid, whid", "workflow_executions", "eid") == [(1, None)]
+
+
 def remove_executions(texera: TexeraDatabase, *numbers: int) -> TexeraDatabase:
     """Remove executions from Texera's tables."""
     with texera.engine.begin() as connection:
@@ -175,7 +196,7 @@ def test_row_that_another_process_adds(catalogs: Catalogs, tmp_path: Path) -> No
         with engine.begin() as other, ThreadPoolExecutor(1) as pool:
             row = "uid, name, lakekeeper_warehouse_name) VALUES (3, 'main', 'user-3-main') RETURNING whid"
             number = other.execute(text(f"INSERT INTO texera_db.user_warehouse ({row}")).scalar_one()
-            pointed = pool.submit(rows.point, next(iter(rows.executions)), ledger)
+            pointed = pool.submit(rows.point, next(iter(rows.executions)), "user-3-main", ledger)
             with engine.connect() as observer:
                 query = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
                 wait_until(lambda: observer.execute(query).scalar_one() == 1)

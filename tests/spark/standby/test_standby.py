@@ -87,6 +87,20 @@ def test_promotion_without_the_source(pair: Pair) -> None:
     assert read_rows(pair.copies, "sales.orders").num_rows == rows.num_rows + 1
 
 
+def test_missing_data_file_is_an_error_of_its_table(pair: Pair) -> None:
+    for name in ("damaged", "orders", "returns", "shops", "zones"):
+        pair.add_table(f"sales.{name}")
+    pair.copy()
+    copy = pair.copies.load_table("sales.damaged")
+    copy.io.delete(next(iter(copy.scan().plan_files())).file.file_path)
+    statuses = pair.copy(depth=Depth.FULL)
+    assert (statuses["sales.damaged"].state, "a file is missing" in statuses["sales.damaged"].detail) == (
+        State.FAILED,
+        True,
+    )
+    assert {status.state for name, status in statuses.items() if name != "sales.damaged"} == {State.CURRENT}
+
+
 @pytest.mark.long
 def test_files_remain_for_readers_of_the_state_before(pair: Pair) -> None:
     table = pair.add_table("sales.orders")
@@ -266,8 +280,7 @@ def test_failed_promotion_leaves_the_writers(pair: Pair, monkeypatch: pytest.Mon
     pair.catalog.load_table("sales.orders").append(build_rows(1))
     with monkeypatch.context() as patch:
         patch.setattr(StandbyTable, "_release", fail)
-        with pytest.raises(PermissionError):
-            pair.promote()
+        assert pair.promote()["sales.orders"].detail == "PermissionError: the store refuses"
     pair.catalog.load_table("sales.orders").append(build_rows(1))
     pair.copy()
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")

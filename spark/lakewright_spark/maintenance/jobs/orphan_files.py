@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakewright_spark.errors import SharedLocationError
 from lakewright_spark.maintenance.jobs.job import WEEKLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
@@ -31,6 +32,13 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """Record unreferenced files older than the policy's age, which is at least a day, or three for replicas."""
     if opened.keeps_garbage:
         return OrphanFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    try:
+        return _find_orphans(opened, policy, dry_run=dry_run, now=now)
+    except SharedLocationError as error:
+        return OrphanFilesMetrics(state="SKIPPED", reason=str(error), dry_run=dry_run)
+
+
+def _find_orphans(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> OrphanFilesMetrics:
     limit, listing = age_limit(policy, now), policy.orphan_files.listing if policy.orphan_files else None
     if listing is None and has_no_unreferenced_files(opened, limit):
         return OrphanFilesMetrics(dry_run=dry_run)

@@ -9,7 +9,7 @@ from itertools import islice
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark.errors import JobFailedError
+from lakewright_spark.errors import JobFailedError, SharedLocationError
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
@@ -60,6 +60,15 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """
     if opened.keeps_garbage:
         return StagedFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    try:
+        return _delete_candidates(opened, policy, dry_run=dry_run, now=now)
+    except SharedLocationError as error:
+        return StagedFilesMetrics(state="SKIPPED", reason=str(error), dry_run=dry_run)
+
+
+def _delete_candidates(
+    opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime
+) -> StagedFilesMetrics:
     table = opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
     candidates = read_candidates(opened).cache()

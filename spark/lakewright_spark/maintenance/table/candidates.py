@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark import handed_over
 from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql, iterate
 from lakewright_spark.maintenance.table.location_listing import list_location
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
+from lakewright_spark.maintenance.table.shared_location import TRACES, check_traces
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.history_rules import resolve_longest_run
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
@@ -33,6 +34,7 @@ MAX_ROWS_IN_MEMORY = 1000
 """New candidates of a table that pass through this process. Spark writes larger numbers itself."""
 MAX_LISTED = 2000
 """Files under a table's location that are checked without Spark."""
+_EPOCH = datetime.fromtimestamp(0, UTC)
 REPLICA_DAYS = 3
 """Minimum age in days for replicas, whose files exist longer before their commit. OpenHouse's value."""
 
@@ -52,10 +54,18 @@ def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing:
 
     The executors list the location, unless the user has a table with a listing. Metadata files are left out, since a
     commit whose response was lost may have written them, and so are backups and the files that they name.
+
+    Raises:
+        SharedLocationError: Another table has files under the location.
     """
     path = f.col("file_path")
-    files = list_location(opened, listing).where(~path.endswith(".metadata.json"))
-    files = compare_with_metadata(opened, files, older_than)
+    is_trace = path.rlike(TRACES)
+    files = list_location(opened, listing).where(~path.endswith(".metadata.json") | is_trace)
+    # Traces of other tables count at any age.
+    modified = f.when(is_trace, f.lit(_EPOCH)).otherwise(f.col("last_modified"))
+    files = compare_with_metadata(opened, files.select(path, modified.alias("last_modified")), older_than)
+    check_traces(opened, (row.file_path for row in files.where(is_trace).collect()))
+    files = files.where(~is_trace)
     files = files if listing is None else files.distinct()  # a user's listing may name a file twice
     files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
     if backup_files := list_backed_up_files(opened):
@@ -99,19 +109,26 @@ def record_candidates(opened: IcebergTable, files: DataFrame, first_seen: dateti
 
 
 def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> bool:
-    """Return whether it is certain, without Spark, that `find_unreferenced_files` is empty. False means unknown."""
+    """Return whether it is certain, without Spark, that `find_unreferenced_files` is empty. False means unknown.
+
+    Raises:
+        SharedLocationError: Another table has files under the location.
+    """
     metadata = Metadata.read(opened)
     if not metadata.is_small:
         return False
     referenced, limit = metadata.list_referenced_files(), older_than.timestamp() * 1000
+    traces: list[str] = []
     for number, file in enumerate(iterate(opened.java.io().listPrefix(f"{opened.location}/"))):
         if number == MAX_LISTED:
             return False
         path = file.location()
-        if handed_over.is_key(path):  # hidden, as `list_location` leaves it out
+        if re.search(TRACES, path) and path not in metadata.earlier_files:
+            traces.append(path)
             continue
         if path not in referenced and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
             return False
+    check_traces(opened, traces)
     return True
 
 

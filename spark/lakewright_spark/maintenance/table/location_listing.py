@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from lakewright_spark import handed_over
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
 from lakewright_spark.session.own_classes import load_own_jar
@@ -24,7 +25,9 @@ _COLUMNS = {"file_path": "string", "last_modified": "timestamp"}
 
 
 def list_location(opened: IcebergTable, listing: str | None = None) -> DataFrame:
-    """Return `file_path` and `last_modified` of the files under the table's location, without hidden files.
+    """Return `file_path` and `last_modified` of the files under the table's location.
+
+    Hidden files are left out, except objects that name the owner of a table after a migration.
 
     Args:
         opened: The table.
@@ -37,7 +40,8 @@ def list_location(opened: IcebergTable, listing: str | None = None) -> DataFrame
     path, location = f.col("file_path"), opened.location
     # Iceberg compares the beginning of an address only, so a listing could have files of `sales2` for table `sales`.
     files = files.where(path.startswith(f"{location}/"))
-    return files.where(~f.substring(path, len(location) + 1, _ALL).rlike(_build_hidden_pattern(opened)))
+    is_hidden = f.substring(path, len(location) + 1, _ALL).rlike(_build_hidden_pattern(opened))
+    return files.where(~is_hidden | path.rlike(handed_over.PATTERN))
 
 
 _ALL = 2**31 - 1

@@ -79,6 +79,12 @@ class Metadata:
         return len(sizes) <= SMALL_SNAPSHOTS and all(size is not None and size <= SMALL_FILES for size in sizes)
 
     @property
+    def earlier_files(self) -> set[str]:
+        """Return the current metadata file and the earlier metadata files that the log has."""
+        location = str(self.opened.java.operations().current().metadataFileLocation())
+        return {location, *(entry["metadata-file"] for entry in self.document.get("metadata-log", []))}
+
+    @property
     def has_deletes(self) -> bool:
         """Return whether some snapshot may have delete files."""
         return any(summary.get("total-delete-files") != "0" for _, summary in self.commits)
