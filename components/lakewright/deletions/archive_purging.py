@@ -6,7 +6,8 @@ the server writes when a role changes. This machine's clock must agree, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -154,12 +155,29 @@ class ArchivePurger:
         # at least one of them refuses.
         archive_records.note_begin(client, self.project_id, warehouse_id, announcement)
         self._refuse_used(archive, mark)
-        read_only_roles.restore_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
-        warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
-        self._refuse_used(archive, mark, _TABLES_DELETED)
-        self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
-        emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
+        with self._let_roles_write(bucket, mark):
+            warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
+            self._refuse_used(archive, mark, _TABLES_DELETED)
+            self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
+            emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
         archive_records.delete_archive(client, self.project_id, warehouse_id)
+
+    @contextmanager
+    def _let_roles_write(self, bucket: OwnBucket, mark: ArchiveMark) -> Generator[None]:
+        """Let the roles delete files in the block, as the server uses them. After an error, they only read again."""
+        claimant = Claimant(mark.stack, mark.record)
+        read_only_roles.restore_roles(bucket, mark.roles, claimant)
+        try:
+            yield
+        except BaseException as error:
+            try:
+                read_only_roles.limit_roles(bucket, mark.roles, claimant)
+            except LakewrightError as refused:
+                raise ArchiveRefusedError(
+                    f"{error}. The roles of warehouse `{mark.warehouse}` can write until the next `lakewright expire`:"
+                    f" {refused}"
+                ) from error
+            raise
 
     def _refuse_used(self, archive: ArchiveRecord, mark: ArchiveMark, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the warehouse may be in use again: by an update, another record, or another owner."""

@@ -19,6 +19,7 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import Selection, select
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.archive import archive_records
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
 from lakewright.lakekeeper.preflight import warehouse_contents
@@ -791,3 +792,24 @@ def test_purge_refuses_an_update_that_began_before(
     assert [archive.state for archive in expiry.archives] == ["refused"]
     assert "an update is running" in expiry.problems[0]
     assert_read_only(archiving)
+
+
+def test_failed_purge_leaves_the_warehouse_read_only(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    def fail(*_: object) -> None:
+        raise LakekeeperError("the server is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse_contents, "remove", fail)
+        expiry = archiving.expire()
+
+    assert expiry.problems == ["the server is busy"]
+    assert_read_only(archiving)
+    assert [archive.state for archive in archiving.expire().archives] == ["purged"]
+    assert_purged(archiving, aws)
