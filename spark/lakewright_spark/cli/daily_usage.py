@@ -77,22 +77,25 @@ def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsag
     from lakewright_spark.scheduler.run_log.daily_usage import list_days  # noqa: PLC0415
 
     names = [warehouse.name for warehouse in catalog.warehouses]
-    usages, unavailable = list["DailyUsage"](), UnavailableWarehouses()
+    usages, own_usages, unavailable = list["DailyUsage"](), list["DailyUsage"](), UnavailableWarehouses()
     seconds = dict[str, PodSeconds]()
     for name in names:
         with unavailable.record_failures(name), explain_errors(catalog, name, "ops.daily_usage"):
             client, earliest = open_catalog(catalog, name), datetime.now(UTC) - since
             usages_of_warehouse = list_days(client, earliest)
-            days = {usage.day for usage in usages_of_warehouse}
+            days = {usage.day for usage in usages_of_warehouse if usage.warehouse == name}
             measured = read_seconds(client, earliest)
             usages += usages_of_warehouse
+            own_usages += (usage for usage in usages_of_warehouse if usage.warehouse == name)
             # A pod counts in one warehouse, which must have a row for the day.
             seconds[name] = {(pod, day): amount for (pod, day), amount in measured.items() if day in days}
     unavailable.check_any_left(names)
     hours = sum_hours(seconds)
+    # A reactivated warehouse has the rows of its archive in another warehouse, too. Its own rows are measured.
+    unique = {(usage.warehouse, usage.day): usage for usage in [*usages, *own_usages]}
     return [
         usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get((usage.warehouse, usage.day)))
-        for usage in usages
+        for usage in unique.values()
     ], unavailable
 
 

@@ -36,6 +36,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenAuth
 from lakewright_spark.migration.actions import Action, MigrationRoute, migrate_tables
 from lakewright_spark.pyiceberg_client.catalog import open_catalog as open_configured_catalog
+from lakewright_spark.scheduler.usage_recording import record_usage
 from pyiceberg.catalog import Catalog
 
 from tests.integration.tenant.conftest import (
@@ -813,3 +814,39 @@ def test_failed_purge_leaves_the_warehouse_read_only(
     assert_read_only(archiving)
     assert [archive.state for archive in archiving.expire().archives] == ["purged"]
     assert_purged(archiving, aws)
+
+
+@pytest.mark.long
+def test_days_of_an_archive_outlive_its_purge(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    """The jobs may not read the archived warehouse, and nothing can write it."""
+    tenant = archiving.tenant
+    write_environment(tenant, archiving.server, jobs_auth={"kind": "token", "token": "env:STACK_TOKEN"})
+    tenant.up()
+    config, now = tenant.catalog_config(), datetime.now(UTC)
+    catalogs = {name: open_catalog(tenant, name) for name in ("executions", "raw")}
+    for age in (3, 2):
+        assert record_usage(config, catalogs, now - timedelta(days=age))[1] == []
+    archiving.remove_from_spec()
+
+    def list_days() -> dict[str, int]:
+        reports = json.loads(tenant.output("fleet", "usage", "--since", "30d", "--prices", "prices.yaml", "--json"))
+        return {
+            row["ResourceName"]: int(row["ChargeDescription"].split()[-2])
+            for row in reports["focus"]
+            if row["SkuId"] == "storage-live" and row["BillingPeriodStart"].startswith(f"{now:%Y-%m}")
+        }
+
+    (tenant.folder / "prices.yaml").write_text("currency: EUR\nstorage_gb_month: 1\n")
+    recorded_days = sum(f"{now - timedelta(days=age):%Y-%m}" == f"{now:%Y-%m}" for age in (3, 2))
+    assert list_days() == ({"raw": recorded_days} if recorded_days else {})
+
+    first = json.loads(tenant.output("record-compute", "--json"))["archives"]
+    second = json.loads(tenant.output("record-compute", "--json"))["archives"]
+
+    assert [entry["days"] for entry in (*first, *second)] == [{"executions": 3}, {"executions": 0}]
+    assert list_days()["executions"] == recorded_days + 1
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+    assert [archive.state for archive in archiving.expire().archives] == ["purged"]
+    assert list_days()["executions"] == recorded_days + 1
