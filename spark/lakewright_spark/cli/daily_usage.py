@@ -14,7 +14,7 @@ from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.times import format_json_time
+from lakewright_spark.times import format_day, format_json_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def daily_usage(
 
 def to_json(usage: DailyUsage) -> dict[str, Any]:
     """Return a day of a warehouse for JSON: sizes in bytes, null for values without a source."""
-    return {**asdict(usage), "measured_at": format_json_time(usage.measured_at)}
+    namespaces: dict[str, Any] = json.loads(usage.limited_namespaces or "{}")
+    return {**asdict(usage), "measured_at": format_json_time(usage.measured_at), "limited_namespaces": namespaces}
 
 
 def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, Any], list[str]]:
@@ -61,12 +62,13 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
     limits = {
         "tenant": catalog.limits.model_dump(exclude_none=True) if catalog.limits else {},
         "warehouses": {
-            warehouse.name: warehouse.limits.model_dump(exclude_none=True, exclude={"namespaces"})
+            warehouse.name: warehouse.limits.model_dump(exclude_none=True)
             for warehouse in catalog.warehouses
             if warehouse.limits
         },
     }
-    return {"days": [to_json(usage) for usage in usages], "limits": limits}, [
+    since_day = format_day(datetime.now(UTC) - since)
+    return {"since": since_day, "days": [to_json(usage) for usage in usages], "limits": limits}, [
         str(error) for error in unavailable.failed.values()
     ]
 

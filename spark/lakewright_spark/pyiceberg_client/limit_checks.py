@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.limits import DataLimits
+from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
 from lakewright_spark.pyiceberg_client.usage import Total, UsageReport, WarehouseUsage, total
 
 WARNING_SHARE = 0.8
@@ -75,14 +75,21 @@ def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: f
 def _compare(
     scope: str, warehouse: str | None, namespace: str | None, limits: DataLimits, sums: Total
 ) -> Iterator[LimitUse]:
-    amounts: Mapping[Quantity, tuple[int | None, int]] = {
-        "bytes": (limits.bytes, sums.bytes_live + sums.bytes_reclaimable),
-        "files": (limits.files, sums.files),
-        "tables": (limits.tables, sums.tables),
-    }
-    for quantity, (limit, used) in amounts.items():
+    for quantity, used in _count(sums).items():
+        limit = getattr(limits, quantity)
         if limit is not None:
             yield LimitUse(scope, warehouse, namespace, quantity, limit, used)
+
+
+def measure_limited_namespaces(limits: WarehouseLimits | None, usage: WarehouseUsage) -> dict[str, dict[Quantity, int]]:
+    """Return the amounts that limits count in each namespace with limits; empty without such limits."""
+    namespaces = limits.namespaces if limits else ()
+    return {namespace: _count(total([_select_namespace(usage, namespace)])) for namespace in namespaces}
+
+
+def _count(sums: Total) -> dict[Quantity, int]:
+    """Return the amounts that limits on data count."""
+    return {"bytes": sums.bytes_live + sums.bytes_reclaimable, "files": sums.files, "tables": sums.tables}
 
 
 def _select_namespace(usage: WarehouseUsage, namespace: str) -> WarehouseUsage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.dropped_tables import list_dropped_uuids
+from lakewright_spark.pyiceberg_client.limit_checks import measure_limited_namespaces
 from lakewright_spark.pyiceberg_client.recorded_sizes import read_last_bytes
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.usage import measure_usage, total
@@ -53,6 +55,7 @@ def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
     minutes = sum_minutes(catalog, [today, yesterday])
     dropped_uuids = list_dropped_uuids(config, name, catalog)
     dropped_bytes = read_last_bytes(catalog, dropped_uuids or ())
+    namespaces = measure_limited_namespaces(config.warehouse(name).limits, warehouse)
     usage = DailyUsage(
         day=today,
         warehouse=name,
@@ -67,6 +70,7 @@ def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
         dropped_unmeasured=len((dropped_uuids or set()) - dropped_bytes.keys()),
         maintenance_minutes=minutes[today],
         measured_at=now,
+        limited_namespaces=json.dumps(namespaces) if namespaces else None,
     )
     write_day(catalog, usage, minutes[yesterday], now)
     return usage

@@ -47,6 +47,7 @@ SCHEMA = Schema(
     NestedField(14, "cu_hours", DoubleType(), doc="hours of computing units; null: no source reports them"),
     NestedField(15, "maintenance_minutes", DoubleType(), doc="sum of the runs of jobs that were queued on the day"),
     NestedField(16, "measured_at", TimestamptzType()),
+    NestedField(17, "limited_namespaces", _TEXT, doc="JSON: bytes, files and tables by namespace with limits"),
 )
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
@@ -78,6 +79,8 @@ class DailyUsage:
     cu_hours: float | None = None
     maintenance_minutes: float = 0.0
     measured_at: datetime
+    limited_namespaces: str | None = None
+    """JSON with the amounts that the limits of each namespace count, by namespace; None without such limits."""
 
     @property
     def month(self) -> str:
