@@ -32,8 +32,8 @@ def record_archives(
 ) -> None:
     """Add the days of archived warehouses to `ops.daily_usage` of the first warehouse of each configuration.
 
-    `lakewright record-compute` runs this command. Each day since the archiving has the bytes of the last measurement,
-    as nothing writes an archived warehouse. Existing rows are kept, so the command can be repeated.
+    `lakewright record-compute` runs this command. Each day since the archiving has the bytes that are measured now, as
+    nothing writes an archived warehouse. Recorded days are left out, so the command can be repeated.
 
     Example: lakewright-spark record-archives archives.json --configs configs
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -137,28 +137,6 @@ def add_days(catalog: Catalog, rows: Sequence[DailyUsage], now: datetime) -> int
     if added:
         _rewrite(catalog, {row.month for row in added}, merge, now)
     return len(added)
-
-
-def repeat_last_day(rows: Sequence[DailyUsage], first_day: str, last_day: str) -> list[DailyUsage]:
-    """Return rows for the days without a row, with the last measured bytes before them.
-
-    Args:
-        rows: Rows of one warehouse, first day first.
-        first_day: First UTC day to fill.
-        last_day: Last UTC day to fill.
-    """
-    if not rows:
-        return []
-    by_day = {row.day: row for row in rows}
-    begin = date.fromisoformat(max(first_day, rows[0].day))
-    days = [(begin + timedelta(days=age)).isoformat() for age in range((date.fromisoformat(last_day) - begin).days + 1)]
-    last, repeated = rows[0], list[DailyUsage]()
-    for day in sorted({*days, *by_day}):
-        if day in by_day:
-            last = by_day[day]
-        else:
-            repeated.append(replace(last, day=day, requests=None, cu_hours=None, maintenance_minutes=0.0))
-    return repeated
 
 
 def _rewrite(

@@ -17,7 +17,6 @@ from lakewright_spark.scheduler.run_log.daily_usage import (
     DailyUsage,
     add_days,
     list_days,
-    repeat_last_day,
     write_day,
 )
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
@@ -108,37 +107,28 @@ def test_candidates_count_their_bytes(
     assert measure_candidates(local_catalog, "results") is None, "too many to ask for"
 
 
-def test_archived_days_repeat_the_last_measurement(local_catalog: SqlCatalog) -> None:
-    """Days before the archiving without a row remain without a row, as for every warehouse."""
-    archived = [replace(build_usage(NOW - age * DAY, size, 3.0), warehouse="old") for age, size in ((9, 70), (5, 80))]
-    days = repeat_last_day(archived, f"{NOW - 4 * DAY:%F}", f"{NOW - 2 * DAY:%F}")
-    assert [(row.day, row.bytes_live, row.maintenance_minutes) for row in days] == [
-        ("2026-11-27", 80, 0.0),
-        ("2026-11-28", 80, 0.0),
-        ("2026-11-29", 80, 0.0),
-    ]
-    assert repeat_last_day([], "2026-11-27", "2026-11-29") == []
+def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalog) -> None:
+    archived = [replace(build_usage(NOW - age * DAY, 70, 3.0), warehouse="old") for age in (9, 3)]
     write_day(local_catalog, build_usage(NOW - 4 * DAY, 1), 0.0, NOW)
 
-    assert add_days(local_catalog, [*archived, *days], NOW) == 5
-    assert add_days(local_catalog, [*archived, *days], NOW) == 0
+    assert add_days(local_catalog, archived, NOW) == 2
+    assert add_days(local_catalog, archived, NOW) == 0
 
     write_day(local_catalog, build_usage(NOW - 3 * DAY, 2), 4.0, NOW)
+    write_day(local_catalog, build_usage(NOW - 2 * DAY, 2), 5.0, NOW)
     assert [(row.warehouse, row.day, row.maintenance_minutes) for row in list_days(local_catalog)] == [
         ("old", "2026-11-22", 3.0),
-        ("old", "2026-11-26", 3.0),
-        ("old", "2026-11-27", 0.0),
         ("results", "2026-11-27", 4.0),
-        ("old", "2026-11-28", 0.0),
-        ("results", "2026-11-28", 0.0),
-        ("old", "2026-11-29", 0.0),
+        ("old", "2026-11-28", 3.0),
+        ("results", "2026-11-28", 5.0),
+        ("results", "2026-11-29", 0.0),
     ]
 
 
 def test_later_measurement_replaces_an_archived_day(local_catalog: SqlCatalog) -> None:
     """The warehouse was reactivated, measured, and archived again."""
     first = replace(build_usage(NOW - 9 * DAY, 70), warehouse="old")
-    add_days(local_catalog, [first, *repeat_last_day([first], first.day, f"{NOW - 8 * DAY:%F}")], NOW)
+    add_days(local_catalog, [first, replace(first, day=f"{NOW - 8 * DAY:%F}")], NOW)
     second = replace(build_usage(NOW - 8 * DAY, 90), warehouse="old")
 
     assert add_days(local_catalog, [first, second], NOW) == 1
