@@ -75,17 +75,17 @@ class NessieStandIn:
     async def forward(self, request: Request) -> Response:
         """Respond to a call."""
         path = request.scope["raw_path"].decode().removeprefix("/iceberg/v1/")
-        prefix, _, rest = path.partition("/")
+        prefix, _, call_path = path.partition("/")
         unknown = set(request.query_params) - _PARAMETERS
         if prefix != self.prefix or unknown:
             self.refused.append(f"{request.method} {path} {sorted(unknown)}")
             return _build_error(404, "NotFoundException", f"no such call: {path}")
         body = json.loads(await request.body() or b"null")
-        if request.method == "GET" and rest.endswith(("namespaces", "/tables")):
-            return await self._list(request, rest)
+        if request.method == "GET" and call_path.endswith(("namespaces", "/tables")):
+            return await self._list(request, call_path)
         async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.behind}/", timeout=60) as client:
-            if rest.endswith("/register"):
-                name = f"{rest.removesuffix('/register')}/tables/{body['name']}"
+            if call_path.endswith("/register"):
+                name = f"{call_path.removesuffix('/register')}/tables/{body['name']}"
                 if (await client.head(name)).status_code != 404:
                     return _build_error(409, "AlreadyExistsException", f"Table already exists: {name}")
                 del body["overwrite"]
@@ -94,15 +94,15 @@ class NessieStandIn:
                     update["updates"] = {n: v for n, v in update["updates"].items() if n not in DERIVED}
             self.commits += request.method in {"POST", "DELETE"}
             parameters = {"purgeRequested": "false"} if request.method == "DELETE" else None
-            response = await client.request(request.method, rest, params=parameters, json=body)
+            response = await client.request(request.method, call_path, params=parameters, json=body)
         if not response.content or "json" not in response.headers.get("content-type", ""):
             return Response(status_code=response.status_code)
         return JSONResponse(self._add_properties(response.json()), response.status_code)
 
-    async def _list(self, request: Request, rest: str) -> Response:
+    async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
         async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.behind}/") as client:
-            response = await client.get(rest, params=parent)
+            response = await client.get(call_path, params=parent)
         if response.status_code != 200:
             return JSONResponse(response.json(), response.status_code)
         document = response.json()

@@ -46,7 +46,7 @@ def make_gauges(
             ("maintenance_minutes", "Minutes of maintenance jobs"),
         )
     }
-    recorded = add_gauge("usage_day_timestamp_seconds", "Last recorded UTC day, in seconds since 1970.", _DAY_LABELS)
+    day_time = add_gauge("usage_day_timestamp_seconds", "Last recorded UTC day, in seconds since 1970.", _DAY_LABELS)
     for day in last_days.values():
         labels = (day.stack.tenant, day.stack.name, day.stack.environment, day.warehouse, day.owner)
         for kind in STORAGE_KINDS:
@@ -55,7 +55,7 @@ def make_gauges(
         for gauge, name in measures.items():
             if (amount := getattr(day, name)) is not None:
                 gauge.labels(*labels).set(float(amount))
-        recorded.labels(*labels).set(_to_seconds(day.day))
+        day_time.labels(*labels).set(_to_seconds(day.day))
     limits = {
         name: add_gauge(f"limit{name}", text, _LIMIT_LABELS)
         for name, text in (
