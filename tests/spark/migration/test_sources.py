@@ -152,7 +152,7 @@ def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatc
 def test_nessie_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nessie adds properties to tables that change with each commit, and forbids to delete files of all tables."""
     catalogs = build_catalogs(project, tmp_path, monkeypatch)
-    prefix = open_catalog(catalogs.target, catalogs.target_warehouse).properties["prefix"]
+    prefix = catalogs.open_target().properties["prefix"]
     nessie = NessieStandIn(catalogs.target.uri, prefix, "old")
     with serve(nessie.build_app()) as address:
         warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "id": None})
