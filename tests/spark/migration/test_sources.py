@@ -162,6 +162,7 @@ def test_nessie_to_a_database(project: Project, tmp_path: Path, monkeypatch: pyt
         moving = Catalogs(source, target, catalogs.ledger, catalogs.sandbox, "old", target.warehouses[0].name)
         catalog = open_catalog(source, "old")
         catalog.create_namespace("sales")
+        moving.open_target().create_namespace("sales")
         for table, properties in (("orders", {}), ("kept", {"gc.enabled": "false"})):
             catalog.create_table(("sales", table), build_rows(1).schema, properties=properties).append(build_rows(3))
         moving.migrate()
