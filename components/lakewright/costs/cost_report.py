@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.filesize import decimal
 
 from lakewright.costs.charges import Charge, compute_charges, format_decimal
 from lakewright.costs.focus import format_csv, list_focus_rows
 from lakewright.costs.forecast import LimitForecast, forecast_limits
+from lakewright.costs.gauges import make_gauges
 from lakewright.costs.prices import Prices
 from lakewright.costs.usage_days import UsageDay, list_days
 from lakewright.fleet.selection import SelectedStack
 from lakewright.fleet.spark_reports import SparkReport, compute_exit_code
 from lakewright.terminal.json_document import make_head
 from lakewright.terminal.text_lines import format_table
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 DAYS_COMMAND = ("daily-usage",)
 """The command of `lakewright-spark`."""
@@ -129,6 +133,11 @@ class CostReport:
             "exit": compute_exit_code(self.reports),
         }
 
+    def make_gauges(self) -> CollectorRegistry:
+        """Return gauges for Prometheus: the last recorded days, and the limits with their forecasts."""
+        days, stacks = list_days(self.reports), {report.stack.name: report.stack for report in self.reports}
+        return make_gauges(days, forecast_limits(self.reports, days), stacks)
+
     def format_csv(self) -> str:
         """Return the charges as CSV with the columns of FOCUS. Without prices, there are no rows."""
         prices = self.prices
@@ -164,6 +173,7 @@ def _forecast_to_json(forecast: LimitForecast) -> Mapping[str, Any]:
     return {
         "stack": forecast.stack,
         "warehouse": forecast.warehouse,
+        "namespace": forecast.namespace,
         "quantity": forecast.quantity,
         "limit": forecast.limit,
         "used": forecast.used,
@@ -194,4 +204,5 @@ def _format_forecast(forecast: LimitForecast) -> tuple[str, ...]:
         reached = "reached"
     else:
         reached = f"{forecast.reached_on:%Y-%m-%d}" if forecast.reached_on else "not by the trend"
-    return (forecast.stack, forecast.warehouse or "tenant", forecast.quantity, limit, used, reached)
+    part = ".".join(filter(None, (forecast.warehouse, forecast.namespace))) or "tenant"
+    return (forecast.stack, part, forecast.quantity, limit, used, reached)

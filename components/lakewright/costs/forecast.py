@@ -1,8 +1,8 @@
-"""Forecasts: the day on which a warehouse or a tenant reaches a limit, from the trend of the last thirty days."""
+"""Forecasts: the day on which a tenant, warehouse or namespace reaches a limit, by the trend of thirty days."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -11,13 +11,14 @@ from typing import Any
 
 from lakewright.costs.usage_days import UsageDay
 from lakewright.fleet.spark_reports import SparkReport
-from lakewright.validation.documents import as_mapping
+from lakewright.validation.documents import as_mapping, as_text
 
 TREND_DAYS = 30
 """Days before the last row that the trend takes."""
 _MAX_DAYS = 3650
 """A limit that is further away has no forecast."""
 QUANTITIES = ("bytes", "files", "tables")
+COMPUTE = "compute"
 
 
 @dataclass(frozen=True)
@@ -27,65 +28,117 @@ class LimitForecast:
     stack: str
     warehouse: str | None
     """Name of the warehouse; None for a limit of the tenant."""
+    namespace: str | None
     quantity: str
     limit: int
     used: int
-    """Usage on the last day."""
+    """Usage on the last day; for compute, whole hours in its month."""
     per_day: Fraction
-    """Growth per day by the least-squares line; 0 with a single day."""
+    """Growth per day by the least-squares line; 0 with a single day. For compute, mean hours of a day."""
     reached_on: date | None
-    """Day of the last row if the limit is reached already; None if usage does not grow, or grows for ten more years."""
+    """Day of the last row if the limit is reached already. None if usage does not grow or grows for ten more years, and
+    for compute if the month ends before."""
+
+
+@dataclass(frozen=True)
+class _LimitedPart:
+    """A tenant, a warehouse or a namespace with limits."""
+
+    stack: str
+    warehouse: str | None
+    namespace: str | None
+    limits: Mapping[str, Any]
+    """Limits by quantity."""
+
+    def includes(self, row: UsageDay) -> bool:
+        """Return whether the limits count a row."""
+        return self.warehouse in (None, row.warehouse) and (self.namespace is None or self.namespace in row.namespaces)
+
+    def read_amount(self, row: UsageDay, quantity: str) -> int:
+        """Return the amount that a limit counts, as `usage` does: live and reclaimable bytes, live files, tables."""
+        if self.namespace is not None:
+            return row.namespaces[self.namespace].get(quantity, 0)
+        if quantity == "bytes":
+            return (row.stored.get("live") or 0) + (row.stored.get("reclaimable") or 0)
+        return row.files if quantity == "files" else row.tables
 
 
 def forecast_limits(reports: Iterable[SparkReport], days: Iterable[UsageDay]) -> list[LimitForecast]:
-    """Return a forecast for each limit on bytes, files and tables of the tenants and their warehouses."""
+    """Return a forecast for each limit of the tenants, their warehouses and namespaces.
+
+    A limit of a namespace has no forecast before the first row that was recorded with it, and a limit of compute none
+    if the report begins after the first day of the last month.
+    """
     by_stack: dict[str, list[UsageDay]] = {}
     for day in days:
         by_stack.setdefault(day.stack.name, []).append(day)
     forecasts: list[LimitForecast] = []
     for report in reports:
-        name, limits = report.stack.name, as_mapping(report.report.get("limits"))
-        rows = by_stack.get(name, [])
-        parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, as_mapping(limits.get("tenant")))]
-        parts += [(warehouse, as_mapping(part)) for warehouse, part in as_mapping(limits.get("warehouses")).items()]
-        for warehouse, part in parts:
-            selected = [row for row in rows if warehouse in (None, row.warehouse)]
-            for quantity in QUANTITIES:
-                if quantity in part and selected:
-                    forecasts.append(_forecast(name, warehouse, quantity, int(part[quantity]), selected))
+        rows = by_stack.get(report.stack.name, [])
+        for part in _list_parts(report):
+            selected = [row for row in rows if part.includes(row)]
+            forecasts += (_forecast(part, name, selected) for name in QUANTITIES if name in part.limits and selected)
+            if COMPUTE in part.limits and selected and _has_whole_month(report, selected):
+                forecasts.append(_forecast_compute(part, selected))
     return forecasts
 
 
-def _forecast(stack: str, warehouse: str | None, quantity: str, limit: int, rows: Iterable[UsageDay]) -> LimitForecast:
-    amounts = _sum_days(rows, quantity)
+def _has_whole_month(report: SparkReport, rows: Iterable[UsageDay]) -> bool:
+    since = as_text(report.report.get("since"))
+    return since is None or date.fromisoformat(since) <= max(row.day for row in rows).replace(day=1)
+
+
+def _list_parts(report: SparkReport) -> Iterator[_LimitedPart]:
+    name, limits = report.stack.name, as_mapping(report.report.get("limits"))
+    yield _LimitedPart(name, None, None, as_mapping(limits.get("tenant")))
+    for warehouse, values in as_mapping(limits.get("warehouses")).items():
+        of_warehouse = as_mapping(values)
+        yield _LimitedPart(name, warehouse, None, of_warehouse)
+        for namespace, of_namespace in as_mapping(of_warehouse.get("namespaces")).items():
+            yield _LimitedPart(name, warehouse, namespace, as_mapping(of_namespace))
+
+
+def _forecast(part: _LimitedPart, quantity: str, rows: Iterable[UsageDay]) -> LimitForecast:
+    amounts, limit = _sum_days(part, rows, quantity), int(part.limits[quantity])
     last = max(amounts)
     recent = {day: amount for day, amount in amounts.items() if last - day <= timedelta(days=TREND_DAYS)}
     slope, used = compute_slope(recent), amounts[last]
-    reached: date | None = last if used >= limit else None
-    if reached is None and slope > 0:
-        remaining = ceil((limit - used) / slope)
-        reached = last + timedelta(days=remaining) if remaining <= _MAX_DAYS else None
-    return LimitForecast(stack, warehouse, quantity, limit, used, slope, reached)
+    reached = _find_day(last, limit - used, slope)
+    return LimitForecast(part.stack, part.warehouse, part.namespace, quantity, limit, used, slope, reached)
 
 
-def _sum_days(rows: Iterable[UsageDay], quantity: str) -> dict[date, int]:
+def _forecast_compute(part: _LimitedPart, rows: Sequence[UsageDay]) -> LimitForecast:
+    """Return the forecast of a limit on hours in a month, by the mean of the last days. Each month begins with 0."""
+    limit, last = int(part.limits[COMPUTE]), max(row.day for row in rows)
+    first = max(min(row.day for row in rows), last - timedelta(days=TREND_DAYS - 1))
+    recent = sum((Fraction(row.cu_hours or 0) for row in rows if row.day >= first), Fraction())
+    hours = sum((Fraction(row.cu_hours or 0) for row in rows if row.month == f"{last:%Y-%m}"), Fraction())
+    per_day = recent / ((last - first).days + 1)
+    reached = _find_day(last, limit - hours, per_day)
+    if reached is not None and reached.replace(day=1) != last.replace(day=1):
+        reached = None
+    return LimitForecast(part.stack, part.warehouse, part.namespace, COMPUTE, limit, int(hours), per_day, reached)
+
+
+def _find_day(last: date, remaining: Fraction | int, per_day: Fraction) -> date | None:
+    """Return the day on which nothing remains; None if there is growth for none, or for more than ten years."""
+    if remaining <= 0:
+        return last
+    days = ceil(remaining / per_day) if per_day > 0 else None
+    return None if days is None or days > _MAX_DAYS else last + timedelta(days=days)
+
+
+def _sum_days(part: _LimitedPart, rows: Iterable[UsageDay], quantity: str) -> dict[date, int]:
     """Return the amount of each day. A warehouse without a row on a day has the amount of its last row before it."""
     by_warehouse: dict[str, dict[date, int]] = {}
     for row in rows:
-        by_warehouse.setdefault(row.warehouse, {})[row.day] = _read_amount(row, quantity)
+        by_warehouse.setdefault(row.warehouse, {})[row.day] = part.read_amount(row, quantity)
     last_amounts: dict[str, int] = {}
     sums: dict[date, int] = {}
     for day in sorted({day for amounts in by_warehouse.values() for day in amounts}):
         last_amounts |= {name: amounts[day] for name, amounts in by_warehouse.items() if day in amounts}
         sums[day] = sum(last_amounts.values())
     return sums
-
-
-def _read_amount(row: UsageDay, quantity: str) -> int:
-    """Return the amount that a limit counts, as `usage` does: live and reclaimable bytes, live files, tables."""
-    if quantity == "bytes":
-        return (row.stored.get("live") or 0) + (row.stored.get("reclaimable") or 0)
-    return row.files if quantity == "files" else row.tables
 
 
 def compute_slope(amounts: Mapping[date, int]) -> Fraction:

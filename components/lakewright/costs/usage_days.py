@@ -32,6 +32,8 @@ class UsageDay:
     requests: int | None = None
     cu_hours: Decimal | None = None
     maintenance_minutes: Decimal = Decimal()
+    namespaces: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    """Amounts by quantity of each namespace with limits."""
 
     @property
     def month(self) -> str:
@@ -64,4 +66,8 @@ def _read_day(stack: SelectedStack, row: Mapping[str, Any]) -> UsageDay:
         requests=row.get("requests"),
         cu_hours=None if hours is None else Decimal(str(hours)),
         maintenance_minutes=Decimal(str(row.get("maintenance_minutes") or 0)),
+        namespaces={
+            name: {quantity: int(amount) for quantity, amount in as_mapping(amounts).items()}
+            for name, amounts in as_mapping(row.get("limited_namespaces")).items()
+        },
     )

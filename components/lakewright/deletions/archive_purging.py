@@ -6,7 +6,8 @@ the server writes when a role changes. This machine's clock must agree, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -26,6 +27,9 @@ from lakewright.lakekeeper.warehouse import emptying
 from lakewright.ownership.archive_mark import ANNOUNCED_FOR, ArchiveMark, compute_purge_time
 from lakewright.ownership.mark import Claimant
 from lakewright.validation.moment import format_moment
+
+_NOTHING_DELETED = "Nothing was deleted"
+_TABLES_DELETED = "Its tables were deleted, and its other files were kept"
 
 
 class ArchiveState(StrEnum):
@@ -146,25 +150,51 @@ class ArchivePurger:
                 f"warehouse `{mark.warehouse}` is not purged: the server's time is {format_moment(server_time)}, this"
                 f" machine's {format_moment(self.now)}, and the purge is allowed from {format_moment(purge_at)}."
             )
-        self._refuse_live(archive, f"warehouse `{mark.warehouse}`")
-        self._refuse_changed(archive)
-        self._refuse_foreign(mark)
-        read_only_roles.restore_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
+        self._refuse_used(archive, mark)
+        # An update reads the note after it has locked the stack, and this run reads the lock after it wrote the note:
+        # at least one of them refuses.
         archive_records.note_begin(client, self.project_id, warehouse_id, announcement)
-        warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
-        emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
+        self._refuse_used(archive, mark)
+        with self._let_roles_write(bucket, mark):
+            warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
+            self._refuse_used(archive, mark, _TABLES_DELETED)
+            self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
+            emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
         archive_records.delete_archive(client, self.project_id, warehouse_id)
 
-    def _refuse_live(self, archive: ArchiveRecord, title: str) -> None:
+    @contextmanager
+    def _let_roles_write(self, bucket: OwnBucket, mark: ArchiveMark) -> Generator[None]:
+        """Let the roles delete files in the block, as the server uses them. After an error, they only read again."""
+        claimant = Claimant(mark.stack, mark.record)
+        read_only_roles.restore_roles(bucket, mark.roles, claimant)
+        try:
+            yield
+        except BaseException as error:
+            try:
+                read_only_roles.limit_roles(bucket, mark.roles, claimant)
+            except LakewrightError as refused:
+                raise ArchiveRefusedError(
+                    f"{error}. The roles of warehouse `{mark.warehouse}` can write until the next `lakewright expire`:"
+                    f" {refused}"
+                ) from error
+            raise
+
+    def _refuse_used(self, archive: ArchiveRecord, mark: ArchiveMark, deleted: str = _NOTHING_DELETED) -> None:
+        """Raise if the warehouse may be in use again: by an update, another record, or another owner."""
+        self._refuse_live(archive, f"warehouse `{mark.warehouse}`", deleted)
+        self._refuse_changed(archive, deleted)
+        self._refuse_foreign(mark)
+
+    def _refuse_live(self, archive: ArchiveRecord, title: str, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the stack has the warehouse in its state, or is being updated."""
         if archive.warehouse_id in {str(live_id).casefold() for live_id in self.read_live_ids()}:
-            raise ArchiveRefusedError(f"{title} is in the state of its stack. Nothing was deleted. Run `up`.")
+            raise ArchiveRefusedError(f"{title} is in the state of its stack. {deleted}. Run `up`.")
 
-    def _refuse_changed(self, archive: ArchiveRecord) -> None:
+    def _refuse_changed(self, archive: ArchiveRecord, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the record of the archive is not the record that this run began with."""
         if archive_records.find_archive(self.client, self.project_id, archive.warehouse_id) != archive:
             raise ArchiveRefusedError(
-                f"the record of archived warehouse {archive.warehouse_id} changed during this run. Nothing was deleted."
+                f"the record of archived warehouse {archive.warehouse_id} changed during this run. {deleted}."
             )
 
     def _refuse_foreign(self, mark: ArchiveMark) -> None:
@@ -220,12 +250,7 @@ class ArchivePurger:
                 f"{bucket.where} has not the mark of stack `{mark.stack}` (record {mark.record}), so the files of"
                 f" {title} were not deleted."
             )
-        neighbours = surroundings.look_around(client).find_overlapping(bucket, mark.key_prefix, [warehouse_id])
-        if neighbours:
-            raise ArchiveRefusedError(
-                f"{title} shares its place with {neighbours[0]}, under {mark.key_prefix}/ of {bucket.where}. Nothing"
-                " was deleted."
-            )
+        self._refuse_neighbours(archive, mark, bucket)
         if problem := handed_over_files.describe_problem(bucket, mark.key_prefix, [warehouse_id]):
             raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
         if mark.is_adopted and warehouse is not None:
@@ -235,6 +260,19 @@ class ArchivePurger:
             if problem:
                 raise ArchiveRefusedError(f"nothing was deleted: {problem}.")
         return bucket
+
+    def _refuse_neighbours(
+        self, archive: ArchiveRecord, mark: ArchiveMark, bucket: OwnBucket, deleted: str = _NOTHING_DELETED
+    ) -> None:
+        """Raise if another warehouse, as the server lists it now, overlaps with the place of the archive."""
+        self.client.lists.forget()
+        self.client.lists.forget_run()
+        around = surroundings.look_around(self.client)
+        if neighbours := around.find_overlapping(bucket, mark.key_prefix, [archive.warehouse_id]):
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` shares its place with {neighbours[0]}, under {mark.key_prefix}/ of"
+                f" {bucket.where}. {deleted}."
+            )
 
     def _check_place(self, warehouse: warehouses.WarehouseResponse, mark: ArchiveMark, title: str) -> str:
         """Return the region of the warehouse. Raise if it is in another project or place than its record says."""

@@ -42,7 +42,10 @@ class MeasuredLimit:
 
 
 def read_measured_limits(report: Mapping[str, Any]) -> list[MeasuredLimit]:
-    """Return the limits that can be enforced, from the JSON of `lakewright-spark usage` on a tenant."""
+    """Return the limits that can be enforced, from the JSON of `lakewright-spark usage` on a tenant.
+
+    A limit of compute of a warehouse cannot: the quota of the tenant's namespace cannot tell its units apart.
+    """
     entries = map(as_mapping, as_list(report.get("limits")))
     return [
         MeasuredLimit(
@@ -55,6 +58,7 @@ def read_measured_limits(report: Mapping[str, Any]) -> list[MeasuredLimit]:
         )
         for entry in entries
         if entry.get("quantity") in ENFORCED_QUANTITIES
+        and not (entry.get("quantity") == "compute" and entry.get("warehouse"))
     ]
 
 

@@ -48,10 +48,11 @@ def _can_be_restricted(resources: list[StackResource]) -> bool:
     record = find_record(resource.state for resource in resources)
     if record is None:
         return not resources
-    return _keeps_data(record) or any(map(_is_limited, resources))
+    return keeps_removed_data(record) or any(map(_is_limited, resources))
 
 
-def _keeps_data(record: Mapping[str, Any]) -> bool:
+def keeps_removed_data(record: Mapping[str, Any]) -> bool:
+    """Return whether the outputs of a tenant's record name data of removed warehouses."""
     return any(not as_mapping(data).get("is_declared") for data in as_list(record.get("kept")))
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from lakewright.names.grant_names import Principal
 from lakewright.names.types import NamespacePath
+from lakewright.validation.documents import as_mapping
 from lakewright.validation.quantity import FileSize, parse_bytes
 from lakewright.validation.strict_model import StrictModel
 
@@ -77,13 +78,32 @@ class TenantLimitsSpec(LimitsSpec):
         return TenantLimits(**self.build_limits().model_dump(), compute=self.compute)
 
 
+class NamespaceLimitsSpec(LimitsSpec):
+    """Limits of a namespace, with the namespaces below it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_compute(cls, values: object) -> object:
+        if "compute" in as_mapping(values):
+            raise ValueError(
+                "expected `compute` in the limits of a warehouse or of the tenant: computing units use warehouses, and"
+                " hours belong to no namespace"
+            )
+        return values
+
+
 class WarehouseLimitsSpec(LimitsSpec):
     """Limits of a warehouse, and of namespaces in it."""
 
-    namespaces: dict[NamespacePath, LimitsSpec] = {}
+    _quantities: ClassVar[str] = "`bytes`, `files` or `tables` (`compute` of a warehouse is reported, and not enforced)"
+
+    compute: Count | None = None
+    """Most hours in a UTC month of computing units whose default warehouse it is. `usage` reports them; `enforce` needs
+    the limit of the tenant, as no quota of Kubernetes can tell the units of a namespace apart."""
+    namespaces: dict[NamespacePath, NamespaceLimitsSpec] = {}
     """By namespace. The limits of a namespace include the namespaces below it."""
 
     def build_warehouse_limits(self) -> WarehouseLimits:
         """Return the limits as jobs read them."""
         namespaces = {name: limits.build_limits() for name, limits in self.namespaces.items()}
-        return WarehouseLimits(**self.build_limits().model_dump(), namespaces=namespaces)
+        return WarehouseLimits(**self.build_limits().model_dump(), compute=self.compute, namespaces=namespaces)

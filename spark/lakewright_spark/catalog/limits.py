@@ -31,5 +31,7 @@ class TenantLimits(DataLimits):
 class WarehouseLimits(DataLimits):
     """Limits of a warehouse and of namespaces in it."""
 
+    compute: Annotated[Amount, ADDED_LATER] = None
+    """Hours in a UTC month of computing units whose default warehouse it is."""
     namespaces: dict[str, DataLimits] = {}
     """By full name of the namespace, levels joined by a dot. They include the namespaces below."""

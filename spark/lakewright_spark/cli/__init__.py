@@ -22,6 +22,7 @@ from lakewright_spark.cli import (
     migrate,
     policy,
     printing,
+    record_archives,
     record_compute,
     restore,
     run,
@@ -62,6 +63,7 @@ app.add_typer(policy.app, name="policy")
 app.command("usage")(usage.usage)
 app.command("daily-usage")(daily_usage.daily_usage)
 app.command("record-compute")(record_compute.record_compute)
+app.command("record-archives")(record_archives.record_archives)
 app.command(connect_server.NAME)(connect_server.serve)
 app.command("activate")(activate.activate)
 

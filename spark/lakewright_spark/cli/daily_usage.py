@@ -14,7 +14,7 @@ from lakewright_spark.catalog.loading import load_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
-from lakewright_spark.times import format_json_time
+from lakewright_spark.times import format_day, format_json_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def daily_usage(
 
 def to_json(usage: DailyUsage) -> dict[str, Any]:
     """Return a day of a warehouse for JSON: sizes in bytes, null for values without a source."""
-    return {**asdict(usage), "measured_at": format_json_time(usage.measured_at)}
+    namespaces: dict[str, Any] = json.loads(usage.limited_namespaces or "{}")
+    return {**asdict(usage), "measured_at": format_json_time(usage.measured_at), "limited_namespaces": namespaces}
 
 
 def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, Any], list[str]]:
@@ -61,12 +62,13 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
     limits = {
         "tenant": catalog.limits.model_dump(exclude_none=True) if catalog.limits else {},
         "warehouses": {
-            warehouse.name: warehouse.limits.model_dump(exclude_none=True, exclude={"namespaces"})
+            warehouse.name: warehouse.limits.model_dump(exclude_none=True)
             for warehouse in catalog.warehouses
             if warehouse.limits
         },
     }
-    return {"days": [to_json(usage) for usage in usages], "limits": limits}, [
+    since_day = format_day(datetime.now(UTC) - since)
+    return {"since": since_day, "days": [to_json(usage) for usage in usages], "limits": limits}, [
         str(error) for error in unavailable.failed.values()
     ]
 
@@ -77,22 +79,25 @@ def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsag
     from lakewright_spark.scheduler.run_log.daily_usage import list_days  # noqa: PLC0415
 
     names = [warehouse.name for warehouse in catalog.warehouses]
-    usages, unavailable = list["DailyUsage"](), UnavailableWarehouses()
+    usages, own_usages, unavailable = list["DailyUsage"](), list["DailyUsage"](), UnavailableWarehouses()
     seconds = dict[str, PodSeconds]()
     for name in names:
         with unavailable.record_failures(name), explain_errors(catalog, name, "ops.daily_usage"):
             client, earliest = open_catalog(catalog, name), datetime.now(UTC) - since
             usages_of_warehouse = list_days(client, earliest)
-            days = {usage.day for usage in usages_of_warehouse}
+            days = {usage.day for usage in usages_of_warehouse if usage.warehouse == name}
             measured = read_seconds(client, earliest)
             usages += usages_of_warehouse
+            own_usages += (usage for usage in usages_of_warehouse if usage.warehouse == name)
             # A pod counts in one warehouse, which must have a row for the day.
             seconds[name] = {(pod, day): amount for (pod, day), amount in measured.items() if day in days}
     unavailable.check_any_left(names)
     hours = sum_hours(seconds)
+    # A reactivated warehouse has the rows of its archive in another warehouse, too. Its own rows are measured.
+    unique = {(usage.warehouse, usage.day): usage for usage in [*usages, *own_usages]}
     return [
         usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get((usage.warehouse, usage.day)))
-        for usage in usages
+        for usage in unique.values()
     ], unavailable
 
 

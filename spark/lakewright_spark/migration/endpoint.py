@@ -27,6 +27,7 @@ from requests import Session as HttpSession
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration.stored_properties import restore_stored_properties
 from lakewright_spark.pyiceberg_client.catalog import (
     build_management_url,
     explain_errors,
@@ -183,7 +184,7 @@ class Endpoint:
         """Return a table; None if it does not exist."""
         with explain_errors(self.config, self.warehouse, f"table {'.'.join(identifier)}"):
             try:
-                return load_metadata(self.catalog, identifier)
+                return restore_stored_properties(load_metadata(self.catalog, identifier))
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
@@ -218,8 +219,9 @@ class Endpoint:
                     if attempt == ATTEMPTS - 1:
                         raise
                     time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311  # no secret
-                    table.refresh()
+                    restore_stored_properties(table.refresh())
                 else:
+                    restore_stored_properties(table)
                     return
 
     def _commit_properties(self, table: Table, values: Mapping[str, str], removed: list[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.limits import DataLimits
+from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
 from lakewright_spark.pyiceberg_client.usage import Total, UsageReport, WarehouseUsage, total
 
 WARNING_SHARE = 0.8
@@ -42,7 +42,24 @@ class LimitUse:
         return round(100 * self.used / self.limit, 1)
 
 
-def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: float | None = None) -> list[LimitUse]:
+@dataclass(frozen=True)
+class ComputeHours:
+    """Hours of computing units in this month."""
+
+    by_warehouse: Mapping[str, float]
+    is_complete: bool = True
+    """Whether all warehouses could be read. Otherwise hours are known to reach a limit, and not to be below it."""
+
+    def count(self, limit: int, warehouse: str | None = None) -> int | None:
+        """Return the whole hours of a warehouse, or of all; None if they are not known.
+
+        A limit is reached when its last hour has ended.
+        """
+        hours = sum(self.by_warehouse.values()) if warehouse is None else self.by_warehouse.get(warehouse, 0.0)
+        return int(hours) if self.is_complete or hours >= limit else None
+
+
+def list_limit_uses(config: CatalogConfig, report: UsageReport, compute: ComputeHours | None = None) -> list[LimitUse]:
     """Return the use of every limit of the configuration, first the limits of the tenant.
 
     A warehouse that could not be read counts nothing, and its own limits are left out. The limits of the tenant need a
@@ -51,17 +68,19 @@ def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: f
     Args:
         config: The configuration.
         report: The usage of its warehouses.
-        compute_hours: Hours of computing units in this month; None if they are not known.
+        compute: Hours of computing units; None if they are not known.
     """
     uses: list[LimitUse] = []
     usages = {usage.warehouse: usage for usage in report.warehouses}
     if config.limits and usages.keys() >= {warehouse.name for warehouse in config.warehouses}:
         uses += _compare(f"tenant {config.tenant}", None, None, config.limits, total(report.warehouses))
-    if config.limits and config.limits.compute is not None and compute_hours is not None:
-        # Whole hours: a limit is reached when its last hour has ended.
+    if config.limits and compute:
         scope = f"computing units of tenant {config.tenant}"
-        uses.append(LimitUse(scope, None, None, "compute", config.limits.compute, int(compute_hours)))
+        uses += _compare_hours(scope, None, config.limits.compute, compute)
     for warehouse in config.warehouses:
+        if warehouse.limits and compute:
+            scope = f"computing units of warehouse {warehouse.name}"
+            uses += _compare_hours(scope, warehouse.name, warehouse.limits.compute, compute)
         usage = usages.get(warehouse.name)
         if usage is None or warehouse.limits is None:
             continue
@@ -72,17 +91,30 @@ def list_limit_uses(config: CatalogConfig, report: UsageReport, compute_hours: f
     return uses
 
 
+def _compare_hours(scope: str, warehouse: str | None, limit: int | None, compute: ComputeHours) -> Iterator[LimitUse]:
+    used = None if limit is None else compute.count(limit, warehouse)
+    if limit is not None and used is not None:
+        yield LimitUse(scope, warehouse, None, "compute", limit, used)
+
+
 def _compare(
     scope: str, warehouse: str | None, namespace: str | None, limits: DataLimits, sums: Total
 ) -> Iterator[LimitUse]:
-    amounts: Mapping[Quantity, tuple[int | None, int]] = {
-        "bytes": (limits.bytes, sums.bytes_live + sums.bytes_reclaimable),
-        "files": (limits.files, sums.files),
-        "tables": (limits.tables, sums.tables),
-    }
-    for quantity, (limit, used) in amounts.items():
+    for quantity, used in _count(sums).items():
+        limit = getattr(limits, quantity)
         if limit is not None:
             yield LimitUse(scope, warehouse, namespace, quantity, limit, used)
+
+
+def measure_limited_namespaces(limits: WarehouseLimits | None, usage: WarehouseUsage) -> dict[str, dict[Quantity, int]]:
+    """Return the amounts that limits count in each namespace with limits; empty without such limits."""
+    namespaces = limits.namespaces if limits else ()
+    return {namespace: _count(total([_select_namespace(usage, namespace)])) for namespace in namespaces}
+
+
+def _count(sums: Total) -> dict[Quantity, int]:
+    """Return the amounts that limits on data count."""
+    return {"bytes": sums.bytes_live + sums.bytes_reclaimable, "files": sums.files, "tables": sums.tables}
 
 
 def _select_namespace(usage: WarehouseUsage, namespace: str) -> WarehouseUsage:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pyiceberg.catalog import Catalog
@@ -14,6 +16,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.dropped_tables import list_dropped_uuids
+from lakewright_spark.pyiceberg_client.limit_checks import measure_limited_namespaces
 from lakewright_spark.pyiceberg_client.recorded_sizes import read_last_bytes
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.usage import measure_usage, total
@@ -48,13 +51,22 @@ def record_usage(
 
 
 def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: datetime) -> DailyUsage:
-    (warehouse,) = measure_usage(config.select_warehouses([name]), now).warehouses
-    sums, today, yesterday = total([warehouse]), format_day(now), format_day(now - timedelta(days=1))
+    today, yesterday = format_day(now), format_day(now - timedelta(days=1))
     minutes = sum_minutes(catalog, [today, yesterday])
+    usage = replace(measure_warehouse(config, name, catalog, now), maintenance_minutes=minutes[today])
+    write_day(catalog, usage, minutes[yesterday], now)
+    return usage
+
+
+def measure_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: datetime) -> DailyUsage:
+    """Return the usage of a warehouse on the day of `now` (UTC), without minutes of maintenance. Nothing is written."""
+    (warehouse,) = measure_usage(config.select_warehouses([name]), now).warehouses
+    sums = total([warehouse])
     dropped_uuids = list_dropped_uuids(config, name, catalog)
     dropped_bytes = read_last_bytes(catalog, dropped_uuids or ())
-    usage = DailyUsage(
-        day=today,
+    namespaces = measure_limited_namespaces(config.warehouse(name).limits, warehouse)
+    return DailyUsage(
+        day=format_day(now),
         warehouse=name,
         owner=warehouse.owner,
         tables=sums.tables,
@@ -65,11 +77,9 @@ def _record_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
         bytes_orphan=measure_candidates(catalog, name),
         bytes_soft_deleted=None if dropped_uuids is None else sum(dropped_bytes.values()),
         dropped_unmeasured=len((dropped_uuids or set()) - dropped_bytes.keys()),
-        maintenance_minutes=minutes[today],
         measured_at=now,
+        limited_namespaces=json.dumps(namespaces) if namespaces else None,
     )
-    write_day(catalog, usage, minutes[yesterday], now)
-    return usage
 
 
 def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:

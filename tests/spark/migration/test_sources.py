@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from jdbc_catalog import jdbc_catalog_config
+from lakewright_sandbox.in_process import serve
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
@@ -17,6 +18,7 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.new_files import create_file
 from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
+from nessie_stand_in import NessieStandIn
 from projects import Project
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -201,3 +203,39 @@ def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatc
     moving.migrate(Action.FINISH)
     assert moving.open_source().list_tables("sales") == []
     assert count_rows(moving.open_target(), "sales.orders") == 5
+
+
+def test_nessie_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nessie adds properties to tables that change with each commit, and forbids to delete files of all tables."""
+    catalogs = build_catalogs(project, tmp_path, monkeypatch)
+    prefix = catalogs.open_target().properties["prefix"]
+    nessie = NessieStandIn(catalogs.target.uri, prefix, "old")
+    with serve(nessie.build_app()) as address:
+        warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "id": None})
+        source = CatalogConfig(kind="rest", tenant="acme", uri=f"{address}/iceberg", warehouses=[warehouse])
+        own_project = project.location(NEW)
+        target = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/new.db", monkeypatch, own_project)
+        moving = Catalogs(source, target, catalogs.ledger, catalogs.sandbox, "old", target.warehouses[0].name)
+        catalog = open_catalog(source, "old")
+        catalog.create_namespace("sales")
+        moving.open_target().create_namespace("sales")
+        for table, properties in (("orders", {}), ("kept", {"gc.enabled": "false"})):
+            catalog.create_table(("sales", table), build_rows(1).schema, properties=properties).append(build_rows(3))
+        moving.migrate()
+        moving.migrate()
+        moving.migrate(Action.CUT_OVER)
+        moving.open_target().load_table("sales.orders").append(build_rows(2))
+        moving.migrate(Action.UNDO)
+        assert count_rows(moving.open_source(), "sales.orders") == 5
+        moving.migrate()
+        moving.migrate(Action.CUT_OVER)
+        moving.migrate(Action.FINISH)
+        assert moving.open_source().list_tables("sales") == []
+    assert nessie.refused == []
+    assert count_rows(moving.open_target(), "sales.orders") == 5
+    migrated = {table: moving.open_target().load_table(("sales", table)).properties for table in ("orders", "kept")}
+    assert {table: properties.get("gc.enabled") for table, properties in migrated.items()} == {
+        "orders": None,
+        "kept": "false",
+    }
+    assert not any(key.startswith("nessie.") for properties in migrated.values() for key in properties)

@@ -13,6 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
 from lakewright_spark.cli import app
 from lakewright_spark.maintenance.jobs.statistics import TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
@@ -163,3 +164,23 @@ def test_unreachable_catalog_is_a_warning(config: CatalogConfig, catalog: Catalo
     assert usages == []
     assert problem.startswith(f"the usage of warehouse {catalog.name} is not in ops.daily_usage: ")
     assert httpx.get(f"{config.uri.removesuffix('/catalog')}/health").is_success
+
+
+def test_rows_have_amounts_of_limited_namespaces(catalog: Catalog, config: CatalogConfig) -> None:
+    names = [("sales",), ("sales", "daily"), ("other",)]
+    for name in names:
+        catalog.create_namespace(name)
+        catalog.create_table((*name, "orders"), schema=ROWS.schema).append(ROWS)
+    limits = WarehouseLimits(namespaces={"sales": DataLimits(bytes=1), "empty": DataLimits(tables=1)})
+    warehouse = config.warehouses[0].model_copy(update={"limits": limits})
+    limited_config = config.model_copy(update={"warehouses": [warehouse]})
+
+    (usage,), problems = record_usage(limited_config, {catalog.name: catalog}, START)
+
+    assert problems == []
+    size = list_data_bytes(catalog, *((*name, "orders") for name in names[:2]))
+    assert json.loads(usage.limited_namespaces or "") == {
+        "sales": {"bytes": size, "files": 2, "tables": 2},
+        "empty": {"bytes": 0, "files": 0, "tables": 0},
+    }
+    assert list_days(catalog)[-1].limited_namespaces == usage.limited_namespaces

@@ -75,3 +75,45 @@ def test_lines_say_when() -> None:
     limits = {"warehouses": {"a": {"files": 400, "bytes": 300, "tables": 9}}}
     lines = CostReport([build_report(lambda number: 10 * number, 31, limits)], Grouping("month"), None).format_lines()
     assert [line.split("  ")[-1].strip() for line in lines[-3:]] == ["reached", "2026-10-11", "not by the trend"]
+
+
+def test_limit_of_a_namespace_counts_its_own_amounts() -> None:
+    """Rows before the limit was declared have no amounts of the namespace."""
+    limits = {"warehouses": {"a": {"namespaces": {"sales": {"bytes": 100, "tables": 3}}}}}
+    report = build_report(lambda number: 10 * number, 31, limits)
+    for number, row in enumerate(row for row in report.report["days"] if row["warehouse"] == "a"):
+        if number >= 20:
+            row["limited_namespaces"] = {"sales": {"bytes": 2 * number, "files": 1, "tables": 1}}
+    forecasts = forecast_limits([report], list_days([report]))
+    assert [
+        (entry.warehouse, entry.namespace, entry.quantity, entry.used, entry.reached_on) for entry in forecasts
+    ] == [
+        ("a", "sales", "bytes", 60, FIRST + timedelta(days=30 + 20)),
+        ("a", "sales", "tables", 1, None),
+    ]
+    lines = CostReport([report], Grouping("month"), None).format_lines()
+    assert " a.sales " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("last_day", "limit", "used", "reached_on"),
+    [
+        pytest.param(20, 60, 40, date(2026, 9, 30), id="in this month"),
+        pytest.param(20, 61, 40, None, id="the month ends before"),
+        pytest.param(20, 40, 40, date(2026, 9, 20), id="reached"),
+        pytest.param(40, 30, 20, date(2026, 10, 15), id="hours of the last month do not count"),
+    ],
+)
+def test_limit_of_compute_ends_with_the_month(last_day: int, limit: int, used: int, reached_on: date | None) -> None:
+    """Each of two warehouses has an hour of computing units a day."""
+    report = build_report(lambda _: 10, last_day, {"tenant": {"compute": limit}})
+    for row in report.report["days"]:
+        row["cu_hours"] = 1.0
+    (entry,) = forecast_limits([report], list_days([report]))
+    assert (entry.quantity, entry.used, entry.per_day, entry.reached_on) == ("compute", used, 2, reached_on)
+
+
+def test_incomplete_month_has_no_forecast_of_compute() -> None:
+    report = build_report(lambda _: 10, 20, {"tenant": {"compute": 60}})
+    later = SparkReport(ACME, {**report.report, "since": "2026-09-02"})
+    assert forecast_limits([later], list_days([later])) == []

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts
+from lakewright.limits.limited_parts import MeasuredLimit, find_full_parts, read_measured_limits
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.limit_enforcement import list_limited_parts, list_unenforceable_parts
+from lakewright.spec.limits import WarehouseLimitsSpec
 from lakewright.spec.standard_roles import standard_grants
 from pydantic import ValidationError
 
@@ -135,8 +136,32 @@ def test_limit_of_compute_alone_suspends_no_grant() -> None:
     assert list_unenforceable_parts(tenant, [grant]) == []
 
 
-def test_compute_is_a_limit_of_tenants_only() -> None:
-    with pytest.raises(ValidationError, match=r"warehouses\.0\.limits\.compute"):
-        make_tenant(warehouses=[{"name": "raw", "limits": {"compute": 100}}])
+def test_enforcement_needs_a_limit() -> None:
     with pytest.raises(ValidationError, match="expected a limit of `bytes`, `files`, `tables` or `compute`"):
         make_tenant(warehouses=[{"name": "raw"}], limits={"enforce": True})
+
+
+def test_limit_of_compute_of_a_warehouse_is_not_enforced() -> None:
+    """The quota of the tenant's namespace would stop the units of all warehouses."""
+    entry = {"warehouse": "main", "namespace": None, "quantity": "compute", "limit": 10, "used": 12}
+    tenant = {"warehouse": None, "namespace": None, "quantity": "compute", "limit": 100, "used": 100}
+
+    assert [limit.limit for limit in read_measured_limits({"limits": [entry, tenant]})] == [100]
+
+    assert WarehouseLimitsSpec.model_validate({"compute": 10}).build_warehouse_limits().compute == 10
+
+
+@pytest.mark.parametrize(
+    ("limits", "problem"),
+    [
+        (
+            {"compute": 10, "enforce": True},
+            "expected a limit of `bytes`, `files` or `tables` (`compute` of a warehouse is reported, and not enforced)",
+        ),
+        ({"namespaces": {"sales": {"compute": 10}}}, "hours belong to no namespace"),
+    ],
+)
+def test_limits_of_compute_that_cannot_hold(limits: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        make_tenant(warehouses=[{"name": "main", "namespaces": ["sales"], "limits": limits}])
+    assert problem in str(refused.value)

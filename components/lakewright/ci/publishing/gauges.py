@@ -98,7 +98,19 @@ def _group_names_by_kind(stack: StackDriftReport) -> dict[str, list[tuple[str, s
 
 
 def write_textfile(check: DriftCheck, file: Path) -> None:
-    """Write the gauges to a file, which is replaced at once, so that no reader sees a part of it.
+    """Write the gauges of a check to a file, which may have the gauges of an earlier check.
+
+    Raises the errors of `write_registry`.
+    """
+    try:
+        earlier = file.read_text(encoding="utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise PublishError(f"textfile {file}: expected a file that can be written ({error})") from None
+    write_registry(make_gauges(check, parse_last_successes(earlier)), file)
+
+
+def write_registry(registry: CollectorRegistry, file: Path) -> None:
+    """Write gauges to a file, which is replaced at once, so that no reader sees a part of it.
 
     Raises:
         SettingError: The collector would not read a file of that name.
@@ -109,7 +121,6 @@ def write_textfile(check: DriftCheck, file: Path) -> None:
     if file.suffix != ".prom":
         raise SettingError(f"textfile {file}: expected a name that ends in .prom, as node_exporter reads no other")
     try:
-        earlier = file.read_text(encoding="utf-8") if file.exists() else ""
-        write_to_textfile(str(file), make_gauges(check, parse_last_successes(earlier)))
-    except (OSError, UnicodeDecodeError) as error:
+        write_to_textfile(str(file), registry)
+    except OSError as error:
         raise PublishError(f"textfile {file}: expected a file that can be written ({error})") from None

@@ -110,6 +110,11 @@ def describe_announcements(client: Client, project_id: str, besides: Collection[
         due = archive.mark.compute_due_time(archive.archived_at) if archive.mark else None
         if archive.mark is None or role is None or due is None or archive.mark.warehouse in besides:
             continue
+        if role.get("description") == _BEGUN:
+            texts.append(
+                f"`lakewright expire` has begun to delete the data of archived warehouse `{archive.mark.warehouse}`"
+            )
+            continue
         purge_at = format_moment(compute_purge_time(due, _parse_time(role["created-at"])))
         texts.append(
             f"`lakewright expire` deletes the data of archived warehouse `{archive.mark.warehouse}` from {purge_at} on."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.archive_records import ArchiveRecord
@@ -40,6 +42,35 @@ def find_cached_archive(client: Client, project_id: str, warehouse_id: str) -> A
     return next((archive for archive in archives if archive.warehouse_id == warehouse_id.casefold()), None)
 
 
+def refuse_begun_purges(client: Client, project_id: str, places: Collection[tuple[str, str]]) -> None:
+    """Raise if `lakewright expire` has begun to delete a warehouse at one of some places.
+
+    Whether a purge has begun is read now. The list of archives is read once in a run: an archive is older than its
+    purge by days.
+
+    Args:
+        client: Client of the server.
+        project_id: Id of the project.
+        places: Bucket and key prefix of each warehouse.
+
+    Raises:
+        ArchiveRefusedError: A purge has begun.
+    """
+    for archive in archive_records.list_cached_archives(client, project_id):
+        if archive.mark is not None and (archive.mark.bucket, archive.mark.key_prefix) in places:
+            _refuse_begun_purge(client, project_id, archive)
+
+
+def _refuse_begun_purge(client: Client, project_id: str, archive: ArchiveRecord) -> None:
+    if archive_records.has_begun(client, project_id, archive.warehouse_id):
+        name = archive.mark.warehouse if archive.mark else archive.warehouse_id
+        raise ArchiveRefusedError(
+            f"warehouse `{name}` cannot be used: `lakewright expire` has begun to delete its data in project"
+            f" {project_id} at {client.endpoint}. Run `lakewright expire` until it has deleted the warehouse, then run"
+            " `up`, which creates an empty warehouse."
+        )
+
+
 def reactivate(
     client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket | None, claimant: Claimant
 ) -> bool:
@@ -54,10 +85,14 @@ def reactivate(
 
     Returns:
         Whether it was archived.
+
+    Raises:
+        ArchiveRefusedError: Its purge has begun, or the rights of a role cannot be restored.
     """
     archive = archive_records.find_archive(client, project_id, warehouse_id)
     if archive is None:
         return False
+    _refuse_begun_purge(client, project_id, archive)
     if archive.mark is not None and bucket is not None and not bucket.is_in_store:
         read_only_roles.restore_roles(bucket, archive.mark.roles, claimant)
     archive_records.delete_archive(client, project_id, warehouse_id)

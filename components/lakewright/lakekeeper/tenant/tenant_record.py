@@ -17,10 +17,11 @@ from lakewright.credentials.random_secret import make_random_hex
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.management import limit_records
-from lakewright.lakekeeper.archive import archive_records
+from lakewright.lakekeeper.archive import archive_records, archiving
 from lakewright.lakekeeper.buckets import bucket_removal, existing_bucket, store_preflight
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
 from lakewright.lakekeeper.provider.inputs import has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
@@ -80,11 +81,26 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
             )
         if not has_unknown([args.server, args.buckets]):
             tenant_changes.refuse_covering(lambda: self.client(args.server), before, self._resolve_references(checked))
+        if not has_unknown([args.server]) and not args.shares_project:
+            self._refuse_begun_purges(checked)
         if before is not None and not has_unknown([args.server]):
             self._note_enforced_limits(args, tag)
             if not args.shares_project:
                 self._note_purges(args)
         return checked
+
+    def _refuse_begun_purges(self, checked: TenantRecordArgs) -> None:
+        """Raise before anything changes if a purge of a declared warehouse has begun.
+
+        The checks of owners report a server without response.
+        """
+        places = [(warehouse.bucket, warehouse.key_prefix or "") for warehouse in checked.warehouses.values()]
+        try:
+            archiving.refuse_begun_purges(self.client(checked.server), checked.project, places)
+        except ArchiveRefusedError:
+            raise
+        except LakekeeperError:
+            return
 
     def _note_purges(self, args: TenantRecordArgs) -> None:
         """Print the announced purges of archived warehouses. The checks of owners report a server without response."""

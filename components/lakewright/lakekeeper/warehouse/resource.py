@@ -210,6 +210,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     @override
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
+        self._refuse_begun_purge(client, new)
         self._reactivate_adopted(client, new)
         try:
             warehouse, origin = create_or_find(
@@ -316,6 +317,13 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         days = mark.purge_after_days
         end = f"`lakewright expire` announces its purge for {days} days from now" if days else "it is never purged"
         note(f"{self.title(state)} is archived: its data can be read and not be changed; {end}")
+
+    @staticmethod
+    def _refuse_begun_purge(client: Client, new: WarehouseArgs) -> None:
+        """Raise if a warehouse at the place is being purged. Warehouses of shared projects are never archived."""
+        key_prefix = str(getattr(new.storage, "key_prefix", None) or "").strip("/")
+        if new.own_bucket is not None and new.mark is None and key_prefix:
+            archiving.refuse_begun_purges(client, new.project_id, [(new.own_bucket.bucket, key_prefix)])
 
     def _reactivate_adopted(self, client: Client, new: WarehouseArgs) -> None:
         """Reactivate an archived warehouse that this run adopts: the server tries to write before it says it exists."""

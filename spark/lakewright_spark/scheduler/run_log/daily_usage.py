@@ -1,7 +1,11 @@
-"""`ops.daily_usage`: a row for each UTC day with the bytes of a warehouse and the work on it, for cost reports."""
+"""`ops.daily_usage`: a row for each UTC day with the bytes of a warehouse and the work on it, for cost reports.
+
+It also has the rows of archived warehouses of the tenant, which nobody can write.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,6 +48,7 @@ SCHEMA = Schema(
     NestedField(14, "cu_hours", DoubleType(), doc="hours of computing units; null: no source reports them"),
     NestedField(15, "maintenance_minutes", DoubleType(), doc="sum of the runs of jobs that were queued on the day"),
     NestedField(16, "measured_at", TimestamptzType()),
+    NestedField(17, "limited_namespaces", _TEXT, doc="JSON: bytes, files and tables by namespace with limits"),
 )
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
@@ -75,6 +80,8 @@ class DailyUsage:
     cu_hours: float | None = None
     maintenance_minutes: float = 0.0
     measured_at: datetime
+    limited_namespaces: str | None = None
+    """JSON with the amounts that the limits of each namespace count, by namespace; None without such limits."""
 
     @property
     def month(self) -> str:
@@ -91,17 +98,65 @@ def write_day(catalog: Catalog, row: DailyUsage, minutes_of_previous_day: float,
         CommitFailedException, ValidationException: Other runners committed at each attempt.
     """
     previous_day = format_day(datetime.fromisoformat(row.day).replace(tzinfo=UTC) - timedelta(days=1))
+
+    def merge(earlier_rows: list[DailyUsage]) -> list[DailyUsage]:
+        return [
+            *(
+                replace(usage, maintenance_minutes=minutes_of_previous_day)
+                if (usage.warehouse, usage.day) == (row.warehouse, previous_day)
+                else usage
+                for usage in earlier_rows
+                if (usage.warehouse, usage.day) != (row.warehouse, row.day)
+            ),
+            row,
+        ]
+
+    _rewrite(catalog, {row.month, previous_day[:7]}, merge, now)
+
+
+def add_days(catalog: Catalog, rows: Sequence[DailyUsage], now: datetime) -> int:
+    """Add rows of another warehouse in one commit, and return their number. Drop old months.
+
+    A row of the same warehouse and day is replaced if it was measured earlier.
+
+    Raises:
+        CommitFailedException, ValidationException: Other runners committed at each attempt.
+    """
     oldest = format_day(now - timedelta(days=DAYS_KEPT))[:7]
-    rewritten = f"month IN ('{row.month}', '{previous_day[:7]}') OR month < '{oldest}'"
+    existing = {(usage.warehouse, usage.day): usage.measured_at for usage in list_days(catalog)}
+    added = [
+        row
+        for row in rows
+        if row.month >= oldest
+        and ((row.warehouse, row.day) not in existing or existing[row.warehouse, row.day] < row.measured_at)
+    ]
+    keys = {(row.warehouse, row.day) for row in added}
+
+    def merge(earlier_rows: list[DailyUsage]) -> list[DailyUsage]:
+        return [*(usage for usage in earlier_rows if (usage.warehouse, usage.day) not in keys), *added]
+
+    if added:
+        _rewrite(catalog, {row.month for row in added}, merge, now)
+    return len(added)
+
+
+def _rewrite(
+    catalog: Catalog,
+    months: Collection[str],
+    merge: Callable[[list[DailyUsage]], list[DailyUsage]],
+    now: datetime,
+) -> None:
+    """Replace the rows of some months in one commit, and drop old months."""
+    oldest = format_day(now - timedelta(days=DAYS_KEPT))[:7]
+    listed_months = ", ".join(f"'{month}'" for month in sorted(months))
+    rewritten = f"month IN ({listed_months}) OR month < '{oldest}'"
     for attempt in range(1, _ATTEMPTS + 1):
         table = create_if_missing(catalog, NAME, SCHEMA, _PROPERTIES, _PARTITIONS)
         earlier_rows = [_from_row(values) for values in table.scan(rewritten).to_arrow().to_pylist()]
-        remaining = [
-            replace(usage, maintenance_minutes=minutes_of_previous_day) if usage.day == previous_day else usage
-            for usage in earlier_rows
-            if usage.day != row.day and usage.month >= oldest
-        ]
-        usages = sorted([*remaining, row], key=lambda usage: usage.day)
+        usages = sorted(
+            (usage for usage in merge(earlier_rows) if usage.month >= oldest),
+            key=lambda usage: (usage.day, usage.warehouse),
+        )
         documents = [{"month": usage.month, **asdict(usage)} for usage in usages]
         rows = pa.Table.from_pylist(documents, table.schema().as_arrow())
         try:
@@ -123,7 +178,7 @@ def list_days(catalog: Catalog, earliest: datetime | None = None) -> list[DailyU
     else:
         day = format_day(earliest)
         rows = table.scan(f"month >= '{day[:7]}' AND day >= '{day}'").to_arrow()
-    return sorted((_from_row(row) for row in rows.to_pylist()), key=lambda usage: usage.day)
+    return sorted((_from_row(row) for row in rows.to_pylist()), key=lambda usage: (usage.day, usage.warehouse))
 
 
 def _from_row(row: dict[str, Any]) -> DailyUsage:

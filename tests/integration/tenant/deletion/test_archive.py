@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,11 @@ from lakewright.cli.options import load_project
 from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import Selection, select
 from lakewright.http.retry import retry_until
+from lakewright.lakekeeper.api.catalog import contents
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.archive import archive_records
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
+from lakewright.lakekeeper.preflight import warehouse_contents
 from lakewright.lakekeeper.warehouse import emptying
 from lakewright.ownership.archive_mark import ArchiveMark
 from lakewright.restrictions.model import StackRestrictions
@@ -31,6 +36,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenAuth
 from lakewright_spark.migration.actions import Action, MigrationRoute, migrate_tables
 from lakewright_spark.pyiceberg_client.catalog import open_catalog as open_configured_catalog
+from lakewright_spark.scheduler.usage_recording import record_usage
 from pyiceberg.catalog import Catalog
 
 from tests.integration.tenant.conftest import (
@@ -693,3 +699,154 @@ def test_killed_purge_is_completed(
 
     assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
     assert_purged(archiving, aws)
+
+
+def begin_purge_and_kill(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch, module: Any, step: str) -> None:
+    """Let the time of the purge come, and kill the run at a step of it."""
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    def kill(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, kill)
+        with pytest.raises(KeyboardInterrupt):
+            archiving.expire()
+
+
+def test_up_refuses_a_half_purged_warehouse(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is killed after it dropped the tables and before it deletes the warehouse."""
+    begin_purge_and_kill(archiving, monkeypatch, contents, "delete_namespace")
+    assert archiving.list_warehouses() == {"executions", "raw"}
+    archiving.declare_again()
+
+    for verb in (("preview",), ("up", "--yes")):
+        text = " ".join(archiving.tenant.error(*verb).split())
+        assert "warehouse `executions` cannot be used: `lakewright expire` has begun to delete its data" in text
+        assert "Run `lakewright expire` until it has deleted the warehouse, then run `up`" in text
+
+    assert "lakewright-archive" in archiving.list_records()
+    expiry = archiving.expire()
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+    archiving.tenant.up()
+    assert archiving.list_warehouses() == {"executions", "raw"}
+
+
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [
+        (warehouse_contents, "remove"),
+        pytest.param(emptying, "empty", marks=pytest.mark.long),
+    ],
+    ids=["before-the-removal", "before-the-emptying"],
+)
+def test_up_during_a_purge_is_refused(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+    archiving.declare_again()
+    delete, errors = getattr(module, step), list[str]()
+
+    def delete_after_update(*arguments: Any) -> None:
+        errors.append(archiving.tenant.error("up", "--yes"))
+        delete(*arguments)
+
+    monkeypatch.setattr(module, step, delete_after_update)
+
+    expiry = archiving.expire()
+
+    assert "has begun to delete its data" in errors[0]
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+
+
+@pytest.mark.parametrize("step", ["note_begin", "read_server_time"])
+def test_purge_refuses_an_update_that_began_before(
+    archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The update holds the lock of the stack when the purge begins, and may have read that it had not begun."""
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+    call, backend = getattr(archive_records, step), load_project(archiving.tenant.folder).backend()
+
+    with ExitStack() as locks, monkeypatch.context() as patch:
+
+        def call_and_lock(*arguments: Any) -> Any:
+            result = call(*arguments)
+            locks.enter_context(backend.lock("lakewright", archiving.tenant.name))
+            return result
+
+        patch.setattr(archive_records, step, call_and_lock)
+        expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "an update is running" in expiry.problems[0]
+    assert_read_only(archiving)
+
+
+def test_failed_purge_leaves_the_warehouse_read_only(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+
+    def fail(*_: object) -> None:
+        raise LakekeeperError("the server is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse_contents, "remove", fail)
+        expiry = archiving.expire()
+
+    assert expiry.problems == ["the server is busy"]
+    assert_read_only(archiving)
+    assert [archive.state for archive in archiving.expire().archives] == ["purged"]
+    assert_purged(archiving, aws)
+
+
+@pytest.mark.long
+def test_days_of_an_archive_outlive_its_purge(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
+    """The jobs may not read the archived warehouse, and nothing can write it."""
+    tenant = archiving.tenant
+    write_environment(tenant, archiving.server, jobs_auth={"kind": "token", "token": "env:STACK_TOKEN"})
+    tenant.up()
+    config, now = tenant.catalog_config(), datetime.now(UTC)
+    catalogs = {name: open_catalog(tenant, name) for name in ("executions", "raw")}
+    for age in (3, 2):
+        assert record_usage(config, catalogs, now - timedelta(days=age))[1] == []
+    archiving.remove_from_spec()
+
+    def list_days() -> dict[str, int]:
+        reports = json.loads(tenant.output("fleet", "usage", "--since", "30d", "--prices", "prices.yaml", "--json"))
+        return {
+            row["ResourceName"]: int(row["ChargeDescription"].split()[-2])
+            for row in reports["focus"]
+            if row["SkuId"] == "storage-live" and row["BillingPeriodStart"].startswith(f"{now:%Y-%m}")
+        }
+
+    (tenant.folder / "prices.yaml").write_text("currency: EUR\nstorage_gb_month: 1\n")
+    recorded_days = sum(f"{now - timedelta(days=age):%Y-%m}" == f"{now:%Y-%m}" for age in (3, 2))
+    assert list_days() == ({"raw": recorded_days} if recorded_days else {})
+
+    first = json.loads(tenant.output("record-compute", "--json"))["archives"]
+    second = json.loads(tenant.output("record-compute", "--json"))["archives"]
+
+    assert [entry["days"] for entry in (*first, *second)] == [{"executions": 3}, {"executions": 0}]
+    assert list_days()["executions"] == recorded_days + 1
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+    assert [archive.state for archive in archiving.expire().archives] == ["purged"]
+    assert list_days()["executions"] == recorded_days + 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.limits import TenantLimits
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog.limits import TenantLimits, WarehouseLimits
 from lakewright_spark.pyiceberg_client.file_sizes import TableSize
-from lakewright_spark.pyiceberg_client.limit_checks import LimitUse, list_limit_uses
+from lakewright_spark.pyiceberg_client.limit_checks import ComputeHours, LimitUse, list_limit_uses
 from lakewright_spark.pyiceberg_client.table_details import TableDetails
 from lakewright_spark.pyiceberg_client.usage import TableUsage, UsageReport, WarehouseUsage
 from lakewright_spark.table_identifier import TableIdentifier
@@ -72,7 +72,11 @@ def test_unread_warehouses_are_not_below_a_limit() -> None:
 def test_hours_of_computing_units_are_compared(hours: float, state: str) -> None:
     config = CONFIG.model_copy(update={"limits": TenantLimits(compute=100)})
 
-    (use,) = [use for use in list_limit_uses(config, UsageReport("acme", NOW, ()), hours) if use.quantity == "compute"]
+    (use,) = [
+        use
+        for use in list_limit_uses(config, UsageReport("acme", NOW, ()), ComputeHours({"main": hours}))
+        if use.quantity == "compute"
+    ]
 
     assert (use.scope, use.warehouse, use.used, use.state) == (
         "computing units of tenant acme",
@@ -99,3 +103,22 @@ def test_configurations_without_limits_have_no_new_keys() -> None:
     plain = CONFIG.model_copy(update={"limits": None, "warehouses": [CONFIG.warehouse("b")]})
     assert "limits" not in plain.to_json()
     assert CatalogConfig.from_json(CONFIG.to_json()) == CONFIG
+
+
+def test_hours_of_a_warehouse_have_their_own_limit() -> None:
+    warehouses = [
+        CatalogWarehouse(name="main", limits=WarehouseLimits(compute=10)),
+        CatalogWarehouse(name="raw", limits=WarehouseLimits(compute=5)),
+    ]
+    config = CONFIG.model_copy(update={"limits": TenantLimits(compute=100), "warehouses": warehouses})
+    report = UsageReport("acme", NOW, ())
+
+    def list_used(compute: ComputeHours) -> list[tuple[str | None, int, str]]:
+        return [(use.warehouse, use.used, use.state) for use in list_limit_uses(config, report, compute)]
+
+    assert list_used(ComputeHours({"main": 10.5})) == [
+        (None, 10, "below"),
+        ("main", 10, "reached"),
+        ("raw", 0, "below"),
+    ]
+    assert list_used(ComputeHours({"main": 10.5}, is_complete=False)) == [("main", 10, "reached")]

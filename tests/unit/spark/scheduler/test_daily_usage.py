@@ -11,7 +11,14 @@ import pytest
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.scheduler import usage_recording
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.daily_usage import DAYS_KEPT, NAME, DailyUsage, list_days, write_day
+from lakewright_spark.scheduler.run_log.daily_usage import (
+    DAYS_KEPT,
+    NAME,
+    DailyUsage,
+    add_days,
+    list_days,
+    write_day,
+)
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.usage_recording import measure_candidates
@@ -98,3 +105,32 @@ def test_candidates_count_their_bytes(
     assert measure_candidates(local_catalog, "results") == 10
     monkeypatch.setattr(usage_recording, "MAX_CANDIDATES", 2)
     assert measure_candidates(local_catalog, "results") is None, "too many to ask for"
+
+
+def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalog) -> None:
+    archived = [replace(build_usage(NOW - age * DAY, 70, 3.0), warehouse="old") for age in (9, 3)]
+    write_day(local_catalog, build_usage(NOW - 4 * DAY, 1), 0.0, NOW)
+
+    assert add_days(local_catalog, archived, NOW) == 2
+    assert add_days(local_catalog, archived, NOW) == 0
+
+    write_day(local_catalog, build_usage(NOW - 3 * DAY, 2), 4.0, NOW)
+    write_day(local_catalog, build_usage(NOW - 2 * DAY, 2), 5.0, NOW)
+    assert [(row.warehouse, row.day, row.maintenance_minutes) for row in list_days(local_catalog)] == [
+        ("old", "2026-11-22", 3.0),
+        ("results", "2026-11-27", 4.0),
+        ("old", "2026-11-28", 3.0),
+        ("results", "2026-11-28", 5.0),
+        ("results", "2026-11-29", 0.0),
+    ]
+
+
+def test_later_measurement_replaces_an_archived_day(local_catalog: SqlCatalog) -> None:
+    """The warehouse was reactivated, measured, and archived again."""
+    first = replace(build_usage(NOW - 9 * DAY, 70), warehouse="old")
+    add_days(local_catalog, [first, replace(first, day=f"{NOW - 8 * DAY:%F}")], NOW)
+    second = replace(build_usage(NOW - 8 * DAY, 90), warehouse="old")
+
+    assert add_days(local_catalog, [first, second], NOW) == 1
+
+    assert [row.bytes_live for row in list_days(local_catalog)] == [70, 90]

@@ -48,6 +48,12 @@ def usage(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="With --since and --prices: print CSV with the columns of FOCUS.")
     ] = False,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(
+            "--textfile", metavar="FILE", help="With --since: also write gauges for Prometheus to a file *.prom."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report storage use by tenant, warehouse and owner: live and reclaimable bytes, tables, files and snapshots.
@@ -80,9 +86,12 @@ def usage(
         if requests:
             reports = _add_requests(reports, directory)
         form = "csv" if as_csv else "json" if as_json else "lines"
-        _print_costs(reports, CostReport(reports, grouping, price_list), form)
-    if prices or as_csv or requests or by != "month":
-        raise UsageError("expected --since with --by, --prices, --requests and --csv")
+        report = CostReport(reports, grouping, price_list)
+        if textfile:
+            _write_gauges(report, textfile)
+        _print_costs(reports, report, form)
+    if prices or as_csv or requests or textfile or by != "month":
+        raise UsageError("expected --since with --by, --prices, --requests, --textfile and --csv")
     reports = _read_reports(COMMAND, directory, selection)
     _print_reports(reports, to_usage_json if as_json else None, format_usage)
 
@@ -130,6 +139,12 @@ def _add_requests(reports: list[SparkReport], directory: Path) -> list[SparkRepo
         return as_text(project.stack_config(stack).values.get("aws:region"))
 
     return add_requests(reports, open_client, find_region)
+
+
+def _write_gauges(report: CostReport, file: Path) -> None:
+    from lakewright.ci.publishing.gauges import write_registry  # noqa: PLC0415
+
+    write_registry(report.make_gauges(), file)
 
 
 def _print_costs(reports: Sequence[SparkReport], report: CostReport, form: Literal["csv", "json", "lines"]) -> NoReturn:

@@ -244,13 +244,28 @@ def make_auth(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | b
     Raises:
         InsecureEndpointError: A token or secret would be sent to another machine without TLS.
     """
+    tokens = make_tokens(server, resolve, verify=verify)
+    return None if tokens is None else BearerAuth(tokens)
+
+
+def make_tokens(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> Tokens | None:
+    """Return the tokens of a server's `auth`; None without authentication.
+
+    Args:
+        server: The server and how to authenticate.
+        resolve: Returns the secret behind a reference.
+        verify: TLS verification of the token endpoint.
+
+    Raises:
+        InsecureEndpointError: A token or secret would be sent to another machine without TLS.
+    """
     require_tls(server)
     match auth := server.auth:
         case NoServerAuth():
             return None
         case ServerTokenAuth(token=reference):
-            return BearerAuth(FixedToken(reference, resolve))
+            return FixedToken(reference, resolve)
         case ServerTokenFileAuth(path=path):
-            return BearerAuth(TokenFile(path))
+            return TokenFile(path)
         case ServerClientCredentialsAuth():
-            return BearerAuth(ClientCredentials(auth, resolve, make_token_client(verify=verify)))
+            return ClientCredentials(auth, resolve, make_token_client(verify=verify))
