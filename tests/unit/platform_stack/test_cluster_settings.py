@@ -45,6 +45,10 @@ def build_server(spec: PlatformSpec) -> dict[str, Any]:
     return manifest["spec"]["template"]
 
 
+def build_migration(spec: PlatformSpec) -> dict[str, Any]:
+    return lakekeeper.migration_job(spec, build_server_environment(spec), {}, {})["spec"]["template"]
+
+
 def test_pods_of_all_components_have_their_settings() -> None:
     spec = parse(server={"pods": PODS}, gateway={"pods": PODS}, server__authorization__openfga__server={"pods": PODS})
     server = spec.server.authorization.openfga
@@ -88,21 +92,65 @@ def test_defaults_keep_replicas_apart() -> None:
 
 
 def test_server_has_further_parts() -> None:
+    """The containers that wait for the database and the migration reach it through the same proxy."""
+    proxy = {"name": "database-proxy", "image": "proxy@sha256:0", "restartPolicy": "Always"}
     parts = {
         "volumes": [{"name": "certs", "secret": {"secretName": "certs"}}],
         "volume_mounts": [{"name": "certs", "mountPath": "/certs"}],
-        "containers": [{"name": "proxy", "image": "proxy@sha256:0"}],
+        "init_containers": [proxy],
+        "containers": [{"name": "agent", "image": "agent@sha256:0"}],
         "env_from": [{"configMapRef": {"name": "more"}}],
     }
-    pod = build_server(parse(server={"extra_pod_parts": parts, "service_account": "given"}))["spec"]
+    spec = parse(server={"extra_pod_parts": parts, "service_account": "given"})
+    server, migration = build_server(spec)["spec"], build_migration(spec)["spec"]
 
-    assert [container["name"] for container in pod["containers"]] == ["lakekeeper", "proxy"]
-    assert {"name": "certs", "mountPath": "/certs"} in pod["containers"][0]["volumeMounts"]
-    assert pod["containers"][0]["envFrom"] == [{"configMapRef": {"name": "more"}}]
-    assert parts["volumes"][0] in pod["volumes"]
-    assert pod["serviceAccountName"] == "given"
-    with pytest.raises(SpecError, match="other names than the stack's; found tmp"):
-        parse(server={"extra_pod_parts": {"volumes": [{"name": "tmp"}]}})
+    assert [container["name"] for container in server["initContainers"]] == ["database-proxy", "wait-for-migration"]
+    assert [container["name"] for container in server["containers"]] == ["lakekeeper", "agent"]
+    assert [container["name"] for container in migration["initContainers"]] == ["database-proxy", "wait-for-database"]
+    assert [container["name"] for container in migration["containers"]] == ["migrate"]
+    for pod in (server, migration):
+        assert pod["initContainers"][0] == proxy
+        assert parts["volumes"][0] in pod["volumes"]
+        for container in [pod["initContainers"][1], pod["containers"][0]]:
+            assert {"name": "certs", "mountPath": "/certs"} in container["volumeMounts"]
+            assert container["envFrom"] == [{"configMapRef": {"name": "more"}}]
+    assert server["serviceAccountName"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ({"volumes": [{"name": "tmp"}]}, "tmp"),
+        ({"init_containers": [{"name": "wait-for-database"}]}, "wait-for-database"),
+        ({"containers": [{"name": "lakekeeper"}]}, "lakekeeper"),
+        ({"init_containers": [{"name": "proxy"}], "containers": [{"name": "proxy"}]}, "proxy"),
+    ],
+)
+def test_further_parts_have_names_of_their_own(parts: dict[str, Any], name: str) -> None:
+    with pytest.raises(SpecError, match=f"expected names that the pods do not have yet; found {name}"):
+        parse(server={"extra_pod_parts": parts})
+
+
+def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:
+    """A proxy such as Cloud SQL's asks the cloud's API by HTTPS, and the database at another port."""
+
+    def list_ports(**server: Any) -> set[int]:
+        policies = network_policies.list_network_policies(parse(server=server))
+        (egress,) = (p["spec"]["egress"] for p in policies if p["metadata"]["name"] == "lakekeeper-migration")
+        return {port["port"] for rule in egress for port in rule["ports"]}
+
+    proxy = {"init_containers": [{"name": "proxy", "restartPolicy": "Always"}]}
+
+    assert list_ports(egress=["https://sql.example:3307"]).isdisjoint({443, 3307})
+    assert {443, 3307} <= list_ports(egress=["https://sql.example:3307"], extra_pod_parts=proxy)
+
+
+def test_proxy_in_the_pod_needs_no_tls() -> None:
+    local = {"host_write": "localhost", "host_read": None, "ssl_mode": "disable", "ca_bundle": None}
+
+    assert parse(database__postgres=local)
+    with pytest.raises(SpecError, match="may be in plain text"):
+        parse(database__postgres=local | {"host_read": "replica.example"})
 
 
 def test_service_of_the_gateway_may_be_a_load_balancer() -> None:

@@ -129,7 +129,8 @@ def migration_job(
         restartPolicy="Never",
         volumes=volumes,
     )
-    template = apply_pod_settings({"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod}, spec.server.pods)
+    template = {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod}
+    template = apply_pod_settings(add_extra_parts(template, spec.server.extra_pod_parts), spec.server.pods)
     return make_object(
         spec,
         "batch/v1",
@@ -192,7 +193,10 @@ def server_deployment(
         "prometheus.io/port": str(METRICS_PORT),
     }
     template = {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod}
-    template = apply_pod_settings(add_extra_parts(template, spec.server.extra_pod_parts), spec.server.pods)
+    extra = spec.server.extra_pod_parts
+    template = apply_pod_settings(add_extra_parts(template, extra), spec.server.pods)
+    # Not in the migration's pods, which would never end beside them.
+    template["spec"]["containers"] += extra.containers
     return make_object(
         spec,
         "apps/v1",

@@ -96,7 +96,9 @@ def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
             "a tenant could name the role of another tenant",
         ),
         "database.postgres.ssl_mode": (
-            postgres is not None and postgres.ssl_mode in {"disable", "allow", "prefer"},
+            postgres is not None
+            and postgres.ssl_mode in {"disable", "allow", "prefer"}
+            and not all(is_loopback(host) for host in postgres.hosts),
             "the connection may be in plain text",
         ),
         "server.authentication.kubernetes.accept_legacy_service_accounts": (

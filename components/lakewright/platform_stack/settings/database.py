@@ -43,6 +43,11 @@ class PostgresDatabase(StrictModel):
     """PEM file with the certificate authorities of the database, relative to the project's folder. Lakekeeper's client
     of the database trusts Mozilla's authorities and this file; neither `server.ca_bundle` nor the image's store."""
 
+    @property
+    def hosts(self) -> list[str]:
+        """Hosts of the primary and of the replica, if there is one."""
+        return [self.host_write, *([self.host_read] if self.host_read else [])]
+
     @model_validator(mode="after")
     def _check_user(self) -> Self:
         if self.user_source == GENERATED:

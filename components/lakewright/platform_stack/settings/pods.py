@@ -47,22 +47,37 @@ class PodSettings(StrictModel):
 
 
 class ExtraPodParts(StrictModel):
-    """Parts of the server's pods, as Kubernetes has them."""
+    """Parts of the server's pods, as Kubernetes has them. Pods of the migration get all but `containers`."""
 
     volumes: list[dict[str, Any]] = []
     volume_mounts: list[dict[str, Any]] = []
-    """Mounts of the server's container."""
+    """Mounts of the stack's containers: of the server, the migration, and the containers that wait for the database."""
+    init_containers: list[dict[str, Any]] = []
+    """Containers that start before the stack's. With `restartPolicy: Always` they run until the stack's containers have
+    ended, such as a proxy to the database. Pod Security `restricted` applies to them."""
     containers: list[dict[str, Any]] = []
-    """Further containers, such as a proxy to the database. Pod Security `restricted` applies to them."""
+    """Further containers beside the server. They start after the wait for the database. Pod Security `restricted`
+    applies to them."""
     env_from: list[dict[str, Any]] = []
-    """Sources of further variables of the server. Variables of the stack win."""
+    """Sources of further variables of the stack's containers. Variables of the stack win."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        taken = {"tmp", "ca", "database-ca", "secrets"} & {str(volume.get("name")) for volume in self.volumes}
-        if taken:
-            raise ValueError(f"expected volumes with other names than the stack's; found {', '.join(sorted(taken))}")
+        _refuse_names("volumes", self.volumes, {"tmp", "ca", "database-ca", "secrets"})
+        containers = {"lakekeeper", "wait-for-migration", "wait-for-database", "migrate"}
+        _refuse_names("init_containers", self.init_containers, containers)
+        _refuse_names("containers", self.containers, containers | {_read_name(part) for part in self.init_containers})
         return self
+
+
+def _refuse_names(field: str, parts: list[dict[str, Any]], taken: set[str]) -> None:
+    """Raise ValueError for parts with names that the pods have already."""
+    if used := {_read_name(part) for part in parts} & taken:
+        raise ValueError(f"{field}: expected names that the pods do not have yet; found {', '.join(sorted(used))}")
+
+
+def _read_name(part: dict[str, Any]) -> str:
+    return str(part.get("name"))
 
 
 class ServiceSettings(StrictModel):
