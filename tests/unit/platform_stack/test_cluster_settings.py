@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from lakewright.kubernetes.drift_check.manifests import drift_check_manifests
 from lakewright.kubernetes.network import allow_dns
 from lakewright.kubernetes.settings import DnsSettings
 from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
@@ -14,19 +15,25 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.validation.problems import SpecError
 
+from tests.platform_documents import DIGEST, production, replace_value, trial
 from tests.tenant_project import REPOSITORY
 
+KINDS_WITH_PODS = {"CronJob", "Deployment", "Job", "StatefulSet"}
+DRIFT_CHECK: dict[str, Any] = {
+    "image": f"registry.example/lakewright{DIGEST}",
+    "state": "s3://acme-states?region=us-west-2",
+    "passphrase": {"name": "stacks", "key": "passphrase"},
+}
 EXAMPLE = REPOSITORY / "infra" / "platform" / "stacks" / "Pulumi.example.yaml"
-PODS = {
+PLACEMENT = {
     "node_selector": {"pool": "platform"},
     "tolerations": [{"key": "dedicated", "value": "platform", "effect": "NoExecute", "seconds": 60}],
     "affinity": {"nodeAffinity": {}},
     "priority_class": "system-cluster-critical",
     "image_pull_secrets": ["registry"],
-    "labels": {"team": "data", "app.kubernetes.io/component": "mine"},
     "annotations": {"sidecar.istio.io/inject": "false"},
-    "min_available": 2,
 }
+PODS = PLACEMENT | {"labels": {"team": "data", "app.kubernetes.io/component": "mine"}, "min_available": 2}
 
 
 def parse(**sections: dict[str, Any]) -> PlatformSpec:
@@ -49,6 +56,31 @@ def build_migration(spec: PlatformSpec) -> dict[str, Any]:
     return lakekeeper.migration_job(spec, build_server_environment(spec), {}, {})["spec"]["template"]
 
 
+def list_templates(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the templates of pods in manifests of any kind."""
+    specs = [manifest["spec"] for manifest in manifests if manifest["kind"] in KINDS_WITH_PODS]
+    return [spec["jobTemplate"]["spec"]["template"] if "jobTemplate" in spec else spec["template"] for spec in specs]
+
+
+def assert_placed(template: dict[str, Any]) -> None:
+    """Check that a pod has all settings of PLACEMENT."""
+    pod = template["spec"]
+    assert pod["nodeSelector"] == {"pool": "platform"}
+    assert pod["tolerations"] == [
+        {
+            "key": "dedicated",
+            "operator": "Equal",
+            "value": "platform",
+            "effect": "NoExecute",
+            "tolerationSeconds": 60,
+        }
+    ]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
+
+
 def test_pods_of_all_components_have_their_settings() -> None:
     spec = parse(server={"pods": PODS}, gateway={"pods": PODS}, server__authorization__openfga__server={"pods": PODS})
     server = spec.server.authorization.openfga
@@ -56,31 +88,41 @@ def test_pods_of_all_components_have_their_settings() -> None:
     assert server.server is not None
     templates = [
         build_server(spec),
+        build_migration(spec),
         gateway.gateway_deployment(spec)["spec"]["template"],
         openfga.openfga_deployment(spec, server.server, "hash")["spec"]["template"],
         openfga.openfga_migration(spec, server.server)["spec"]["template"],
     ]
 
     for template in templates:
-        pod, labels = template["spec"], template["metadata"]["labels"]
-        assert pod["nodeSelector"] == {"pool": "platform"}
-        assert pod["tolerations"] == [
-            {
-                "key": "dedicated",
-                "operator": "Equal",
-                "value": "platform",
-                "effect": "NoExecute",
-                "tolerationSeconds": 60,
-            }
-        ]
-        assert pod["affinity"] == {"nodeAffinity": {}}
-        assert pod["priorityClassName"] == "system-cluster-critical"
-        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        labels = template["metadata"]["labels"]
+        assert_placed(template)
         assert labels["team"] == "data"
         assert labels["app.kubernetes.io/component"] != "mine"
-        assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
     assert lakekeeper.server_budget(spec)["spec"]["minAvailable"] == 2
     assert "maxUnavailable" not in gateway.gateway_budget(spec)["spec"]
+
+
+def test_cron_jobs_of_the_drift_check_have_its_settings() -> None:
+    jobs = {"limits": {"image": "a@sha256:0"}, "compute": {"image": "a@sha256:0"}, "expiry": {}, "pods": PLACEMENT}
+    spec = parse_platform_spec(replace_value(production(), "drift_check", DRIFT_CHECK | jobs), "stack test")
+    assert spec.drift_check is not None
+    templates = list_templates(drift_check_manifests(network_policies.locate_drift_check(spec), spec.drift_check))
+
+    assert len(templates) == 4
+    for template in templates:
+        assert_placed(template)
+
+
+def test_postgres_of_a_trial_has_its_settings() -> None:
+    document = trial()
+    document["database"]["trial_postgres"]["pods"] = PLACEMENT
+    spec = parse_platform_spec(document, "stack test")
+    assert spec.database.trial_postgres is not None
+
+    (template,) = list_templates([openfga.postgres_set(spec, spec.database.trial_postgres)])
+
+    assert_placed(template)
 
 
 def test_defaults_keep_replicas_apart() -> None:

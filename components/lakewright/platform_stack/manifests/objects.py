@@ -103,15 +103,7 @@ def apply_pod_settings(template: Manifest, settings: PodSettings) -> Manifest:
     metadata: dict[str, Any] = {**template["metadata"], "labels": settings.labels | template["metadata"]["labels"]}
     if annotations := settings.annotations | template["metadata"].get("annotations", {}):
         metadata["annotations"] = annotations
-    scheduling: dict[str, Any] = {
-        "nodeSelector": settings.node_selector,
-        "tolerations": [toleration.to_manifest() for toleration in settings.tolerations],
-        "affinity": settings.affinity,
-        "priorityClassName": settings.priority_class,
-        "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-    }
-    spec = template["spec"] | {name: value for name, value in scheduling.items() if value}
-    return {**template, "metadata": metadata, "spec": spec}
+    return {**template, "metadata": metadata, "spec": template["spec"] | settings.to_pod_fields()}
 
 
 def add_extra_parts(template: Manifest, extra: ExtraPodParts) -> Manifest:

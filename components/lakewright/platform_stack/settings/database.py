@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Discriminator, Tag, model_validator
 
+from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.platform_stack.settings.types import (
     GENERATED,
     Count,
@@ -75,6 +76,7 @@ class TrialDatabase(StrictModel):
 
     image: Text
     storage: ResourceQuantity = "1Gi"
+    pods: PodPlacement = PodPlacement()
 
 
 class PostgresSecrets(StrictModel):

@@ -1,47 +1,22 @@
-"""Settings of pods and Services that clusters require: scheduling, registries, labels, and further parts."""
+"""Settings of the platform's pods and Services: labels, further parts, and types of Services."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
+from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.kubernetes.settings import LabelKey
-from lakewright.platform_stack.settings.types import Count, ObjectName, Text
+from lakewright.platform_stack.settings.types import Count
 from lakewright.validation.strict_model import StrictModel
 
 
-class Toleration(StrictModel):
-    """A taint of nodes that pods tolerate."""
-
-    key: Text | None = None
-    operator: Literal["Exists", "Equal"] = "Equal"
-    value: str | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    seconds: Annotated[int, Field(ge=0)] | None = None
-    """Seconds that pods remain on a node with the taint; with the effect NoExecute only."""
-
-    def to_manifest(self) -> dict[str, Any]:
-        """Return the toleration as Kubernetes has it."""
-        fields = self.model_dump(exclude_none=True)
-        if "seconds" in fields:
-            fields["tolerationSeconds"] = fields.pop("seconds")
-        return fields
-
-
-class PodSettings(StrictModel):
+class PodSettings(PodPlacement):
     """Where pods run, and what they are labelled with."""
 
-    node_selector: dict[LabelKey, str] = {}
-    tolerations: list[Toleration] = []
-    affinity: dict[str, Any] = {}
-    """Affinity as Kubernetes has it. Default: replicas prefer different nodes."""
-    priority_class: Text | None = None
-    image_pull_secrets: list[ObjectName] = []
-    """Secrets of the namespace with credentials of image registries."""
     labels: dict[LabelKey, str] = {}
     """Further labels of pods. Labels of the stack cannot be replaced."""
-    annotations: dict[str, str] = {}
     min_available: Count | None = None
     """Replicas that a drain leaves running. Default: all but one."""
 
