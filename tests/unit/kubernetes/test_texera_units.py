@@ -199,7 +199,7 @@ def test_quota_covers_the_proxy() -> None:
     need = sum_amounts(tenant().computing_units, None)
 
     assert (need.cpu, need.pods) == (unit.cpu + 100, 1)
-    assert need.memory == unit.memory + 128 * 1024**2
+    assert need.memory == unit.memory + 256 * 1024**2
     assert sum_amounts(tenant(texera={"catalog": "postgres"}).computing_units, None) == unit
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -185,6 +186,15 @@ def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:
 
     assert list_ports(egress=["https://sql.example:3307"]).isdisjoint({443, 3307})
     assert {443, 3307} <= list_ports(egress=["https://sql.example:3307"], extra_pod_parts=proxy)
+
+
+def test_documented_proxy_to_the_database_is_valid() -> None:
+    page = (REPOSITORY / "docs" / "guides" / "platform.md").read_text("utf-8")
+    sections = yaml.safe_load(re.findall(r"```yaml\n(server:.*?)```", page, re.DOTALL)[0])
+    database = sections["database"]["postgres"] | {"host_read": None, "ca_bundle": None}
+    spec = parse(server=sections["server"], database__postgres=database)
+
+    assert build_migration(spec)["spec"]["initContainers"][0]["restartPolicy"] == "Always"
 
 
 def test_proxy_in_the_pod_needs_no_tls() -> None:
