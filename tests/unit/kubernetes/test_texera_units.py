@@ -157,7 +157,7 @@ def test_unit_that_cannot_start_is_refused_outside_trials() -> None:
 def test_token_is_in_the_proxy_alone() -> None:
     pod = template(tenant(), TOKEN_CATALOG, **STARTS)["spec"]
 
-    unit, proxy = pod["containers"]
+    (unit,), (proxy,) = pod["containers"], pod["initContainers"]
     token = {"name": "token", "mountPath": "/var/run/secrets/lakekeeper", "readOnly": True}
     assert token in proxy["volumeMounts"]
     assert not [mount for mount in unit["volumeMounts"] if mount["name"] == "token"]
@@ -180,7 +180,7 @@ def test_files_of_the_unit_name_the_proxy_without_a_credential() -> None:
 
 
 def test_proxy_is_admitted_by_the_restricted_standard() -> None:
-    proxy = template(tenant(), TOKEN_CATALOG, proxy_image="nginx@sha256:0")["spec"]["containers"][1]
+    (proxy,) = template(tenant(), TOKEN_CATALOG, proxy_image="nginx@sha256:0")["spec"]["initContainers"]
 
     assert proxy["image"] == "nginx@sha256:0"
     assert proxy["securityContext"] == {
@@ -191,6 +191,14 @@ def test_proxy_is_admitted_by_the_restricted_standard() -> None:
     assert proxy["resources"]["requests"] == proxy["resources"]["limits"]
     assert {"name": "proxy-scratch", "mountPath": "/tmp"} in proxy["volumeMounts"]
     assert {"startupProbe", "readinessProbe", "livenessProbe"} <= proxy.keys()
+
+
+def test_proxy_ends_after_the_unit() -> None:
+    """Kubernetes ends containers at the same time, but native sidecars after them: a stopping unit still commits."""
+    pod = template(tenant(), TOKEN_CATALOG, **STARTS)["spec"]
+
+    assert [container["name"] for container in pod["containers"]] == ["texera"]
+    assert [(part["name"], part["restartPolicy"]) for part in pod["initContainers"]] == [("catalog-proxy", "Always")]
 
 
 def test_quota_covers_the_proxy() -> None:
