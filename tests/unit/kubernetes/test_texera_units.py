@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lakewright.kubernetes import manifests, texera
-from lakewright.kubernetes.settings import ClusterSettings
+from lakewright.kubernetes.settings import ClusterSettings, TexeraSettings
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright.spec.quota import count_amounts, sum_amounts
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -91,6 +91,18 @@ def test_database_and_jwt_secret_come_from_secrets() -> None:
     }
 
 
+def test_files_of_datasets_are_read_as_a_user() -> None:
+    """Without USER_JWT_TOKEN, Texera asks LakeFS with S3 keys, which units do not have."""
+    token, file_service = {"name": "texera-unit", "key": "user-token"}, "http://file-service.texera.svc:9092"
+    settings = {**STARTS, "user_token": token, "egress": [file_service]}
+    (unit,) = tenant().computing_units
+
+    assert secrets(template(tenant(), **settings))["USER_JWT_TOKEN"] == ("texera-unit", "user-token")
+    assert "USER_JWT_TOKEN" not in secrets(template(tenant(), **STARTS))
+    assert "USER_JWT_TOKEN" not in secrets(template(tenant(runtime="spark"), **settings))
+    assert texera.list_service_urls(unit, TexeraSettings.model_validate(settings))[-1] == file_service
+
+
 def test_units_of_spark_get_nothing_of_texera() -> None:
     pod = template(tenant(runtime="spark"), TOKEN_CATALOG, **STARTS)
 
@@ -134,9 +146,9 @@ def test_databases_are_reached_by_units_that_use_them() -> None:
     (spark,) = tenant(runtime="spark").computing_units
     database_url = "postgresql://db.texera.svc:5432/texera_db"
 
-    assert texera.database_urls(with_catalog, settings) == [database_url, f"postgresql://{DATABASE['address']}"]
-    assert texera.database_urls(without, settings) == [database_url]
-    assert texera.database_urls(spark, settings) == []
+    assert texera.list_service_urls(with_catalog, settings) == [database_url, f"postgresql://{DATABASE['address']}"]
+    assert texera.list_service_urls(without, settings) == [database_url]
+    assert texera.list_service_urls(spark, settings) == []
     mistake = texera.find_catalog_mistake(with_catalog, ClusterSettings().texera)
     assert "expected `kubernetes.texera.postgres`" in str(mistake)
 
