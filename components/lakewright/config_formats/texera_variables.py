@@ -9,8 +9,8 @@ from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest
 from lakewright.kubernetes.runtimes import texera_environment
 
 _OWN_LAKEKEEPER = (
-    "Texera's service `lakekeeper-init` creates a warehouse of this name in Texera's own Lakekeeper: disable the service"
-    " by a file for `docker compose` (docs/guides/texera.md)"
+    "Texera's service `lakekeeper-init` creates a warehouse of this name in Texera's own Lakekeeper: disable the"
+    " service by a file for `docker compose` (docs/guides/texera.md)"
 )
 
 

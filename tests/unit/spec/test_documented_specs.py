@@ -108,7 +108,7 @@ def test_pages_have_specs_and_environments() -> None:
     # Specs of platforms, alerts of Prometheus, a program in YAML, prices, and a file for docker compose.
     other_documents = {
         "platform.md 1",
-        "texera.md 2",
+        "texera.md 3",
         "drift-in-kubernetes.md 1",
         "drift-in-kubernetes.md 2",
         "ends.md 2",
