@@ -222,10 +222,14 @@ def test_name_of_the_database_user_comes_from_a_secret() -> None:
 
 
 def test_rds_needs_its_authorities() -> None:
+    elsewhere = {"ca_bundle": None, "host_write": "db.example", "host_read": None}
+
     assert parse().database.postgres is not None
-    with pytest.raises(SpecError, match=r"ca_bundle: required for RDS.*global-bundle\.pem"):
-        parse(database__postgres={"ca_bundle": None})
-    assert parse(database__postgres={"ca_bundle": None, "host_write": "db.example"})
+    assert parse(database__postgres=elsewhere)
+    for host in ("host_write", "host_read"):
+        rds = {host: "database.abc.us-west-2.rds.amazonaws.com"}
+        with pytest.raises(SpecError, match=r"ca_bundle: required for RDS.*global-bundle\.pem"):
+            parse(database__postgres=elsewhere | rds)
 
 
 @pytest.mark.parametrize(
