@@ -12,7 +12,7 @@ from lakewright.kubernetes import manifests
 from lakewright.spec import parse_spec
 from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import parse_bytes, parse_millicores
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
@@ -110,7 +110,13 @@ def test_unit_with_a_proxy_is_accepted(namespace: str, cluster: ControlPlane, te
     spec = parse_spec(tenant.spec, "spec")
     unit = next(unit for unit in spec.computing_units if unit.runtime == "texera")
     auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
-    catalog = CatalogConfig(tenant=spec.name, uri="https://lakekeeper.example/catalog", warehouses=[], auth=auth)
+    catalog = CatalogConfig(
+        tenant=spec.name,
+        uri="https://lakekeeper.example/catalog",
+        project_id=spec.name,
+        warehouses=[CatalogWarehouse(name="executions", id="0198")],
+        auth=auth,
+    )
     manifest = manifests.deployment(spec, unit, manifests.deployment_spec(spec, unit, catalog, "image"))
     manifest["metadata"]["name"] = "with-a-proxy"
 
