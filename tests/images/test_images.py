@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -108,11 +109,17 @@ def test_spark_image_runs_a_job(spark_image: ImageRoot, project: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_image_maintains_tables(spark_image: ImageRoot, project: Path) -> None:
-    command = "cd /mnt && /opt/entrypoint.sh lakewright-spark maintain --config catalog.json"
+    """New tables get statistics. The runs are read from `ops.job_runs`."""
+    options = "--config catalog.json --workflow 1 --execution 2 --registry sqlite:////tmp/registry.db"
+    spark = "cd /mnt && /opt/entrypoint.sh lakewright-spark"
+    volumes = {project: "/mnt"}
+    spark_image.run("sh", "-c", f"{spark} run job.py {options}", volumes=volumes)
 
-    done = spark_image.try_run("sh", "-c", command, volumes={project: "/mnt"})
+    spark_image.run("sh", "-c", f"{spark} maintain --config catalog.json", volumes=volumes)
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    runs = json.loads(spark_image.run("sh", "-c", f"{spark} runs list --config catalog.json --json", volumes=volumes))
+    maintained = {run["table"] for run in runs if (run["job"], run["state"]) == ("statistics", "succeeded")}
+    assert any("wid_1_eid_2_" in table for table in maintained), runs
 
 
 @pytest.mark.spark

@@ -18,6 +18,17 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.platform_documents import trial
 from tests.platform_project import PlatformStack, create_platform
 
+DATABASE_PROXY: dict[str, Any] = {
+    "name": "database-proxy",
+    "image": "proxy",
+    "restartPolicy": "Always",
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+    },
+}
+
 
 @pytest.fixture(scope="module")
 def namespace(provider_home: Path) -> str:
@@ -60,6 +71,7 @@ def every_part(namespace: str) -> dict[str, Any]:
                 | {"credentials_file": "env:NATS_CREDENTIALS"}
             },
             "ca_bundle": "gateway.pem",
+            "extra_pod_parts": {"init_containers": [DATABASE_PROXY]},
             "monitoring_namespace": "monitoring",
         },
         gateway={

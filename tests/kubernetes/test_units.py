@@ -8,8 +8,12 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from lakewright.kubernetes import manifests
+from lakewright.spec import parse_spec
 from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import parse_bytes, parse_millicores
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog.auth import TokenFileAuth
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.kubernetes.control_plane import ControlPlane
@@ -99,6 +103,34 @@ def test_ports_outside_the_cluster_are_refused(
 
     assert response.status_code == httpx.codes.FORBIDDEN
     assert "exceeded quota" in response.json()["message"]
+
+
+def test_unit_with_a_proxy_is_accepted(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
+    """The proxy is a native sidecar; an API server that does not know these would drop `restartPolicy`."""
+    spec = parse_spec(tenant.spec, "spec")
+    unit = next(unit for unit in spec.computing_units if unit.runtime == "texera")
+    auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
+    catalog = CatalogConfig(
+        tenant=spec.name,
+        uri="https://lakekeeper.example/catalog",
+        project_id=spec.name,
+        warehouses=[CatalogWarehouse(name="executions", id="0198")],
+        auth=auth,
+    )
+    manifest = manifests.deployment(spec, unit, manifests.deployment_spec(spec, unit, catalog, "image"))
+    manifest["metadata"]["name"] = "with-a-proxy"
+
+    with cluster.http() as http:
+        response = http.post(
+            f"/apis/apps/v1/namespaces/{namespace}/deployments",
+            json=manifest,
+            params={"dryRun": "All", "fieldValidation": "Strict"},
+        )
+
+    assert response.status_code == httpx.codes.CREATED, response.text
+    assert response.headers.get("warning") is None
+    (proxy,) = response.json()["spec"]["template"]["spec"]["initContainers"]
+    assert (proxy["name"], proxy["restartPolicy"]) == ("catalog-proxy", "Always")
 
 
 def test_units_have_no_rights_on_the_cluster(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:

@@ -1,7 +1,8 @@
 """A cluster of processes: it applies rendered manifests as Kubernetes does, without Kubernetes.
 
 Known kinds are Secret, ConfigMap, Service, Job and Deployment. Jobs run to their end, and Deployments roll out, before
-the next manifest is applied, as the Kubernetes provider of Pulumi waits for them.
+the next manifest is applied, as the Kubernetes provider of Pulumi waits for them. `start` applies a Deployment without
+waiting, as `kubectl apply` does.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ class ProcessCluster:
             if before == manifest or manifest["kind"] in _PASSIVE | {"Secret", "ConfigMap"}:
                 continue
             {"Service": self._serve, "Job": self._run_job, "Deployment": self._roll_out}[manifest["kind"]](manifest)
+
+    def start(self, deployment: Manifest) -> list[Pod]:
+        """Apply a Deployment and return its new pods at once. `apply` then completes the rollout."""
+        name = deployment["metadata"]["name"]
+        self._objects["Deployment", name] = deployment
+        return [self._start_pod(name, deployment["spec"]["template"]) for _ in range(deployment["spec"]["replicas"])]
 
     def list_pods(self, deployment: str) -> list[Pod]:
         """Return the pods of a Deployment that do not terminate."""

@@ -71,6 +71,13 @@ class Pod:
         assert self._ended.wait(seconds), f"{self.name} still runs after {seconds} s:\n{self.read_logs()}"
         return self.exit_code or 0
 
+    def wait_for_output(self, container: str, seconds: float = 60) -> None:
+        """Wait until a container has written a line."""
+        deadline, file = time.monotonic() + seconds, self.folder / f"{container}.log"
+        while not (file.is_file() and file.read_text()):
+            assert time.monotonic() < deadline, f"{self.name}: no output of {container}:\n{self.read_logs()}"
+            time.sleep(0.1)
+
     def read_logs(self) -> str:
         """Return the output of all containers."""
         return "\n".join(f"== {file.stem}\n{file.read_text()}" for file in sorted(self.folder.glob("*.log")))

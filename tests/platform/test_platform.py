@@ -109,16 +109,25 @@ def read_versions(pods: list[Pod]) -> set[str]:
     return {pod.template["spec"]["containers"][0]["image"] for pod in pods}
 
 
-def test_the_server_starts_after_its_migration(platform: DeployedPlatform) -> None:
-    platform.deploy()
+def test_pods_wait_for_the_migration(platform: DeployedPlatform) -> None:
+    """A stack's resources have an order. A tool that applies its manifests may start the server's pods before it."""
+    manifests = platform.render()
+    names = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests]
+    migration = next(index for index, (_, name) in enumerate(names) if name.startswith("lakekeeper-migrate-"))
+    server = names.index(("Deployment", SERVER))
+    assert names.index(("Deployment", OPENFGA)) < migration < server
 
-    events = [(event.kind, event.name) for event in platform.cluster.events]
-    jobs = [name for kind, name in events if kind == "complete"]
-    assert [name.rpartition("-")[0] for name in jobs] == ["lakekeeper-openfga-migrate", "lakekeeper-migrate"]
-    (permissions, migrated) = (events.index(("complete", name)) for name in jobs)
-    started = [index for index, (kind, name) in enumerate(events) if kind == "start" and is_server_pod(name)]
-    assert permissions < events.index(("available", OPENFGA)) < migrated < min(started)
-    assert len(started) == 2
+    platform.cluster.apply(manifests[:migration])
+    pods = platform.cluster.start(manifests[server])
+    for pod in pods:
+        pod.wait_for_output("wait-for-migration")
+    assert all(pod.processes["wait-for-migration"].poll() is None for pod in pods)
+    platform.cluster.apply(manifests[migration:])
+    platform.cluster.wait_until_ready(SERVER)
+
+    events = [event for event in platform.cluster.events if event.kind == "complete"]
+    assert [event.name.rpartition("-")[0] for event in events] == ["lakekeeper-openfga-migrate", "lakekeeper-migrate"]
+    assert all(pod.ready_since is not None and pod.ready_since > events[-1].at for pod in pods)
     assert [len(platform.cluster.list_pods(name)) for name in (SERVER, GATEWAY, OPENFGA)] == [2, 2, 2]
     assert not any(pod.restarts for name in (SERVER, GATEWAY, OPENFGA) for pod in platform.cluster.list_pods(name))
 

@@ -67,7 +67,8 @@ class UnitPod:
         return self.find_container(self.container_name or self.spec["containers"][0]["name"])
 
     def find_container(self, name: str) -> dict[str, Any]:
-        return next(container for container in self.spec["containers"] if container["name"] == name)
+        containers = [*self.spec.get("initContainers", []), *self.spec["containers"]]
+        return next(container for container in containers if container["name"] == name)
 
     @property
     def log(self) -> Path:

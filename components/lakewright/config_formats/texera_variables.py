@@ -8,6 +8,11 @@ from lakewright_spark.catalog.auth import NoAuth
 from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest
 from lakewright.kubernetes.runtimes import texera_environment
 
+_OWN_LAKEKEEPER = (
+    "Texera's service `lakekeeper-init` creates a warehouse of this name in Texera's own Lakekeeper: disable the"
+    " service by a file for `docker compose` (docs/guides/texera.md)"
+)
+
 
 def _render_variables(request: ConfigRequest) -> dict[str, str]:
     variables = "".join(f"{name}={value}\n" for name, value in texera_environment(request.config).items())
@@ -17,7 +22,7 @@ def _render_variables(request: ConfigRequest) -> dict[str, str]:
 
 def _describe_omissions(request: ConfigRequest) -> tuple[str, ...]:
     config = request.config
-    notes = [_describe_other_warehouses(config)]
+    notes = [_describe_other_warehouses(config), _OWN_LAKEKEEPER]
     if not isinstance(config.auth, NoAuth):
         notes.append(
             f"Texera sends no credential, and {config.uri} asks for it: set STORAGE_ICEBERG_CATALOG_REST_URI to a proxy"

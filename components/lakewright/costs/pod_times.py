@@ -69,8 +69,13 @@ def _parse_time(text: object) -> datetime | None:
 
 
 def _sum_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CPUs and bytes that a pod's containers request; a resource without a known amount is absent."""
+    """Return the CPUs and bytes that a pod's containers request; a resource without a known amount is absent.
+
+    Init containers count if they are sidecars, which run as long as the pod.
+    """
     containers = [as_mapping(container) for container in as_list(spec.get("containers"))]
+    init_containers = [as_mapping(container) for container in as_list(spec.get("initContainers"))]
+    containers += [container for container in init_containers if container.get("restartPolicy") == "Always"]
     requests = [as_mapping(as_mapping(container.get("resources")).get("requests")) for container in containers]
     cpu, memory = _sum_quantities(requests, "cpu"), _sum_quantities(requests, "memory")
     return {

@@ -58,7 +58,7 @@ def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterat
         and (image_mistake := find_image_mistake(cluster.texera.proxy_image, trial=cluster.trial))
     ):
         yield Problem("kubernetes.texera.proxy_image", image_mistake)
-    for url in texera.database_urls(unit, cluster.texera):
+    for url in texera.list_service_urls(unit, cluster.texera):
         if mistake := network.find_mistake(url):
             yield Problem("kubernetes.texera", mistake)
 

@@ -83,7 +83,7 @@ def make_container(
     Args:
         catalog: The unit's catalog, with its address and the authentication of the unit.
         cluster: Settings of the cluster.
-        common: Resources and security context.
+        common: Restart policy, resources and security context.
         token_mounts: Mounts of the token.
     """
     return {

@@ -58,18 +58,23 @@ def nginx_script(config: ProxyConfig) -> str:
     """Return the script. It reads the token, and replaces the catalog's own address in responses by the proxy's.
 
     Lakekeeper names its address in the configuration of clients (`overrides.uri`), and in the configuration of tables
-    for renewed credentials and signed requests. Clients would leave the proxy there, and send no token.
+    for renewed credentials and signed requests. Clients would leave the proxy there, and send no token. The script
+    passes each part of a response on when it arrives, as njs frees no memory before the end of a request.
     """
     return f"""\
 import fs from 'fs';
 
 const TOKEN_FILE = {json.dumps(config.token_file)};
 const PROXY = {json.dumps(config.uri)};
-const ADDRESS = '"\\\\s*:\\\\s*")https?://[^"]*?/catalog(?=[/"])';
-const IN_TABLES = new RegExp('("(?:s3\\\\.signer\\\\.uri|client\\\\.refresh-credentials-endpoint)' + ADDRESS, 'g');
-const IN_CONFIG = new RegExp('("uri' + ADDRESS, 'g');
+const TABLE_KEYS = ['"s3.signer.uri"', '"client.refresh-credentials-endpoint"'];
+const CONFIG_KEYS = TABLE_KEYS.concat('"uri"');
+const LONGEST_KEY = 40;
+const LONGEST_ADDRESS = 8192;
+const ADDRESS = /^("[^"]*"\\s*:\\s*")https?:\\/\\/[^"]*?\\/catalog(?=[\\/"])/;
+const QUOTE = 34;
 
-let chunks = [];
+// Bytes at the end of the last part that may be the beginning of a key with an address.
+let rest = null;
 
 // Kubernetes replaces the file before the token expires.
 function authorization(r) {{
@@ -83,22 +88,84 @@ function authorization(r) {{
 }}
 
 function start(r) {{
-    chunks = [];
+    rest = null;
     delete r.headersOut['Content-Length'];
 }}
 
 function relocate(r, data, flags) {{
-    chunks.push(data);
-    if (!flags.last) {{
+    const keys = r.uri === '/catalog/v1/config' ? CONFIG_KEYS : TABLE_KEYS;
+    if (rest) {{
+        data = Buffer.concat([rest, data]);
+        rest = null;
+    }}
+    let sent = 0;
+    for (let key = findKey(data, 0, keys); key; key = findKey(data, key.end, keys)) {{
+        const end = findEnd(data, key.end);
+        if (end < 0) {{
+            if (!flags.last && data.length - key.start < LONGEST_ADDRESS) {{
+                sent = send(r, data, sent, key.start);
+                rest = data.subarray(key.start);
+                return;
+            }}
+            continue;
+        }}
+        if (end - key.start > LONGEST_ADDRESS) {{
+            continue;
+        }}
+        const entry = data.subarray(key.start, end).toString('utf8');
+        const relocated = entry.replace(ADDRESS, '$1' + PROXY);
+        if (relocated !== entry) {{
+            send(r, data, sent, key.start);
+            r.sendBuffer(Buffer.from(relocated), {{ last: false }});
+            sent = end;
+            key.end = end;
+        }}
+    }}
+    if (flags.last) {{
+        r.sendBuffer(data.subarray(sent), flags);
         return;
     }}
-    let body = Buffer.concat(chunks).toString('utf8');
-    chunks = [];
-    body = body.replace(IN_TABLES, '$1' + PROXY);
-    if (r.uri === '/catalog/v1/config') {{
-        body = body.replace(IN_CONFIG, '$1' + PROXY);
+    const complete = findPartialKey(data, sent, keys);
+    send(r, data, sent, complete);
+    if (complete < data.length) {{
+        rest = data.subarray(complete);
     }}
-    r.sendBuffer(body, flags);
+}}
+
+function send(r, data, start, end) {{
+    if (end > start) {{
+        r.sendBuffer(data.subarray(start, end), {{ last: false }});
+    }}
+    return end;
+}}
+
+function findKey(data, from, keys) {{
+    let first = null;
+    keys.forEach((key) => {{
+        const start = data.indexOf(key, from);
+        if (start >= 0 && (first === null || start < first.start)) {{
+            first = {{ start: start, end: start + key.length }};
+        }}
+    }});
+    return first;
+}}
+
+// The index after the closing quote of the text that follows a key, or -1.
+function findEnd(data, from) {{
+    const opening = data.indexOf('"', from);
+    const closing = opening < 0 ? -1 : data.indexOf('"', opening + 1);
+    return closing < 0 ? -1 : closing + 1;
+}}
+
+// The index from which the end of the data may be the beginning of a key, or its length.
+function findPartialKey(data, from, keys) {{
+    for (let index = data.length - 1; index >= from && data.length - index < LONGEST_KEY; index--) {{
+        if (data[index] === QUOTE) {{
+            const text = data.subarray(index).toString('utf8');
+            return keys.some((key) => key.startsWith(text)) ? index : data.length;
+        }}
+    }}
+    return data.length;
 }}
 
 export default {{ authorization, start, relocate }};
@@ -168,6 +235,11 @@ http {{
     proxy_send_timeout {config.timeout}s;
     proxy_next_upstream off;
     proxy_redirect off;
+    # Bodies pass in parts, and need no disk.
+    proxy_request_buffering off;
+    proxy_max_temp_file_size 0;
+    proxy_buffer_size 32k;
+    proxy_buffers 8 64k;
 {_tls(config, catalog.scheme, catalog.hostname or "")}
     server {{
         listen 127.0.0.1:{config.port};

@@ -161,7 +161,7 @@ def deployment_spec(
             "enableServiceLinks": False,
             **_runtime_class(unit, cluster),
             "securityContext": pod_security(settings.user),
-            "containers": _list_containers(unit, catalog, image, identity, access=access, cluster=cluster),
+            **_list_containers(unit, catalog, image, identity, access=access, cluster=cluster),
             "volumes": [*_volumes(unit, catalog, identity, cluster), *connect.volumes(unit, access)],
         },
     }
@@ -187,15 +187,25 @@ def _list_containers(
     *,
     access: ConnectAccess,
     cluster: ClusterSettings,
-) -> list[dict[str, Any]]:
-    """Return the unit's container, and the proxy of a unit that cannot send its token itself."""
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the unit's container, and the proxy of a unit that cannot send its token itself.
+
+    The proxy is a native sidecar (Kubernetes 1.29): it starts before the unit, and ends after it, so that a unit that
+    is stopped can commit until its grace period ends.
+    """
     if not catalog_proxy.is_used(unit, catalog.auth, cluster.texera):
-        return [_container(unit, catalog, image, identity, access=access, cluster=cluster)]
-    common = {"resources": resources(PROXY_SIZE, cluster), "securityContext": container_security()}
-    return [
-        _container(unit, catalog_proxy.derive_unit_catalog(catalog), image, identity, access=access, cluster=cluster),
-        catalog_proxy.make_container(catalog, cluster, common, jobs_identity.mounts(catalog, identity)),
-    ]
+        return {"containers": [_container(unit, catalog, image, identity, access=access, cluster=cluster)]}
+    common = {
+        "restartPolicy": "Always",
+        "resources": resources(PROXY_SIZE, cluster),
+        "securityContext": container_security(),
+    }
+    proxy = catalog_proxy.make_container(catalog, cluster, common, jobs_identity.mounts(catalog, identity))
+    own_catalog = catalog_proxy.derive_unit_catalog(catalog)
+    return {
+        "initContainers": [proxy],
+        "containers": [_container(unit, own_catalog, image, identity, access=access, cluster=cluster)],
+    }
 
 
 def _container(

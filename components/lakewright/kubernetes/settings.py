@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.names.host_kinds import METADATA_NETWORKS
+from lakewright.names.types import ServiceUrl
 from lakewright.spec.computing_unit import TexeraCatalog
 from lakewright.spec.identity import JobsSecret
 from lakewright.spec.quota import QuotaSpec
@@ -167,6 +168,9 @@ class TexeraSettings(StrictModel):
     """Texera's database. Required unless `kubernetes.trial` is set: a unit ends at its start without it."""
     jwt_secret: JobsSecret | None = None
     """The secret that Texera signs its users' tokens with. Required unless `kubernetes.trial` is set."""
+    user_token: JobsSecret | None = None
+    """Token of the user of Texera as whom the tenant's units read files of datasets from Texera's file service. Without
+    it, Texera reads them from LakeFS with S3 keys that units do not have."""
     catalog: TexeraCatalog = "rest"
     """`rest`: the tenant's warehouses. `postgres`: Texera's own catalog in a database, with files in the pod."""
     postgres: PostgresCatalog | None = None
@@ -175,6 +179,8 @@ class TexeraSettings(StrictModel):
     set. It adds the unit's token to requests to the catalog: Texera sends none."""
     variables: dict[PublicVariable, str] = {}
     """Other environment variables of Texera, such as the addresses of its services; no secrets."""
+    egress: list[ServiceUrl] = []
+    """Further addresses that units reach, such as Texera's file service and the store of its datasets."""
 
 
 class ClusterSettings(StrictModel):

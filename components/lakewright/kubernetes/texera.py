@@ -1,7 +1,7 @@
 """Computing units of Apache Texera: labels, environment variables, and registration. Pure functions.
 
-Names follow Texera's computing-unit-managing-service, storage.conf and auth.conf. Passwords and the JWT secret come
-from Kubernetes Secrets, which no manifest contains. Units get no S3 key.
+Names follow Texera's computing-unit-managing-service, storage.conf and auth.conf. Passwords, the JWT secret and the
+user's token come from Kubernetes Secrets, which no manifest contains. Units get no S3 key.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def find_start_mistake(unit: ComputingUnitSpec, settings: TexeraSettings, *, tri
     )
 
 
-def database_urls(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[str]:
-    """Return the addresses of the databases that a unit must reach."""
+def list_service_urls(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[str]:
+    """Return the addresses of the databases and other services that a unit must reach."""
     if unit.runtime != "texera":
         return []
     catalog_database = settings.postgres if catalog_kind(unit, settings) == "postgres" else None
     databases = [database for database in (settings.database, catalog_database) if database]
-    return [f"postgresql://{database.address}" for database in databases]
+    return [*(f"postgresql://{database.address}" for database in databases), *settings.egress]
 
 
 def variables(
@@ -85,6 +85,8 @@ def variables(
         ]
     if settings.jwt_secret:
         texera_variables.append(_read_secret("AUTH_JWT_SECRET", settings.jwt_secret))
+    if settings.user_token:
+        texera_variables.append(_read_secret("USER_JWT_TOKEN", settings.user_token))
     if catalog_kind(unit, settings) == "postgres" and settings.postgres:
         texera_variables += [
             {"name": _TYPE, "value": "postgres"},

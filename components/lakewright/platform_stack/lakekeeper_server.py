@@ -162,7 +162,7 @@ class LakekeeperServer(pulumi.ComponentResource):
             self._declare("postgres-scripts", openfga.postgres_scripts(spec), after=self._first),
         ]
         return [
-            self._declare("postgres", openfga.postgres_set(spec, trial.image, trial.storage), after=before),
+            self._declare("postgres", openfga.postgres_set(spec, trial), after=before),
             self._declare("postgres-service", openfga.postgres_service(spec), after=self._first),
         ]
 

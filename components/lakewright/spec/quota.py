@@ -16,8 +16,9 @@ from lakewright.validation.strict_model import StrictModel
 
 ACTIVATOR_SIZE = Size(cpu="100m", memory="256Mi", scratch="128Mi")
 """Size of the pod that starts and stops idle computing units."""
-PROXY_SIZE = Size(cpu="100m", memory="128Mi", scratch="64Mi")
-"""Size of the container that adds a token to a Texera unit's requests to the catalog."""
+PROXY_SIZE = Size(cpu="100m", memory="256Mi", scratch="64Mi")
+"""Size of the container that adds a token to a Texera unit's requests to the catalog. A response needs about as much
+memory as it has bytes, up to 32 MiB."""
 
 
 class QuotaSpec(StrictModel):

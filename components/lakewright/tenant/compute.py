@@ -58,7 +58,7 @@ def make_compute(
                 ),
                 urls=[
                     *_list_outgoing_urls(spec, platform, storage, visible),
-                    *texera.database_urls(unit, cluster.texera),
+                    *texera.list_service_urls(unit, cluster.texera),
                 ],
                 identity=identity.pod,
                 access=_require_access(unit, cluster),

@@ -42,9 +42,10 @@ def test_units_are_registered_at_texera(tenant: Tenant) -> None:
 def test_single_node_texera_gets_its_variables(tenant: Tenant) -> None:
     tenant.up()
 
-    lines = tenant.output("config", "--format", "texera").splitlines()
+    run = tenant.run("config", "--format", "texera")
 
-    variables = dict(line.split("=", 1) for line in lines)
+    assert "`lakekeeper-init` creates a warehouse of this name in Texera's own Lakekeeper" in run.stderr
+    variables = dict(line.split("=", 1) for line in run.stdout.splitlines())
     config = tenant.catalog_config()
     assert variables["STORAGE_ICEBERG_CATALOG_TYPE"] == "rest"
     assert variables["STORAGE_ICEBERG_CATALOG_REST_URI"] == config.uri

@@ -6,7 +6,8 @@ The catalog enforces grants. Neither the client nor its container has a credenti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def guarded(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Guarded(endpoint, tokens)
 
 
-def declare(sandbox: Sandbox, guarded: Guarded, folder: Path, number: int) -> Tenant:
+def declare(sandbox: Sandbox, guarded: Guarded, folder: Path, number: int, **changes: Any) -> Tenant:
     """Deploy a tenant with a unit of Texera, whose ServiceAccount has a known uid; return the tenant."""
     environment = {
         "sandbox": str(sandbox.dir),
@@ -111,7 +112,7 @@ def declare(sandbox: Sandbox, guarded: Guarded, folder: Path, number: int) -> Te
     }
     warehouse = {"name": "executions", "namespaces": {"preset": "texera"}, "deletion": "purge"}
     spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
-    tenant = Tenant(project, sandbox, spec | {"warehouses": [warehouse], "computing_units": [unit]})
+    tenant = Tenant(project, sandbox, spec | {"warehouses": [warehouse], "computing_units": [unit]} | changes)
     tenant.environ["STACK_TOKEN"] = "operator"
     tenant.write()
     tenant.output("stack", "init")
@@ -133,19 +134,24 @@ class RunningTexeraUnit:
 
 @pytest.fixture(scope="module")
 def unit(sandbox: Sandbox, guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTexeraUnit]:
-    """Run the proxy of a rendered pod. Free ports replace its ports, which belong to the pod's network."""
     tenant = declare(sandbox, guarded, tmp_path_factory.mktemp("first"), 1)
     guarded.tokens.valid |= {f"first-{count}": f"kubernetes~{UID.format(number=1)}" for count in range(3)}
+    with run_proxy(tenant, tmp_path_factory.mktemp("pod"), token="first-0") as running:
+        yield running
+
+
+@contextmanager
+def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexeraUnit, None, None]:
+    """Run the proxy of a rendered pod. Free ports replace its ports, which belong to the pod's network."""
     port, probe_port = find_free_port(), find_free_port()
     text = yaml.safe_dump_all(read_manifests(tenant.folder.parent / "rendered"))
     for pod_port, free_port in ((8181, port), (8182, probe_port)):
         text = text.replace(str(pod_port), str(free_port))
-    manifests = [manifest for manifest in yaml.safe_load_all(text) if manifest]
     pod = UnitPod(
-        manifests,
-        tmp_path_factory.mktemp("pod"),
+        [manifest for manifest in yaml.safe_load_all(text) if manifest],
+        folder,
         secrets={},
-        token="first-0",
+        token=token,
         image={"PATH": f"{Path(str(NGINX)).parent}:/usr/bin:/bin"},
         container_name="catalog-proxy",
         arguments=AS_ROOT,
@@ -310,3 +316,45 @@ def test_unit_has_no_token(unit: RunningTexeraUnit) -> None:
 
     assert "/var/run/secrets" not in json.dumps(texera["volumeMounts"])
     assert "first-" not in json.dumps(texera) + str(unit.pod.manifests)
+
+
+def read_config(unit: RunningTexeraUnit, warehouse: str) -> int:
+    """Return the status of a catalog's first request, for the warehouse that an execution chose."""
+    uri = unit.variables["STORAGE_ICEBERG_CATALOG_REST_URI"]
+    return httpx.get(f"{uri}/v1/config", params={"warehouse": warehouse}).status_code
+
+
+def test_executions_choose_warehouses_of_a_shared_project(
+    jvm: Any, sandbox: Sandbox, guarded: Guarded, unit: RunningTexeraUnit, tmp_path: Path
+) -> None:
+    """Texera makes a warehouse for each user in the default project, and names one for each execution (texera#7473).
+
+    A second stack plays Texera: no grant of the first stack reaches its warehouse.
+    """
+    shared, operator = {"shared": True}, {"authorization": "Bearer operator"}
+    tenant = declare(sandbox, guarded, tmp_path / "tenant", 3, project=shared)
+    user = f"kubernetes~{UID.format(number=3)}"
+    guarded.tokens.valid["third"] = user
+    warehouse = {"name": "user-1-5", "deletion": "purge"}
+    texera = declare(sandbox, guarded, tmp_path / "texera", 4, project=shared, warehouses=[warehouse])
+    warehouse_id = texera.catalog_config().warehouses[0].id
+    grants = {"writes": [{"type": privilege, "user": user} for privilege in ("select", "create", "modify")]}
+
+    (tmp_path / "pod").mkdir()
+    with run_proxy(tenant, tmp_path / "pod", token="third") as shared_unit:
+        assert read_config(shared_unit, "executions") == 200
+        assert read_config(shared_unit, "user-1-5") in {403, 404}
+        url = f"{guarded.endpoint}/management/v1/permissions/warehouse/{warehouse_id}/assignments"
+        httpx.post(url, json=grants, headers=operator).raise_for_status()
+
+        for name in ("executions", "user-1-5"):
+            variables = shared_unit.variables | {"STORAGE_ICEBERG_CATALOG_REST_WAREHOUSE_NAME": name}
+            catalog = TexeraCatalog(jvm, variables)
+            catalog.create_namespace(NAMESPACE)
+            identifier = catalog.identify(NAMESPACE, "wid_7_eid_45_runtimestatistics")
+            catalog.write(catalog.create_table(identifier), [name])
+            assert catalog.read(identifier) == [name]
+
+    # The proxy of a tenant with a project of its own asks for this name in that project.
+    unit.present_token("first-0")
+    assert read_config(unit, "user-1-5") == 404

@@ -108,3 +108,14 @@ def test_requests_of_all_containers_are_added(requests: dict[str, str], expected
 def test_hours_belong_to_the_default_warehouse(unit: str, warehouse: str) -> None:
     assert choose_warehouse(SPEC, unit) == warehouse
     assert choose_warehouse({}, unit) is None
+
+
+def test_sidecars_count_and_other_init_containers_do_not() -> None:
+    """A sidecar, such as the proxy of Texera's units, runs as long as the pod."""
+    pod = make_pod("2026-11-27T01:00:00Z", "2026-11-27T01:30:00Z", cpu="1", memory="1Gi")
+    requests = {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+    pod["spec"]["initContainers"] = [requests | {"restartPolicy": "Always"}, requests]
+
+    (row,) = list_pod_days(pod, NOW)
+
+    assert (row["cpu"], row["memory_bytes"]) == (1.5, 2 * 1024**3)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +23,8 @@ from lakewright.kubernetes.catalog_proxy_config import (
     nginx_config,
     nginx_script,
 )
+from lakewright.spec.quota import PROXY_SIZE
+from lakewright.validation.quantity import parse_bytes
 
 from tests.certificates import write_server_certificate
 from tests.nginx_process import MISSING_NJS, find_free_port, serve_nginx
@@ -40,6 +44,14 @@ TABLE = {
         "client.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog/v1/w/credentials",
     },
 }
+LARGE_TABLE = TABLE | {"metadata": {"snapshots": "x" * 30_000_000}}
+"""A table with the metadata of about 40,000 snapshots. Lakekeeper from 0.14 on accepts 32 MiB."""
+
+ADDRESSES = [
+    {"s3.signer.uri": f"https://lakekeeper.example/base/catalog/{number}", "s3.signer.uri-of": number, "uri": "s3:"}
+    for number in range(0, 2**30, 2**16 - 1)
+]
+"""2 MB with addresses at any distance from the parts in which nginx reads them."""
 
 
 class RecordingCatalog(BaseHTTPRequestHandler):
@@ -52,7 +64,11 @@ class RecordingCatalog(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         type(self).requests.append((self.command, self.path, headers, body))
-        if "/tables/" in self.path:
+        if "/tables/large" in self.path:
+            self.respond(200, LARGE_TABLE)
+        elif "/tables/addresses" in self.path:
+            self.respond(200, ADDRESSES)
+        elif "/tables/" in self.path:
             self.respond(200, TABLE)
         elif self.path.endswith("/v1/config"):
             self.respond(400, {"error": {"type": "GetConfigNoWarehouseProvided"}})
@@ -99,6 +115,13 @@ class RunningProxy:
     @property
     def probes(self) -> str:
         return f"http://127.0.0.1:{self.config.probe_port}"
+
+    def read_peak_memory(self) -> int:
+        """Return the bytes of memory that all processes of nginx have used at most."""
+        main = int(Path(self.config.scratch, "nginx.pid").read_text())
+        workers = Path(f"/proc/{main}/task/{main}/children").read_text().split()
+        statuses = [Path(f"/proc/{process}/status").read_text() for process in (main, *workers)]
+        return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 for status in statuses)
 
     def last_headers(self) -> dict[str, str]:
         return self.requests[-1][2]
@@ -232,6 +255,27 @@ def test_only_addresses_of_the_catalog_change_in_tables(proxy: RunningProxy) -> 
         "s3.endpoint": "https://s3.example/catalog",
         "client.refresh-credentials-endpoint": f"{proxy.config.uri}/v1/w/credentials",
     }
+
+
+def test_addresses_are_replaced_wherever_parts_of_a_body_end(proxy: RunningProxy) -> None:
+    response = httpx.get(f"{proxy.config.uri}/v1/w/namespaces/n/tables/addresses")
+
+    expected = json.dumps(ADDRESSES).replace("https://lakekeeper.example/base/catalog", proxy.config.uri)
+    is_equal = response.text == expected  # A comparison in an `assert` would take minutes to explain itself.
+    assert is_equal
+
+
+def test_large_metadata_fits_into_the_memory_of_the_pod(proxy: RunningProxy) -> None:
+    """Kubernetes kills a container that exceeds its memory. A unit loads several tables at a time."""
+    url = f"{proxy.config.uri}/v1/w/namespaces/n/tables/large"
+
+    with ThreadPoolExecutor(3) as threads:
+        responses = list(threads.map(lambda _: httpx.get(url, timeout=60), range(3)))
+        threads.submit(httpx.post, url, content=b"x" * 30_000_000, timeout=60).result()
+
+    assert {len(response.json()["metadata"]["snapshots"]) for response in responses} == {30_000_000}
+    assert {response.json()["config"]["s3.signer.uri"] for response in responses} == {f"{proxy.config.uri}/"}
+    assert proxy.read_peak_memory() < parse_bytes(PROXY_SIZE.memory)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "DELETE"])

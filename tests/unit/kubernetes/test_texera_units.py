@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lakewright.kubernetes import manifests, texera
-from lakewright.kubernetes.settings import ClusterSettings
+from lakewright.kubernetes.settings import ClusterSettings, TexeraSettings
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright.spec.quota import count_amounts, sum_amounts
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -91,6 +91,18 @@ def test_database_and_jwt_secret_come_from_secrets() -> None:
     }
 
 
+def test_files_of_datasets_are_read_as_a_user() -> None:
+    """Without USER_JWT_TOKEN, Texera asks LakeFS with S3 keys, which units do not have."""
+    token, file_service = {"name": "texera-unit", "key": "user-token"}, "http://file-service.texera.svc:9092"
+    settings = {**STARTS, "user_token": token, "egress": [file_service]}
+    (unit,) = tenant().computing_units
+
+    assert secrets(template(tenant(), **settings))["USER_JWT_TOKEN"] == ("texera-unit", "user-token")
+    assert "USER_JWT_TOKEN" not in secrets(template(tenant(), **STARTS))
+    assert "USER_JWT_TOKEN" not in secrets(template(tenant(runtime="spark"), **settings))
+    assert texera.list_service_urls(unit, TexeraSettings.model_validate(settings))[-1] == file_service
+
+
 def test_units_of_spark_get_nothing_of_texera() -> None:
     pod = template(tenant(runtime="spark"), TOKEN_CATALOG, **STARTS)
 
@@ -134,9 +146,9 @@ def test_databases_are_reached_by_units_that_use_them() -> None:
     (spark,) = tenant(runtime="spark").computing_units
     database_url = "postgresql://db.texera.svc:5432/texera_db"
 
-    assert texera.database_urls(with_catalog, settings) == [database_url, f"postgresql://{DATABASE['address']}"]
-    assert texera.database_urls(without, settings) == [database_url]
-    assert texera.database_urls(spark, settings) == []
+    assert texera.list_service_urls(with_catalog, settings) == [database_url, f"postgresql://{DATABASE['address']}"]
+    assert texera.list_service_urls(without, settings) == [database_url]
+    assert texera.list_service_urls(spark, settings) == []
     mistake = texera.find_catalog_mistake(with_catalog, ClusterSettings().texera)
     assert "expected `kubernetes.texera.postgres`" in str(mistake)
 
@@ -157,7 +169,7 @@ def test_unit_that_cannot_start_is_refused_outside_trials() -> None:
 def test_token_is_in_the_proxy_alone() -> None:
     pod = template(tenant(), TOKEN_CATALOG, **STARTS)["spec"]
 
-    unit, proxy = pod["containers"]
+    (unit,), (proxy,) = pod["containers"], pod["initContainers"]
     token = {"name": "token", "mountPath": "/var/run/secrets/lakekeeper", "readOnly": True}
     assert token in proxy["volumeMounts"]
     assert not [mount for mount in unit["volumeMounts"] if mount["name"] == "token"]
@@ -180,7 +192,7 @@ def test_files_of_the_unit_name_the_proxy_without_a_credential() -> None:
 
 
 def test_proxy_is_admitted_by_the_restricted_standard() -> None:
-    proxy = template(tenant(), TOKEN_CATALOG, proxy_image="nginx@sha256:0")["spec"]["containers"][1]
+    (proxy,) = template(tenant(), TOKEN_CATALOG, proxy_image="nginx@sha256:0")["spec"]["initContainers"]
 
     assert proxy["image"] == "nginx@sha256:0"
     assert proxy["securityContext"] == {
@@ -193,13 +205,21 @@ def test_proxy_is_admitted_by_the_restricted_standard() -> None:
     assert {"startupProbe", "readinessProbe", "livenessProbe"} <= proxy.keys()
 
 
+def test_proxy_ends_after_the_unit() -> None:
+    """Kubernetes ends containers at the same time, but native sidecars after them: a stopping unit still commits."""
+    pod = template(tenant(), TOKEN_CATALOG, **STARTS)["spec"]
+
+    assert [container["name"] for container in pod["containers"]] == ["texera"]
+    assert [(part["name"], part["restartPolicy"]) for part in pod["initContainers"]] == [("catalog-proxy", "Always")]
+
+
 def test_quota_covers_the_proxy() -> None:
     unit = count_amounts(tenant().computing_units[0].size)
 
     need = sum_amounts(tenant().computing_units, None)
 
     assert (need.cpu, need.pods) == (unit.cpu + 100, 1)
-    assert need.memory == unit.memory + 128 * 1024**2
+    assert need.memory == unit.memory + 256 * 1024**2
     assert sum_amounts(tenant(texera={"catalog": "postgres"}).computing_units, None) == unit
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import yaml
+from lakewright.kubernetes.drift_check.manifests import drift_check_manifests
 from lakewright.kubernetes.network import allow_dns
 from lakewright.kubernetes.settings import DnsSettings
 from lakewright.platform_stack.manifests import gateway, lakekeeper, network_policies, openfga
@@ -14,19 +16,25 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.validation.problems import SpecError
 
+from tests.platform_documents import DIGEST, production, replace_value, trial
 from tests.tenant_project import REPOSITORY
 
+KINDS_WITH_PODS = {"CronJob", "Deployment", "Job", "StatefulSet"}
+DRIFT_CHECK: dict[str, Any] = {
+    "image": f"registry.example/lakewright{DIGEST}",
+    "state": "s3://acme-states?region=us-west-2",
+    "passphrase": {"name": "stacks", "key": "passphrase"},
+}
 EXAMPLE = REPOSITORY / "infra" / "platform" / "stacks" / "Pulumi.example.yaml"
-PODS = {
+PLACEMENT = {
     "node_selector": {"pool": "platform"},
     "tolerations": [{"key": "dedicated", "value": "platform", "effect": "NoExecute", "seconds": 60}],
     "affinity": {"nodeAffinity": {}},
     "priority_class": "system-cluster-critical",
     "image_pull_secrets": ["registry"],
-    "labels": {"team": "data", "app.kubernetes.io/component": "mine"},
     "annotations": {"sidecar.istio.io/inject": "false"},
-    "min_available": 2,
 }
+PODS = PLACEMENT | {"labels": {"team": "data", "app.kubernetes.io/component": "mine"}, "min_available": 2}
 
 
 def parse(**sections: dict[str, Any]) -> PlatformSpec:
@@ -45,6 +53,35 @@ def build_server(spec: PlatformSpec) -> dict[str, Any]:
     return manifest["spec"]["template"]
 
 
+def build_migration(spec: PlatformSpec) -> dict[str, Any]:
+    return lakekeeper.migration_job(spec, build_server_environment(spec), {}, {})["spec"]["template"]
+
+
+def list_templates(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the templates of pods in manifests of any kind."""
+    specs = [manifest["spec"] for manifest in manifests if manifest["kind"] in KINDS_WITH_PODS]
+    return [spec["jobTemplate"]["spec"]["template"] if "jobTemplate" in spec else spec["template"] for spec in specs]
+
+
+def assert_placed(template: dict[str, Any]) -> None:
+    """Check that a pod has all settings of PLACEMENT."""
+    pod = template["spec"]
+    assert pod["nodeSelector"] == {"pool": "platform"}
+    assert pod["tolerations"] == [
+        {
+            "key": "dedicated",
+            "operator": "Equal",
+            "value": "platform",
+            "effect": "NoExecute",
+            "tolerationSeconds": 60,
+        }
+    ]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
+
+
 def test_pods_of_all_components_have_their_settings() -> None:
     spec = parse(server={"pods": PODS}, gateway={"pods": PODS}, server__authorization__openfga__server={"pods": PODS})
     server = spec.server.authorization.openfga
@@ -52,31 +89,41 @@ def test_pods_of_all_components_have_their_settings() -> None:
     assert server.server is not None
     templates = [
         build_server(spec),
+        build_migration(spec),
         gateway.gateway_deployment(spec)["spec"]["template"],
         openfga.openfga_deployment(spec, server.server, "hash")["spec"]["template"],
         openfga.openfga_migration(spec, server.server)["spec"]["template"],
     ]
 
     for template in templates:
-        pod, labels = template["spec"], template["metadata"]["labels"]
-        assert pod["nodeSelector"] == {"pool": "platform"}
-        assert pod["tolerations"] == [
-            {
-                "key": "dedicated",
-                "operator": "Equal",
-                "value": "platform",
-                "effect": "NoExecute",
-                "tolerationSeconds": 60,
-            }
-        ]
-        assert pod["affinity"] == {"nodeAffinity": {}}
-        assert pod["priorityClassName"] == "system-cluster-critical"
-        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        labels = template["metadata"]["labels"]
+        assert_placed(template)
         assert labels["team"] == "data"
         assert labels["app.kubernetes.io/component"] != "mine"
-        assert template["metadata"]["annotations"]["sidecar.istio.io/inject"] == "false"
     assert lakekeeper.server_budget(spec)["spec"]["minAvailable"] == 2
     assert "maxUnavailable" not in gateway.gateway_budget(spec)["spec"]
+
+
+def test_cron_jobs_of_the_drift_check_have_its_settings() -> None:
+    jobs = {"limits": {"image": "a@sha256:0"}, "compute": {"image": "a@sha256:0"}, "expiry": {}, "pods": PLACEMENT}
+    spec = parse_platform_spec(replace_value(production(), "drift_check", DRIFT_CHECK | jobs), "stack test")
+    assert spec.drift_check is not None
+    templates = list_templates(drift_check_manifests(network_policies.locate_drift_check(spec), spec.drift_check))
+
+    assert len(templates) == 4
+    for template in templates:
+        assert_placed(template)
+
+
+def test_postgres_of_a_trial_has_its_settings() -> None:
+    document = trial()
+    document["database"]["trial_postgres"]["pods"] = PLACEMENT
+    spec = parse_platform_spec(document, "stack test")
+    assert spec.database.trial_postgres is not None
+
+    (template,) = list_templates([openfga.postgres_set(spec, spec.database.trial_postgres)])
+
+    assert_placed(template)
 
 
 def test_defaults_keep_replicas_apart() -> None:
@@ -88,21 +135,74 @@ def test_defaults_keep_replicas_apart() -> None:
 
 
 def test_server_has_further_parts() -> None:
+    """The containers that wait for the database and the migration reach it through the same proxy."""
+    proxy = {"name": "database-proxy", "image": "proxy@sha256:0", "restartPolicy": "Always"}
     parts = {
         "volumes": [{"name": "certs", "secret": {"secretName": "certs"}}],
         "volume_mounts": [{"name": "certs", "mountPath": "/certs"}],
-        "containers": [{"name": "proxy", "image": "proxy@sha256:0"}],
+        "init_containers": [proxy],
+        "containers": [{"name": "agent", "image": "agent@sha256:0"}],
         "env_from": [{"configMapRef": {"name": "more"}}],
     }
-    pod = build_server(parse(server={"extra_pod_parts": parts, "service_account": "given"}))["spec"]
+    spec = parse(server={"extra_pod_parts": parts, "service_account": "given"})
+    server, migration = build_server(spec)["spec"], build_migration(spec)["spec"]
 
-    assert [container["name"] for container in pod["containers"]] == ["lakekeeper", "proxy"]
-    assert {"name": "certs", "mountPath": "/certs"} in pod["containers"][0]["volumeMounts"]
-    assert pod["containers"][0]["envFrom"] == [{"configMapRef": {"name": "more"}}]
-    assert parts["volumes"][0] in pod["volumes"]
-    assert pod["serviceAccountName"] == "given"
-    with pytest.raises(SpecError, match="other names than the stack's; found tmp"):
-        parse(server={"extra_pod_parts": {"volumes": [{"name": "tmp"}]}})
+    assert [container["name"] for container in server["initContainers"]] == ["database-proxy", "wait-for-migration"]
+    assert [container["name"] for container in server["containers"]] == ["lakekeeper", "agent"]
+    assert [container["name"] for container in migration["initContainers"]] == ["database-proxy", "wait-for-database"]
+    assert [container["name"] for container in migration["containers"]] == ["migrate"]
+    for pod in (server, migration):
+        assert pod["initContainers"][0] == proxy
+        assert parts["volumes"][0] in pod["volumes"]
+        for container in [pod["initContainers"][1], pod["containers"][0]]:
+            assert {"name": "certs", "mountPath": "/certs"} in container["volumeMounts"]
+            assert container["envFrom"] == [{"configMapRef": {"name": "more"}}]
+    assert server["serviceAccountName"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ({"volumes": [{"name": "tmp"}]}, "tmp"),
+        ({"init_containers": [{"name": "wait-for-database"}]}, "wait-for-database"),
+        ({"containers": [{"name": "lakekeeper"}]}, "lakekeeper"),
+        ({"init_containers": [{"name": "proxy"}], "containers": [{"name": "proxy"}]}, "proxy"),
+    ],
+)
+def test_further_parts_have_names_of_their_own(parts: dict[str, Any], name: str) -> None:
+    with pytest.raises(SpecError, match=f"expected names that the pods do not have yet; found {name}"):
+        parse(server={"extra_pod_parts": parts})
+
+
+def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:
+    """A proxy such as Cloud SQL's asks the cloud's API by HTTPS, and the database at another port."""
+
+    def list_ports(**server: Any) -> set[int]:
+        policies = network_policies.list_network_policies(parse(server=server))
+        (egress,) = (p["spec"]["egress"] for p in policies if p["metadata"]["name"] == "lakekeeper-migration")
+        return {port["port"] for rule in egress for port in rule["ports"]}
+
+    proxy = {"init_containers": [{"name": "proxy", "restartPolicy": "Always"}]}
+
+    assert list_ports(egress=["https://sql.example:3307"]).isdisjoint({443, 3307})
+    assert {443, 3307} <= list_ports(egress=["https://sql.example:3307"], extra_pod_parts=proxy)
+
+
+def test_documented_proxy_to_the_database_is_valid() -> None:
+    page = (REPOSITORY / "docs" / "guides" / "platform.md").read_text("utf-8")
+    sections = yaml.safe_load(re.findall(r"```yaml\n(server:.*?)```", page, re.DOTALL)[0])
+    database = sections["database"]["postgres"] | {"host_read": None, "ca_bundle": None}
+    spec = parse(server=sections["server"], database__postgres=database)
+
+    assert build_migration(spec)["spec"]["initContainers"][0]["restartPolicy"] == "Always"
+
+
+def test_proxy_in_the_pod_needs_no_tls() -> None:
+    local = {"host_write": "localhost", "host_read": None, "ssl_mode": "disable", "ca_bundle": None}
+
+    assert parse(database__postgres=local)
+    with pytest.raises(SpecError, match="may be in plain text"):
+        parse(database__postgres=local | {"host_read": "replica.example"})
 
 
 def test_service_of_the_gateway_may_be_a_load_balancer() -> None:
@@ -122,10 +222,14 @@ def test_name_of_the_database_user_comes_from_a_secret() -> None:
 
 
 def test_rds_needs_its_authorities() -> None:
+    elsewhere = {"ca_bundle": None, "host_write": "db.example", "host_read": None}
+
     assert parse().database.postgres is not None
-    with pytest.raises(SpecError, match=r"ca_bundle: required for RDS.*global-bundle\.pem"):
-        parse(database__postgres={"ca_bundle": None})
-    assert parse(database__postgres={"ca_bundle": None, "host_write": "db.example"})
+    assert parse(database__postgres=elsewhere)
+    for host in ("host_write", "host_read"):
+        rds = {host: "database.abc.us-west-2.rds.amazonaws.com"}
+        with pytest.raises(SpecError, match=r"ca_bundle: required for RDS.*global-bundle\.pem"):
+            parse(database__postgres=elsewhere | rds)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,9 @@ def test_a_pod_serves_only_after_the_migration_of_its_release(spec: PlatformSpec
     [
         ("server.image", f"quay.io/lakekeeper/catalog@sha256:{'f' * 64}", True),
         ("database.postgres.host_write", "other.example", True),
+        ("server.pods", {"labels": {"team": "data"}}, True),
+        ("server.pods", {"image_pull_secrets": ["registry"]}, True),
+        ("server.pods", {"min_available": 1}, False),
         ("server.logs", {"level": "debug"}, False),
         ("server.replicas", 3, False),
     ],

@@ -105,8 +105,10 @@ def write_files(root: Path, spec: dict[str, Any], environment: dict[str, Any]) -
 def test_pages_have_specs_and_environments() -> None:
     assert len(SPECS) > 12
     assert len(ENVIRONMENTS) > 7
-    # A platform's spec, alerts of Prometheus, a program in YAML, and prices.
+    # Specs of platforms, alerts of Prometheus, a program in YAML, prices, and a file for docker compose.
     other_documents = {
+        "platform.md 1",
+        "texera.md 3",
         "drift-in-kubernetes.md 1",
         "drift-in-kubernetes.md 2",
         "ends.md 2",

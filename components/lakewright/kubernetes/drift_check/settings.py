@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.kubernetes.settings import FileKey, LabelKey, ObjectName
 from lakewright.names.types import NotBlank, RoleArn, ServiceUrl
 from lakewright.validation.cron import Cron
@@ -137,6 +138,8 @@ class DriftCheckSettings(StrictModel):
     """Prometheus pushgateway that gets the gauges."""
     textfile_claim: ObjectName | None = None
     """PersistentVolumeClaim that gets the gauges as `lakewright-drift.prom`."""
+    pods: PodPlacement = PodPlacement()
+    """Settings of the pods of all these CronJobs. `pod_labels` has their labels."""
     pod_labels: dict[LabelKey, str] = {}
     """Labels of the pod, for policies of other namespaces."""
     egress: list[ServiceUrl] = []

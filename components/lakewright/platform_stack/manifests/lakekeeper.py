@@ -109,8 +109,9 @@ def migration_job(
 ) -> Manifest:
     """Return the Job that migrates the database, with the variables that a migration reads.
 
-    A Job cannot change, so its name has a hash of its pod: a new image or database makes another Job, other settings
-    do not. It waits for the database, and for OpenFGA by its retries. Migrating again changes nothing.
+    A Job cannot change, so its name has a hash of its pod's template: a new image, database or setting of pods makes
+    another Job, other settings do not. It waits for the database, and for OpenFGA by its retries. Migrating again
+    changes nothing.
     """
     beginnings = tuple(PREFIX + name for name in _MIGRATION_VARIABLES)
     plain = {name: value for name, value in environment.plain.items() if name.startswith((*beginnings, "SSL_"))}
@@ -128,19 +129,15 @@ def migration_job(
         restartPolicy="Never",
         volumes=volumes,
     )
+    template = {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod}
+    template = apply_pod_settings(add_extra_parts(template, spec.server.extra_pod_parts), spec.server.pods)
     return make_object(
         spec,
         "batch/v1",
         "Job",
-        f"{spec.name}-migrate-{compute_short_hash(pod)}",
+        f"{spec.name}-migrate-{compute_short_hash(template)}",
         MIGRATION,
-        spec={
-            "backoffLimit": 6,
-            "activeDeadlineSeconds": 1800,
-            "template": apply_pod_settings(
-                {"metadata": {"labels": labels(spec, MIGRATION)}, "spec": pod}, spec.server.pods
-            ),
-        },
+        spec={"backoffLimit": 6, "activeDeadlineSeconds": 1800, "template": template},
     )
 
 
@@ -196,7 +193,10 @@ def server_deployment(
         "prometheus.io/port": str(METRICS_PORT),
     }
     template = {"metadata": {"labels": labels(spec, SERVER), "annotations": annotations}, "spec": pod}
-    template = apply_pod_settings(add_extra_parts(template, spec.server.extra_pod_parts), spec.server.pods)
+    extra = spec.server.extra_pod_parts
+    template = apply_pod_settings(add_extra_parts(template, extra), spec.server.pods)
+    # Not in the migration's pods, which would never end beside them.
+    template["spec"]["containers"] += extra.containers
     return make_object(
         spec,
         "apps/v1",

@@ -37,7 +37,7 @@ def list_network_policies(spec: PlatformSpec) -> list[Manifest]:
             spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
         ),
         _policy(spec, spec.name, SERVER, _server_ingress(spec), _server_egress(spec)),
-        _policy(spec, f"{spec.name}-migration", MIGRATION, [], _database_egress(spec)),
+        _policy(spec, f"{spec.name}-migration", MIGRATION, [], _migration_egress(spec)),
         _policy(spec, gateway_name(spec), GATEWAY, _gateway_ingress(spec), _gateway_egress(spec)),
     ]
     openfga = spec.server.authorization.openfga
@@ -100,12 +100,19 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
     return _drop_duplicates(rules)
 
 
+def _migration_egress(spec: PlatformSpec) -> list[Rule]:
+    """Allow the database and OpenFGA, and what a proxy to the database in the pod needs: any address by HTTPS."""
+    rules = _database_egress(spec)
+    if spec.server.extra_pod_parts.init_containers:
+        rules += [allow_egress(url) for url in ("https://any.example", *spec.server.egress)]
+    return _drop_duplicates(rules)
+
+
 def _database_egress(spec: PlatformSpec) -> list[Rule]:
-    """Allow requests of a migration: to the database and OpenFGA."""
+    """Allow requests to the database and OpenFGA."""
     rules = allow_dns(spec.kubernetes.dns)
     if postgres := spec.database.postgres:
-        hosts = [postgres.host_write, *([postgres.host_read] if postgres.host_read else [])]
-        rules += [allow_egress(f"https://{host}:{postgres.port}") for host in hosts]
+        rules += [allow_egress(f"https://{host}:{postgres.port}") for host in postgres.hosts]
     else:
         rules.append(_allow_pods_egress(spec, POSTGRES, POSTGRES_PORT))
     openfga = spec.server.authorization.openfga

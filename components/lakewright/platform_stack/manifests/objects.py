@@ -103,26 +103,26 @@ def apply_pod_settings(template: Manifest, settings: PodSettings) -> Manifest:
     metadata: dict[str, Any] = {**template["metadata"], "labels": settings.labels | template["metadata"]["labels"]}
     if annotations := settings.annotations | template["metadata"].get("annotations", {}):
         metadata["annotations"] = annotations
-    scheduling: dict[str, Any] = {
-        "nodeSelector": settings.node_selector,
-        "tolerations": [toleration.to_manifest() for toleration in settings.tolerations],
-        "affinity": settings.affinity,
-        "priorityClassName": settings.priority_class,
-        "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-    }
-    spec = template["spec"] | {name: value for name, value in scheduling.items() if value}
-    return {**template, "metadata": metadata, "spec": spec}
+    return {**template, "metadata": metadata, "spec": template["spec"] | settings.to_pod_fields()}
 
 
 def add_extra_parts(template: Manifest, extra: ExtraPodParts) -> Manifest:
-    """Return the server's template with further containers, volumes and sources of variables."""
+    """Return a template of Lakekeeper's pods with further init containers first, volumes and sources of variables."""
     spec = template["spec"]
-    server, *sidecars = spec["containers"]
-    server = server | {"volumeMounts": [*server["volumeMounts"], *extra.volume_mounts]}
-    if extra.env_from:
-        server["envFrom"] = list(extra.env_from)
-    volumes = [*spec["volumes"], *extra.volumes]
-    return {**template, "spec": {**spec, "containers": [server, *sidecars, *extra.containers], "volumes": volumes}}
+    parts = {
+        "initContainers": [*extra.init_containers, *_extend_containers(spec["initContainers"], extra)],
+        "containers": _extend_containers(spec["containers"], extra),
+        "volumes": [*spec["volumes"], *extra.volumes],
+    }
+    return {**template, "spec": spec | parts}
+
+
+def _extend_containers(containers: Sequence[Manifest], extra: ExtraPodParts) -> list[Manifest]:
+    sources = {"envFrom": list(extra.env_from)} if extra.env_from else {}
+    return [
+        {**container, "volumeMounts": [*container["volumeMounts"], *extra.volume_mounts], **sources}
+        for container in containers
+    ]
 
 
 def make_env(plain: Mapping[str, str], secrets: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from lakewright.platform_stack.manifests.objects import (
     spread,
 )
 from lakewright.platform_stack.settings.authorization import OpenFgaServer
+from lakewright.platform_stack.settings.database import TrialDatabase
 from lakewright.platform_stack.settings.platform import PlatformSpec, PodResources
 from lakewright.platform_stack.settings.server_environment import OPENFGA_PORT, POSTGRES_PORT
 
@@ -203,7 +204,7 @@ def postgres_scripts(spec: PlatformSpec) -> Manifest:
     )
 
 
-def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
+def postgres_set(spec: PlatformSpec, trial: TrialDatabase) -> Manifest:
     """Return the StatefulSet of a trial's Postgres, with one pod."""
     name, selector = f"{spec.name}-postgres", component_labels(spec, POSTGRES)
     settings = {"POSTGRES_USER": "lakekeeper", "POSTGRES_DB": "lakekeeper", "PGDATA": "/var/lib/postgresql/data/pgdata"}
@@ -216,7 +217,7 @@ def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
     }
     container = make_restricted_container(
         "postgres",
-        image,
+        trial.image,
         resources=PodResources(),
         env=env,
         ports=[{"name": "postgres", "containerPort": POSTGRES_PORT, "protocol": "TCP"}],
@@ -236,8 +237,14 @@ def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
     )
     claim = {
         "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": trial.storage}}},
     }
+    template: Manifest = {
+        "metadata": {"labels": labels(spec, POSTGRES) | selector},
+        "spec": pod | trial.pods.to_pod_fields(),
+    }
+    if trial.pods.annotations:
+        template["metadata"]["annotations"] = dict(trial.pods.annotations)
     return make_object(
         spec,
         "apps/v1",
@@ -248,7 +255,7 @@ def postgres_set(spec: PlatformSpec, image: str, storage: str) -> Manifest:
             "replicas": 1,
             "serviceName": name,
             "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": labels(spec, POSTGRES) | selector}, "spec": pod},
+            "template": template,
             "volumeClaimTemplates": [claim],
         },
     )

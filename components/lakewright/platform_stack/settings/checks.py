@@ -96,7 +96,9 @@ def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
             "a tenant could name the role of another tenant",
         ),
         "database.postgres.ssl_mode": (
-            postgres is not None and postgres.ssl_mode in {"disable", "allow", "prefer"},
+            postgres is not None
+            and postgres.ssl_mode in {"disable", "allow", "prefer"}
+            and not all(is_loopback(host) for host in postgres.hosts),
             "the connection may be in plain text",
         ),
         "server.authentication.kubernetes.accept_legacy_service_accounts": (
@@ -118,7 +120,7 @@ def _check_database_authorities(spec: PlatformSpec) -> Iterator[Problem]:
     postgres = spec.database.postgres
     if postgres is None or postgres.ca_bundle or postgres.ssl_mode not in {"verify-ca", "verify-full"}:
         return
-    if _RDS.search(postgres.host_write):
+    if any(_RDS.search(host) for host in postgres.hosts):
         yield Problem(
             "database.postgres.ca_bundle",
             f"required for RDS, whose certificates are of Amazon's own authorities: save {_RDS_AUTHORITIES} beside"

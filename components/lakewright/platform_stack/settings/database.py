@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Discriminator, Tag, model_validator
 
+from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.platform_stack.settings.types import (
     GENERATED,
     Count,
@@ -43,6 +44,11 @@ class PostgresDatabase(StrictModel):
     """PEM file with the certificate authorities of the database, relative to the project's folder. Lakekeeper's client
     of the database trusts Mozilla's authorities and this file; neither `server.ca_bundle` nor the image's store."""
 
+    @property
+    def hosts(self) -> list[str]:
+        """Hosts of the primary and of the replica, if there is one."""
+        return [self.host_write, *([self.host_read] if self.host_read else [])]
+
     @model_validator(mode="after")
     def _check_user(self) -> Self:
         if self.user_source == GENERATED:
@@ -70,6 +76,7 @@ class TrialDatabase(StrictModel):
 
     image: Text
     storage: ResourceQuantity = "1Gi"
+    pods: PodPlacement = PodPlacement()
 
 
 class PostgresSecrets(StrictModel):
