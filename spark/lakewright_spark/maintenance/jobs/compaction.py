@@ -140,6 +140,7 @@ JOB = MaintenanceJob(
     primary_only=True,
     waits_for_executions=True,
     deletes_files=True,
+    keeps_steps=True,
 )
 
 

@@ -142,6 +142,8 @@ class MaintenanceJob:
     """Whether the job treats every file under the table's location as the table's."""
     deletes_files: bool = False
     """Whether the job deletes files, or replaces files that another job has to delete."""
+    keeps_steps: bool = False
+    """Whether a cancelled run keeps what its completed Spark jobs did, so that these may complete first."""
     needs_listing: bool = False
     """Whether the job lists the table's location."""
     ops_tables: tuple[OpsTable, ...] = ()
