@@ -164,8 +164,9 @@ class CompactionPolicy(_Policy):
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
     max_group_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] | None = None
-    """Most bytes of the files that are rewritten together. Default: what takes half the job's time limit at 2 MiB per
-    second (900 MiB for 15 minutes), at least the target file size."""
+    """Most bytes of the files that are rewritten together, which is one group for each core and table in work. Default:
+    all groups in work take half the job's time limit at 2 MiB per second, and each has at least the target file size.
+    With two cores, four tables and two hours, a group has 900 MiB."""
 
     def list_column_names(self) -> list[str]:
         """Return the full names of the columns to sort by."""
@@ -376,6 +377,8 @@ class PoliciesInForce(TablePolicies):
     """The server's jobs, and the setting that enables each job."""
     default_timeout: timedelta | None = None
     """Time limit of runs without another: the runner's."""
+    parallel_tables: int = 1
+    """Number of tables that the runner works on at the same time."""
 
     def timeout(self, job: JobName) -> timedelta | None:
         """Return the time limit of a job's runs, by a policy or else by the runner."""

@@ -153,7 +153,7 @@ class MaintenancePlanner:
         return [
             TableWork(
                 table.facts.table,
-                self._add_timeout(table.policies),
+                self._add_limits(table.policies),
                 tuple(self._build_run(table, decision.job, now) for decision in table.due),
                 self._plan_table,
                 buffer,
@@ -187,15 +187,17 @@ class MaintenancePlanner:
         policies = PolicyTables(self.config, run.table.warehouse)
 
         def resolve_policies(properties: Mapping[str, str]) -> TablePolicies:
-            return self._add_timeout(policies.resolve_policies(run.table, dict(properties)).policies)
+            return self._add_limits(policies.resolve_policies(run.table, dict(properties)).policies)
 
         def wait() -> str | None:
             return reason_to_wait(job, run.table, self.registry)
 
         return PlannedTable(run.table_uuid, resolve_policies, wait)
 
-    def _add_timeout(self, policies: TablePolicies) -> TablePolicies:
-        """Return the policies with this runner's time limit, from which jobs derive the size of their steps."""
+    def _add_limits(self, policies: TablePolicies) -> TablePolicies:
+        """Return the policies with this runner's limits, from which jobs derive the size of their steps."""
         if not isinstance(policies, PoliciesInForce):
             return policies
-        return policies.model_copy(update={"default_timeout": self.limits.task_timeout})
+        return policies.model_copy(
+            update={"default_timeout": self.limits.task_timeout, "parallel_tables": self.limits.parallel}
+        )

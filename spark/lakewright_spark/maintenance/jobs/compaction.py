@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -21,8 +21,8 @@ from lakewright_spark.maintenance.jobs.job import (
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
-from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite
-from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
+from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite, read_number
+from lakewright_spark.policies.model import CompactionPolicy, PoliciesInForce, TablePolicies
 from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.table_identifier import literal
 
@@ -31,13 +31,17 @@ _POSITION_DELETES = 1
 _WITH_DELETION_VECTORS = 3
 """Format version from which on position deletes are deletion vectors."""
 BYTES_PER_SECOND = 2 * 2**20
-"""Rate that a group of files is sized for, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
+"""Rate of all groups of files that are rewritten at the same time, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
 OpenHouseDataLayoutStrategyGenerator). Two cores are about four times as fast; a group must be done in time on a slow
 machine as well."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
 _ICEBERG_GROUP_SIZE = 100 * 2**30
 """Bytes: Iceberg's default of `max-file-group-size-bytes`."""
+
+
+_MOST_IN_WORK = 0.05
+"""Part of a table that is in work at the same time, unless files of the target size need more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +75,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     del now  # only sizes and deletes matter
     compaction = policy.compaction or CompactionPolicy()
     order, condition = _order(opened, compaction), _parse_condition(opened, compaction)
-    options = _build_options(opened, compaction, policy.timeout("compaction") or TIMEOUT)
+    options = _build_options(opened, compaction, _choose_groups(opened, policy))
     if dry_run:
         files, size = _plan(opened, options, condition)
         metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=True)
@@ -102,19 +106,47 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     return due_after_change("compaction", facts, history)
 
 
-def compute_group_size(compaction: CompactionPolicy, timeout: timedelta) -> int:
-    """Return the most bytes of the files that are rewritten together.
+class FileGroups(NamedTuple):
+    """Groups of files that a run rewrites."""
 
-    By default, it is what half the time limit rewrites at `BYTES_PER_SECOND`, so that a cancelled run has committed
-    groups. A group is at least as large as a file of the target size, and at most as large as Iceberg's default.
+    size: int
+    """Most bytes of the files of a group."""
+    at_once: int
+    """Number of groups at the same time."""
 
-    >>> compute_group_size(CompactionPolicy(), timedelta(minutes=15)) // 2**20
+
+def choose_groups(
+    compaction: CompactionPolicy,
+    timeout: timedelta,
+    *,
+    cores: int = 1,
+    parallel_tables: int = 1,
+    table_bytes: int | None = None,
+) -> FileGroups:
+    """Return the size of the groups of files, and how many are rewritten at the same time.
+
+    Each core has a group. By default, the groups of all tables in work have the bytes that half the time limit rewrites
+    at `BYTES_PER_SECOND`, and, unless they sort rows, at most a twentieth of the table, which is what a killed run
+    repeats. A group is at least as large as a file of the target size, since smaller files would be rewritten again,
+    and at most as large as Iceberg's default.
+
+    Args:
+        compaction: Policy of the table.
+        timeout: Time limit of the run.
+        cores: Number of Spark tasks at the same time.
+        parallel_tables: Number of tables in work at the same time.
+        table_bytes: Size of the table's data files, if it is known.
+
+    >>> choose_groups(CompactionPolicy(), timedelta(hours=2), cores=2, parallel_tables=4).size // 2**20
     900
     """
+    at_once = max(cores, 1)
     if compaction.max_group_size is not None:
-        return int(compaction.max_group_size)
-    half = int(timeout.total_seconds() / 2 * BYTES_PER_SECOND)
-    return min(max(half, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE)
+        return FileGroups(int(compaction.max_group_size), at_once)
+    size = int(timeout.total_seconds() / 2 * BYTES_PER_SECOND / (at_once * parallel_tables))
+    if table_bytes is not None and compaction.strategy == "bin-pack":
+        size = min(size, int(table_bytes * _MOST_IN_WORK / at_once))
+    return FileGroups(min(max(size, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE), at_once)
 
 
 def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
@@ -173,13 +205,27 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
         ) from None
 
 
-def _build_options(opened: IcebergTable, compaction: CompactionPolicy, timeout: timedelta) -> dict[str, str]:
+def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
+    """Return the groups for the cores of this session and the tables that its runner works on at the same time."""
+    parallel_tables = policy.parallel_tables if isinstance(policy, PoliciesInForce) else 1
+    current = opened.java.currentSnapshot()
+    return choose_groups(
+        policy.compaction or CompactionPolicy(),
+        policy.timeout("compaction") or TIMEOUT,
+        cores=opened.spark.sparkContext.defaultParallelism,
+        parallel_tables=parallel_tables,
+        table_bytes=read_number(dict(current.summary()), "total-files-size") if current is not None else None,
+    )
+
+
+def _build_options(opened: IcebergTable, compaction: CompactionPolicy, groups: FileGroups) -> dict[str, str]:
     """Return the options that select and group the files to rewrite."""
     every = compaction.rewrite_old_partitions and _has_old_partitions(opened)
     return {
         "target-file-size-bytes": str(int(compaction.target_file_size)),
         "min-input-files": str(compaction.min_input_files),
-        "max-file-group-size-bytes": str(compute_group_size(compaction, timeout)),
+        "max-file-group-size-bytes": str(groups.size),
+        "max-concurrent-file-group-rewrites": str(groups.at_once),
         "delete-file-threshold": str(compaction.delete_file_threshold),
         "delete-ratio-threshold": str(compaction.delete_ratio_threshold),
         **({"rewrite-all": "true"} if every else {}),
