@@ -155,6 +155,9 @@ class CompactionPolicy(_Policy):
     min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
     delete_file_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 5
     """Rewrite a data file to which at least this many delete files apply, whatever its size."""
+    equality_delete_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """As `delete_file_threshold`, for a table with equality deletes and at least this many delete files: each reader
+    compares rows with equality deletes until the rows are rewritten."""
     delete_ratio_threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Rewrite a data file of which at least this part is deleted, by delete files of this data file alone."""
     rewrite_old_partitions: bool = False

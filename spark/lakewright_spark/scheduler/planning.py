@@ -14,6 +14,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.maintenance.job_runner import PlannedTable
 from lakewright_spark.maintenance.jobs.job import History
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.switches import reason_to_wait
 from lakewright_spark.policies.model import JobName, PoliciesInForce, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
@@ -33,7 +34,7 @@ from lakewright_spark.scheduler.plan import (
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.orphan_candidates import drop_handled_days, forget_candidates
-from lakewright_spark.scheduler.run_log.records import FIRST, PLAN, PREDICTED, RESTORE, RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import BASIS, FIRST, PLAN, PREDICTED, RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.supervisor import Control, Limits
 from lakewright_spark.scheduler.table_discovery import Filters
@@ -165,7 +166,7 @@ class MaintenancePlanner:
 
     def _build_run(self, table: TablePlan, job: JobName, now: datetime) -> RunRecord:
         decision = next(decision for decision in table.due if decision.job == job)
-        prediction = decision.prediction
+        prediction, describe_basis = decision.prediction, JOBS_BY_NAME[job].describe_basis
         return RunRecord(
             runner=self.runner,
             table=table.facts.table,
@@ -177,6 +178,7 @@ class MaintenancePlanner:
             metrics={
                 **({PREDICTED: prediction.to_json()} if prediction else {}),
                 **({FIRST: True} if decision.is_first else {}),
+                **({BASIS: describe_basis(table.facts, table.policies)} if describe_basis else {}),
             },
         )
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lakewright_spark.cli.ranking import refuse_long_waits
 from lakewright_spark.errors import MaintenanceFailedError
-from lakewright_spark.maintenance.jobs.compaction import BYTES_PER_SECOND, choose_groups
 from lakewright_spark.maintenance.jobs.job import Failures, History
 from lakewright_spark.maintenance.table.expiration import Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.file_groups import BYTES_PER_SECOND, choose_groups
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
 from lakewright_spark.scheduler.ordering import (
