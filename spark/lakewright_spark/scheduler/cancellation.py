@@ -16,7 +16,7 @@ _PAUSE = 0.1
 class WindDown:
     """Lets the present Spark jobs of a run end, and cancels the Spark jobs that the run begins later.
 
-    Iceberg rewrites each group of files in Spark jobs of its own. It goes on with the next group if a group fails, and
+    Iceberg rewrites each group of files in Spark jobs of its own. It begins the next group if a group fails, and
     commits the groups that did not fail.
     """
 

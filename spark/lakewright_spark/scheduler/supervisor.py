@@ -345,7 +345,7 @@ class Supervisor:
             reason = f"{active.cancelled}; cancellation timed out; the job may still commit"
             self._notify(self._to_cancelled(active, dataclasses.replace(active.run, finished_at=self.clock()), reason))
             self._cancel_queued(active.waiting, active.cancelled)
-            # Iceberg goes on with the next group of files after each failure.
+            # Iceberg begins the next group of files after each failure.
             keep_cancelling(self.spark, active.run.id, active.worker.ended)
             self.abandoned.append(active.worker)
             active.run = None

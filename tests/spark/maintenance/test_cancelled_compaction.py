@@ -33,27 +33,27 @@ FREE = 4
 class LimitedRun:
     """A compaction under a supervisor whose time limit passes when some groups were written.
 
-    Iceberg rewrites each partition by itself, as a group with one new file. `held` responds to the upload of each
-    further file.
+    Iceberg rewrites each partition by itself, as a group with one new file. `respond_late` responds to the upload of
+    each further file.
     """
 
     table: Maintained
     seconds_after_limit: float
-    held: Callable[[LimitedRun, Callable[[], httpx.Response]], httpx.Response]
+    respond_late: Callable[[LimitedRun, Callable[[], httpx.Response]], httpx.Response]
     runs: list[RunRecord] = field(default_factory=list[RunRecord])
     uploads: int = 0
     reads_after_limit: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def respond(self, line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
-        """Forward a request to the store. Hold uploads of data files after the first ones."""
+        """Forward a request to the store. Hold uploads of data files after the first four."""
         if not (line.startswith("PUT") and "/data/" in line):
             return forward()
         with self.changed:
             self.uploads += 1
             is_free = self.uploads <= FREE
             self.changed.notify_all()
-        return forward() if is_free else self.held(self, forward)
+        return forward() if is_free else self.respond_late(self, forward)
 
     def read_timer(self) -> float:
         with self.changed:
@@ -146,7 +146,7 @@ def forward_upload(_: LimitedRun, forward: Callable[[], httpx.Response]) -> http
 def test_abandoned_compaction_begins_few_groups(
     faulty: FaultyWarehouse, create_groups: Callable[[int], Maintained], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Iceberg goes on with the next group after a cancelled group, also when the supervisor no longer waits."""
+    """Iceberg begins the next group after a cancelled group, also when the supervisor no longer waits."""
     monkeypatch.setattr(supervisor_module, "CANCELLATION_TIMEOUT", -1.0)
     table = create_groups(100)
     limited = LimitedRun(table, LIMIT.total_seconds(), forward_upload)

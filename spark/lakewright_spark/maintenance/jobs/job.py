@@ -84,7 +84,7 @@ class History:
     effects: Mapping[JobName, Effect] = field(default_factory=dict[JobName, Effect])
     """Measured effect of the last successful run of each job that rewrites files."""
     bases: Mapping[JobName, Mapping[str, Any]] = field(default_factory=dict[JobName, Mapping[str, Any]])
-    """What the last successful run of a job depended on beside the rows, if the job describes it."""
+    """Basis of the last successful run of each job that describes it: what the run depended on beside the rows."""
     first_due: datetime | None = None
     """When a job that never ran on the table was first due, as far as is known (UTC)."""
 

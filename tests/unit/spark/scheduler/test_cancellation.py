@@ -171,7 +171,7 @@ def test_abandoned_workers_are_cancelled_until_they_end(monkeypatch: pytest.Monk
     """They take the places of tables, but one other table at a time is in work."""
     monkeypatch.setattr(supervisor_module, "CANCELLATION_TIMEOUT", -1.0)
     spark = SteppedSpark()
-    stubborn = [build_job(f"stubborn{place}", "orphan-files") for place in range(number)]
+    stubborn = [build_job(f"stubborn{index}", "orphan-files") for index in range(number)]
     works = [*stubborn, build_work("next1"), build_work("next2")]
     supervised = Supervised(spark, works, Limits(parallel=number, task_timeout=LIMIT), LIMIT.total_seconds() * 2)
     supervisor = supervised.run()
