@@ -28,7 +28,7 @@ from lakewright_spark.maintenance.table.compaction_reasons import (
     rewrites_equality_deletes,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.file_groups import FileGroups, choose_groups
+from lakewright_spark.maintenance.table.file_groups import FileGroups, choose_groups, count_cores
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
 from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite, read_number
 from lakewright_spark.policies.model import CompactionPolicy, PoliciesInForce, TablePolicies
@@ -178,11 +178,11 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
 def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
     """Return the groups for the cores of this session and the tables that its runner works on at the same time."""
     parallel_tables = policy.parallel_tables if isinstance(policy, PoliciesInForce) else 1
-    current = opened.java.currentSnapshot()
+    current, context = opened.java.currentSnapshot(), opened.spark.sparkContext
     return choose_groups(
         policy.compaction or CompactionPolicy(),
         policy.timeout("compaction") or TIMEOUT,
-        cores=opened.spark.sparkContext.defaultParallelism,
+        cores=count_cores(dict(context.getConf().getAll()), context.defaultParallelism),
         parallel_tables=parallel_tables,
         table_bytes=read_number(dict(current.summary()), "total-files-size") if current is not None else None,
     )

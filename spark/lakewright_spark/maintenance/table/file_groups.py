@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -26,6 +27,24 @@ class FileGroups(NamedTuple):
     """Most bytes of the files of a group."""
     at_once: int
     """Number of groups at the same time."""
+
+
+def count_cores(properties: Mapping[str, str], present: int) -> int:
+    """Return the number of Spark tasks at the same time, with all executors that Spark may add while tasks wait.
+
+    Args:
+        properties: Properties of the session.
+        present: Number of tasks at the same time now.
+
+    >>> count_cores({"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "6"}, 2)
+    6
+    >>> count_cores({}, 2)
+    2
+    """
+    most = properties.get("spark.dynamicAllocation.maxExecutors", "")
+    if properties.get("spark.dynamicAllocation.enabled") != "true" or not most.isdecimal():
+        return present
+    return max(int(most) * int(properties.get("spark.executor.cores", "1")), present)
 
 
 def choose_groups(
