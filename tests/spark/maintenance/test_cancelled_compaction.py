@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.maintenance.conftest import FaultyWarehouse, Maintained
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 
 POLICIES = TablePolicies.model_validate({"compaction": {"min_input_files": 2}})
 LIMIT = timedelta(minutes=15)
@@ -113,7 +113,7 @@ def hold_until_wound_down(run: LimitedRun, forward: Callable[[], httpx.Response]
     return forward() if is_in_work else httpx.Response(503)
 
 
-@pytest.mark.parametrize("groups", [12, *(pytest.param(groups, marks=pytest.mark.long) for groups in (8, 20))])
+@pytest.mark.parametrize("groups", [8, 20])
 def test_cancelled_compaction_repeats_no_group(
     faulty: FaultyWarehouse, create_groups: Callable[[int], Maintained], groups: int
 ) -> None:
@@ -142,7 +142,6 @@ def forward_upload(_: LimitedRun, forward: Callable[[], httpx.Response]) -> http
     return forward()
 
 
-@pytest.mark.long
 def test_abandoned_compaction_begins_few_groups(
     faulty: FaultyWarehouse, create_groups: Callable[[int], Maintained], monkeypatch: pytest.MonkeyPatch
 ) -> None:

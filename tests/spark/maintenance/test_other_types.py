@@ -16,6 +16,7 @@ from tests.spark.maintenance.conftest import Maintained
 from tests.spark.maintenance.generic_rows import append_row, create_with_type, read_rows
 
 pytestmark = pytest.mark.spark
+LONG = pytest.mark.long
 POINT = "0101000000000000000000f03f0000000000000040"
 """Well-known binary of POINT (1 2)."""
 
@@ -46,7 +47,10 @@ def convert_value(spark: SparkSession, kind: str) -> Any:
     return jvm.java.nio.ByteBuffer.wrap(bytes.fromhex(POINT))
 
 
-@pytest.mark.parametrize("kind", ["timestamp_ns", "timestamptz_ns", "geometry", "geography"])
+@pytest.mark.parametrize(
+    "kind",
+    ["timestamp_ns", "geometry", pytest.param("timestamptz_ns", marks=LONG), pytest.param("geography", marks=LONG)],
+)
 def test_values_survive_each_job(table: Maintained, kind: str) -> None:
     """Spark reads no times in nanoseconds, so no job writes or reads their data files."""
     create_with_type(table.spark, table.table, kind)
