@@ -292,7 +292,7 @@ class Supervisor:
                 self._cancel(active, self.why_stopped, now)
             elif active.keeps_steps and self._cancel_all_at - now <= self.limits.grace.total_seconds() / 2:
                 self._wind_down(active, self.why_stopped)
-        elif deadline and active.keeps_steps and self._is_near(deadline):
+        elif deadline and active.keeps_steps and self._is_near(deadline, now - active.began):
             active.is_near_deadline = True
             self._wind_down(active, f"the deadline, {format_time(deadline)}, is near")
 
@@ -307,9 +307,14 @@ class Supervisor:
         else:
             self._cancel(active, reason, now)
 
-    def _is_near(self, deadline: datetime) -> bool:
-        """Return whether the time until the deadline is for steps in work, as is half the grace period."""
-        reserve = min(self.limits.grace.total_seconds() / 2, self._longest_reserve)
+    def _is_near(self, deadline: datetime, elapsed: float) -> bool:
+        """Return whether the time until the deadline is for steps in work, as is half the grace period.
+
+        Args:
+            deadline: End of the run (UTC).
+            elapsed: Seconds since the job began. A job that began late may complete, so it has as many seconds more.
+        """
+        reserve = min(self.limits.grace.total_seconds() / 2, self._longest_reserve, elapsed)
         return (deadline - self.clock()).total_seconds() <= reserve
 
     def _wind_down(self, active: _Active, why: str) -> None:

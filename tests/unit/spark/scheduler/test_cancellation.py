@@ -84,6 +84,8 @@ class Supervised:
     seconds: float = 0.0
     pace: float = 0.0
     """Seconds that pass between two looks at the clock."""
+    clock_ahead: float = 0.0
+    """Seconds by which the clock of the deadline is ahead of the timer, once the tables began."""
     is_stopped: bool = False
     """Whether the process is asked to stop when a run begins."""
     control: Control = dataclasses.field(default_factory=Control)
@@ -117,7 +119,8 @@ class Supervised:
         return self.seconds
 
     def read_clock(self) -> datetime:
-        return NOW + timedelta(seconds=self.read_timer())
+        seconds = self.read_timer()
+        return NOW + timedelta(seconds=seconds + self.clock_ahead if seconds else 0)
 
 
 def build_job(name: str, job: JobName) -> TableWork:
@@ -145,6 +148,17 @@ def test_all_steps_are_cancelled(job: JobName, share: float) -> None:
     supervised.run()
     assert spark.cancelled_jobs == []
     assert spark.cancelled_tags.keys() == {supervised.runs["slow"].id}
+
+
+def test_job_that_began_late_has_half_the_time_to_the_deadline() -> None:
+    """It began 50 s before the deadline, so it begins further steps for 25 s."""
+    spark = SteppedSpark()
+    limits = Limits(deadline=NOW + timedelta(hours=4), grace=timedelta(minutes=2))
+    late = timedelta(hours=4, seconds=-50).total_seconds()
+    supervised = Supervised(spark, [build_work("slow")], limits, pace=1.0, clock_ahead=late)
+    assert supervised.run().why_stopped == "the deadline, 2026-11-22 06:00:00 UTC, is near"
+    assert spark.cancelled_jobs[:3] == [2, 3, 4]
+    assert supervised.seconds >= 25
 
 
 def test_steps_in_work_end_before_the_deadline() -> None:
