@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    compaction,
     fleet_drift,
     granted_drift,
     journal,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "many_warehouses": many_warehouses.measure,
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
+    "compaction": compaction.measure,
     "many_tables": many_tables.measure,
     "listing": listing.measure,
     "table_care": table_care.measure,

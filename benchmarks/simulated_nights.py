@@ -114,6 +114,13 @@ class SimulatedSpark:
             raise ConnectionError("the JVM has ended")
         return False
 
+    def statusTracker(self) -> SimulatedSpark:  # noqa: N802  # as in Spark
+        return self
+
+    def getJobIdsForTag(self, tag: str) -> list[int]:  # noqa: N802  # as in Spark
+        del tag
+        return []
+
     def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802  # as in Spark
         for worker in self.workers:
             worker.cancel(tag)
@@ -132,7 +139,7 @@ class SimulatedWorker:
     run: RunRecord | None = None
 
     def __post_init__(self) -> None:
-        self.stop = threading.Event()
+        self.stop, self.ended = threading.Event(), threading.Event()
         self.remaining = list(self.work.runs)
         self.spark.workers.append(self)
 
@@ -144,6 +151,7 @@ class SimulatedWorker:
         if not self.remaining or self.stop.is_set():
             self.run = None
             self.spark.workers.remove(self)
+            self.ended.set()
             self.events.add(at, Event("left", worker))
             return
         self.run = dataclasses.replace(self.remaining.pop(0), state=RunState.RUNNING, started_at=at)

@@ -104,7 +104,9 @@ def job(
                 control=control,
             ).run()
     run = _get_completed_run(outcome)
-    _print_result(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
+    _print_result(
+        name, identifier, {"state": run.state.value, "reason": run.reason, **_select_metrics(run)}, as_json=as_json
+    )
     if outcome.warnings:
         raise JobFailedError("; ".join(outcome.warnings))
 
@@ -118,6 +120,13 @@ def _get_completed_run(outcome: MaintenanceOutcome) -> RunRecord:
     if error:
         raise error
     return run
+
+
+def _select_metrics(run: RunRecord) -> dict[str, Any]:
+    """Return the metrics of a run without what only the next plan reads."""
+    from lakewright_spark.scheduler.run_log.records import BASIS  # noqa: PLC0415
+
+    return {name: value for name, value in run.metrics.items() if name != BASIS}
 
 
 def _print_result(name: str, table: TableIdentifier, result: Mapping[str, Any], *, as_json: bool) -> None:

@@ -21,6 +21,9 @@ from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.session.own_classes import MAINTENANCE_CATALOG
 from lakewright_spark.table_identifier import TableIdentifier
 
+UNSUPPORTED_TYPE = "Cannot convert unsupported type to Spark"
+"""Iceberg's message for a table with a column that Spark has no type for, such as times in nanoseconds."""
+
 
 def _no_reason() -> str | None:
     return None
@@ -78,6 +81,9 @@ def run_job(
     try:
         return JOBS_BY_NAME[name].run(opened, policy, dry_run=dry_run, now=now)
     except (PySparkException, Py4JJavaError) as error:
+        if UNSUPPORTED_TYPE in first_line(error):
+            reason = f"Spark cannot read columns of type {first_line(error).rpartition(': ')[2]}"
+            return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
         raise JobFailedError(f"{name} of table {table} failed: {first_line(error)}") from error
 
 

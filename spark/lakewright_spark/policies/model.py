@@ -157,6 +157,9 @@ class CompactionPolicy(_Policy):
     min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
     delete_file_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 5
     """Rewrite a data file to which at least this many delete files apply, whatever its size."""
+    equality_delete_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """As `delete_file_threshold`, for a table with equality deletes and at least this many delete files: each reader
+    compares rows with equality deletes until the rows are rewritten."""
     delete_ratio_threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Rewrite a data file of which at least this part is deleted, by delete files of this data file alone."""
     rewrite_old_partitions: bool = False
@@ -166,8 +169,9 @@ class CompactionPolicy(_Policy):
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
     max_group_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] | None = None
-    """Most bytes of the files that are rewritten together. Default: what takes half the job's time limit at 2 MiB per
-    second (900 MiB for 15 minutes), at least the target file size."""
+    """Most bytes of the files that are rewritten together, which is one group for each core and table in work. Default:
+    all groups in work take half the job's time limit at 2 MiB per second, and each has at least the target file size.
+    With two cores, four tables and two hours, a group has 900 MiB."""
 
     def list_column_names(self) -> list[str]:
         """Return the full names of the columns to sort by."""
@@ -380,6 +384,8 @@ class PoliciesInForce(TablePolicies):
     """The server's jobs, and the setting that enables each job."""
     default_timeout: timedelta | None = None
     """Time limit of runs without another: the runner's."""
+    parallel_tables: int = 1
+    """Number of tables that the runner works on at the same time."""
 
     def timeout(self, job: JobName) -> timedelta | None:
         """Return the time limit of a job's runs, by a policy or else by the runner."""

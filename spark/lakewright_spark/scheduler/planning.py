@@ -14,6 +14,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.maintenance.job_runner import PlannedTable
 from lakewright_spark.maintenance.jobs.job import History
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.switches import reason_to_wait
 from lakewright_spark.policies.model import JobName, PoliciesInForce, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_metadata_catalog
@@ -33,7 +34,7 @@ from lakewright_spark.scheduler.plan import (
 from lakewright_spark.scheduler.run_log.histories import load_histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.orphan_candidates import drop_handled_days, forget_candidates
-from lakewright_spark.scheduler.run_log.records import FIRST, PLAN, PREDICTED, RESTORE, RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import BASIS, FIRST, PLAN, PREDICTED, RESTORE, RunRecord, RunState
 from lakewright_spark.scheduler.runner_claims import RunnerClaims
 from lakewright_spark.scheduler.supervisor import Control, Limits
 from lakewright_spark.scheduler.table_discovery import Filters
@@ -153,7 +154,7 @@ class MaintenancePlanner:
         return [
             TableWork(
                 table.facts.table,
-                self._add_timeout(table.policies),
+                self._add_limits(table.policies),
                 tuple(self._build_run(table, decision.job, now) for decision in table.due),
                 self._plan_table,
                 buffer,
@@ -165,7 +166,7 @@ class MaintenancePlanner:
 
     def _build_run(self, table: TablePlan, job: JobName, now: datetime) -> RunRecord:
         decision = next(decision for decision in table.due if decision.job == job)
-        prediction = decision.prediction
+        prediction, describe_basis = decision.prediction, JOBS_BY_NAME[job].describe_basis
         return RunRecord(
             runner=self.runner,
             table=table.facts.table,
@@ -177,6 +178,7 @@ class MaintenancePlanner:
             metrics={
                 **({PREDICTED: prediction.to_json()} if prediction else {}),
                 **({FIRST: True} if decision.is_first else {}),
+                **({BASIS: describe_basis(table.facts, table.policies)} if describe_basis else {}),
             },
         )
 
@@ -187,15 +189,17 @@ class MaintenancePlanner:
         policies = PolicyTables(self.config, run.table.warehouse)
 
         def resolve_policies(properties: Mapping[str, str]) -> TablePolicies:
-            return self._add_timeout(policies.resolve_policies(run.table, dict(properties)).policies)
+            return self._add_limits(policies.resolve_policies(run.table, dict(properties)).policies)
 
         def wait() -> str | None:
             return reason_to_wait(job, run.table, self.registry)
 
         return PlannedTable(run.table_uuid, resolve_policies, wait)
 
-    def _add_timeout(self, policies: TablePolicies) -> TablePolicies:
-        """Return the policies with this runner's time limit, from which jobs derive the size of their steps."""
+    def _add_limits(self, policies: TablePolicies) -> TablePolicies:
+        """Return the policies with this runner's limits, from which jobs derive the size of their steps."""
         if not isinstance(policies, PoliciesInForce):
             return policies
-        return policies.model_copy(update={"default_timeout": self.limits.task_timeout})
+        return policies.model_copy(
+            update={"default_timeout": self.limits.task_timeout, "parallel_tables": self.limits.parallel}
+        )

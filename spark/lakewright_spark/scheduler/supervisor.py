@@ -9,25 +9,29 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.policies.model import JOBS
+from lakewright_spark.scheduler.cancellation import WindDown, cancel_jobs, keep_cancelling
 from lakewright_spark.scheduler.run_log.records import KILLED, SUSPECT, TIMED_OUT, RunRecord, RunState
 from lakewright_spark.scheduler.table_worker import Event, TableWork, TableWorker, is_alive
 from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.times import format_time
 
-TICK = 0.5
-"""Seconds between two checks of time-outs, the deadline and stop requests."""
+TICK, SHORT_TICK = 0.5, 0.1
+"""Seconds between two checks of time-outs, the deadline and stop requests; while Spark jobs are cancelled."""
 DIED_BESIDE = "Spark's JVM ended; another run follows"
 """Reason of runs that were in work or waited when another table may have killed the JVM."""
 CANCELLATION_TIMEOUT = 20.0
 """Seconds that a cancelled run has to end; then the supervisor no longer waits for it."""
+OVERTIME = 0.5
+"""Part of the time limit that Spark jobs in work have to end after it, if the job keeps what they did. Compaction sizes
+its groups of files for half the time limit."""
 
 Observer = Callable[[RunRecord], None]
 """Is called with a run whenever its state changes, always on the same thread."""
@@ -78,7 +82,16 @@ class _Active:
     """The run during which Spark died."""
     is_cause: bool = False
     """Whether the table may be the cause of Spark's death."""
-    cancel_deadline: float = 0.0
+    cancel_deadline: float | None = None
+    """When the supervisor no longer waits for the cancelled run. None: its present Spark jobs may end."""
+    wind_down: WindDown | None = None
+    is_near_deadline: bool = False
+    """Whether the run begins no further Spark job, since the deadline is near."""
+
+    @property
+    def keeps_steps(self) -> bool:
+        """Return whether the job of the current run keeps what its Spark jobs did, although it is cancelled."""
+        return self.run is not None and self.run.job in JOBS and JOBS_BY_NAME[self.run.job].keeps_steps
 
 
 def ignore_run(_: RunRecord) -> None:
@@ -105,6 +118,8 @@ class Supervisor:
     """Reason why not all work was completed; None if it was."""
     has_spark_died: bool = False
     """Whether Spark's JVM ended. The queue has the remaining work."""
+    abandoned: list[TableWorker] = field(default_factory=list[TableWorker])
+    """Workers whose cancellation timed out. Their Spark jobs are cancelled until they end, after `run` as well."""
 
     def __post_init__(self) -> None:
         """Prepare the state of the run."""
@@ -112,6 +127,8 @@ class Supervisor:
         self._causes: list[_Active] = []
         """Tables that may be the cause of Spark's death."""
         self._cancel_all_at: float | None = None
+        self._is_cut_short = False
+        """Whether a run did not complete since the deadline was near."""
 
     def run(self, works: WorkQueue) -> None:
         """Run all works. Return when each run has ended or its cancellation timed out, or when Spark has died."""
@@ -125,6 +142,8 @@ class Supervisor:
                 self._start(work)
             self._handle_events()
         self._report_dropped()  # the last works may be done by other runners
+        if deadline and self._is_cut_short and not self.why_stopped:
+            self.why_stopped = f"the deadline, {format_time(deadline)}, is near"
 
     def _report_dropped(self) -> None:
         for work, reason in self._works.pop_dropped():
@@ -142,20 +161,25 @@ class Supervisor:
         return remaining_seconds <= min(needed + self.limits.task_timeout.total_seconds(), self._longest_reserve)
 
     def _may_start(self) -> bool:
-        return not self.has_spark_died and not self.why_stopped and len(self._active) < self.limits.parallel
+        """Return whether another table may begin. Abandoned workers count, but one table is always in work."""
+        self.abandoned = [worker for worker in self.abandoned if not worker.ended.is_set()]
+        room = max(self.limits.parallel - len(self.abandoned), 1)
+        return not self.has_spark_died and not self.why_stopped and len(self._active) < room
 
     def _start(self, work: TableWork) -> None:
         if work.runs_alone or work.is_suspect:
             work = work.mark_runs()
             self.record_now(dataclasses.replace(work.runs[0], state=RunState.RUNNING, started_at=self.clock()))
-        slot = min(set(range(self.limits.parallel)) - {active.worker.slot for active in self._active.values()})
+        used_slots = {worker.slot for worker in [*self._active, *self.abandoned]}
+        slot = min(set(range(len(used_slots) + 1)) - used_slots)
         worker = self.start_worker(self.spark, work, slot, self.events, self.clock, self.dry_run)
         self._active[worker] = _Active(worker, deque(work.runs))
         worker.start()
 
     def _handle_events(self) -> None:
         try:
-            event = self.events.get(timeout=TICK)
+            is_cancelling = any(active.cancelled for active in self._active.values())
+            event = self.events.get(timeout=SHORT_TICK if is_cancelling else TICK)
             while True:
                 # A worker whose cancellation timed out may still send events. Its run is reported already.
                 if active := self._active.get(event.worker):
@@ -174,11 +198,13 @@ class Supervisor:
         if event.kind == "began":
             active.waiting.popleft()
             active.run, active.began, active.cancelled, active.has_timed_out = run, self.timer(), None, False
+            active.cancel_deadline, active.wind_down, active.is_near_deadline = None, None, False
         else:
             active.run = None
             if run.killed_runner and not is_alive(self.spark):
                 run = self._record_death(active, run)
             elif active.cancelled and run.state is not RunState.SUCCEEDED:
+                self._is_cut_short = self._is_cut_short or active.is_near_deadline
                 run = self._to_cancelled(active, run, active.cancelled)
         self._notify(run)
 
@@ -226,13 +252,7 @@ class Supervisor:
 
     def _check_limits(self) -> None:
         now = self.timer()
-        deadline = self.limits.deadline
-        if deadline and self.clock() >= deadline and self._cancel_all_at is None:
-            self._stop(f"the deadline, {format_time(deadline)}, passed", at=now)
-        if self.control.ended.is_set() and self._cancel_all_at is None:
-            self._stop("the process was asked to stop", at=now + self.limits.grace.total_seconds())
-        if self.control.at_once.is_set() and self.why_stopped:
-            self._cancel_all_at = now
+        self._check_stop_requests(now)
         lost = dict(self.control.lost)
         if self.why_stopped or lost:
             for work in self._works.drain(None if self.why_stopped else lost.keys()):
@@ -248,13 +268,63 @@ class Supervisor:
             if warehouse in lost:
                 active.worker.stop.set()
                 self._cancel(active, lost[warehouse], now)
-            elif self.why_stopped:
-                active.worker.stop.set()
-                if self._cancel_all_at is not None and now >= self._cancel_all_at:
-                    self._cancel(active, self.why_stopped, now)
-            if active.run and now - active.began > (limit := self._find_timeout(active)).total_seconds():
-                active.has_timed_out = True
-                self._cancel(active, f"it passed its time-out of {limit}", now)
+            else:
+                self._apply_stop(active, now)
+            self._apply_timeout(active, now)
+
+    def _check_stop_requests(self, now: float) -> None:
+        deadline = self.limits.deadline
+        if deadline and self.clock() >= deadline and self._cancel_all_at is None:
+            self._stop(f"the deadline, {format_time(deadline)}, passed", at=now)
+        if self.control.ended.is_set() and self._cancel_all_at is None:
+            self._stop("the process was asked to stop", at=now + self.limits.grace.total_seconds())
+        if self.control.at_once.is_set() and self.why_stopped:
+            self._cancel_all_at = now
+
+    def _apply_stop(self, active: _Active, now: float) -> None:
+        """Cancel the run after a stop request. A job that keeps its steps begins none in the last part of the time."""
+        deadline = self.limits.deadline
+        if self.why_stopped:
+            active.worker.stop.set()
+            if self._cancel_all_at is None:
+                return
+            if now >= self._cancel_all_at:
+                self._cancel(active, self.why_stopped, now)
+            elif active.keeps_steps and self._cancel_all_at - now <= self.limits.grace.total_seconds() / 2:
+                self._wind_down(active, self.why_stopped)
+        elif deadline and active.keeps_steps and self._is_near(deadline, now - active.began):
+            active.is_near_deadline = True
+            self._wind_down(active, f"the deadline, {format_time(deadline)}, is near")
+
+    def _apply_timeout(self, active: _Active, now: float) -> None:
+        """Cancel the run if it passed its time limit."""
+        if active.run is None or now - active.began <= (limit := self._find_timeout(active)).total_seconds():
+            return
+        active.has_timed_out = True
+        reason = f"it passed its time-out of {limit}"
+        if active.keeps_steps and now - active.began <= (1 + OVERTIME) * limit.total_seconds():
+            self._wind_down(active, reason)
+        else:
+            self._cancel(active, reason, now)
+
+    def _is_near(self, deadline: datetime, elapsed: float) -> bool:
+        """Return whether the time until the deadline is for steps in work, as is half the grace period.
+
+        Args:
+            deadline: End of the run (UTC).
+            elapsed: Seconds since the job began. A job that began late may complete, so it has as many seconds more.
+        """
+        reserve = min(self.limits.grace.total_seconds() / 2, self._longest_reserve, elapsed)
+        return (deadline - self.clock()).total_seconds() <= reserve
+
+    def _wind_down(self, active: _Active, why: str) -> None:
+        """Let the run's present Spark jobs end. Repeated at every check, since the job begins further Spark jobs."""
+        if active.run is None:
+            return
+        active.cancelled = active.cancelled or why
+        if active.wind_down is None:
+            active.wind_down = WindDown(self.spark, active.run.id)
+        active.wind_down.cancel_new_jobs()
 
     def _find_timeout(self, active: _Active) -> timedelta:
         """Return the time limit of the current run: a policy's, or else that of this runner."""
@@ -271,15 +341,18 @@ class Supervisor:
         """Cancel the run's Spark jobs. Repeated at every check, since the job may have started another Spark job."""
         if active.run is None:
             return
-        if active.cancelled is None:
-            active.cancelled, active.cancel_deadline = why, now + CANCELLATION_TIMEOUT
-        with suppress(Py4JError, ConnectionError):  # the run ends with the JVM
-            self.spark.sparkContext.cancelJobsWithTag(active.run.id)
+        active.cancelled = active.cancelled or why
+        if active.cancel_deadline is None:
+            active.cancel_deadline = now + CANCELLATION_TIMEOUT
+        cancel_jobs(self.spark, active.run.id)
         if now > active.cancel_deadline:
             active.worker.stop.set()
             reason = f"{active.cancelled}; cancellation timed out; the job may still commit"
             self._notify(self._to_cancelled(active, dataclasses.replace(active.run, finished_at=self.clock()), reason))
             self._cancel_queued(active.waiting, active.cancelled)
+            # Iceberg begins the next group of files after each failure.
+            keep_cancelling(self.spark, active.run.id, active.worker.ended)
+            self.abandoned.append(active.worker)
             active.run = None
             del self._active[active.worker]
             self._works.finish(active.worker.work, release=False)

@@ -94,6 +94,8 @@ class TableWorker:
     clock: Callable[[], datetime]
     dry_run: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when the thread has ended."""
 
     def __post_init__(self) -> None:
         """Prepare the table for its jobs."""
@@ -116,6 +118,7 @@ class TableWorker:
             with suppress(Py4JError, PySparkException, ConnectionError):  # the JVM may have ended
                 self._shared.close()
         finally:
+            self.ended.set()
             self.events.put(Event("left", self))
 
     def _run_job(self, run: RunRecord) -> RunRecord:

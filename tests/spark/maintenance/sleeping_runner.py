@@ -31,7 +31,8 @@ class SleepingWorker:
 
     def __init__(self, spark: object, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: object) -> None:
         del spark
-        self.work, self.slot, self.events, self.stop = work, slot, events, threading.Event()
+        self.work, self.slot, self.events = work, slot, events
+        self.stop, self.ended = threading.Event(), threading.Event()
 
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
@@ -44,6 +45,7 @@ class SleepingWorker:
             time.sleep(float(sys.argv[3]))
             ended = dataclasses.replace(began, state=RunState.SUCCEEDED, finished_at=datetime.now(UTC))
             self.events.put(Event("ended", worker, ended))
+        self.ended.set()
         self.events.put(Event("left", worker))
 
 

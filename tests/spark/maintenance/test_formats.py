@@ -97,7 +97,7 @@ def test_file_with_many_deleted_rows_is_rewritten(create_table: CreateTable, ver
 
 def test_equality_deletes_are_compacted(create_table: CreateTable) -> None:
     table = create_with_deletes(create_table, 2)
-    table.set_policies(compaction={"target_file_size": "1MiB", "delete_file_threshold": 2})
+    table.set_policies(compaction={"target_file_size": "1MiB", "equality_delete_threshold": 2})
     delete_by_equality(table, 1, 1)
     assert (table.job("compaction").rewritten, list_delete_files(table)) == (0, [(2, "PARQUET", 1)])
     delete_by_equality(table, 2, 1)
@@ -105,6 +105,17 @@ def test_equality_deletes_are_compacted(create_table: CreateTable) -> None:
     assert done.rewritten == 1
     assert list_delete_files(table) == [], "no data file is left that they apply to"
     assert sorted(table.column("SELECT n FROM THIS")) == [0, *range(3, 10)]
+
+
+def test_each_equality_delete_of_a_small_table_is_removed(create_table: CreateTable) -> None:
+    """A data file to which it does not apply is as old, so Iceberg would keep the delete file with it."""
+    table = create_with_deletes(create_table, 2)
+    table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id, 1 FROM range(20, 30)")
+    delete_by_equality(table, 1, 1)
+    assert table.job("compaction", dry_run=True).rewritten == 2
+    done = table.job("compaction")
+    assert (done.rewritten, done.removed_delete_files, list_delete_files(table)) == (2, 1, [])
+    assert sorted(table.column("SELECT n FROM THIS")) == [0, *range(2, 10), *range(20, 30)]
 
 
 def test_files_of_position_deletes_are_merged_and_converted(create_table: CreateTable) -> None:

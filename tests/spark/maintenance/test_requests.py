@@ -230,3 +230,57 @@ def test_night_loads_an_unchanged_table_once(faulty: FaultyWarehouse, loaded_tab
         nights.append(loads)
     assert runs == [2, 0], "compaction and statistics; nothing"
     assert [night.complete["loads"] for night in nights] == [{NONE: 1, VENDED: 1}, {NONE: 1}]
+
+
+@contextmanager
+def count_manifest_reads(proxy: FaultInjectingProxy) -> Iterator[Counter[str]]:
+    """Count the reads of each manifest. Yield counts that are complete after the block."""
+    reads = Counter[str]()
+    with proxy.inject(forward_request):
+        yield reads
+    for line in proxy.lines:
+        method, path = line.split()
+        name = path.partition("?")[0].rpartition("/")[2]
+        # Iceberg names manifests UUID-mNUMBER.avro, and manifest lists snap-ID-ATTEMPT-UUID.avro.
+        if method == "GET" and re.search(r"-m\d+\.avro$", name):
+            reads[name] += 1
+
+
+@pytest.fixture
+def create_appended(
+    faulty: FaultyWarehouse, spark: SparkSession, sandbox: Sandbox
+) -> Iterator[Callable[[str], Maintained]]:
+    """Return a function that creates a table in `faulty` with three data files, each in a manifest of its own."""
+    tables: list[Maintained] = []
+
+    def create(name: str) -> Maintained:
+        table = Maintained(spark, sandbox, TableIdentifier("faulty", ("maintained",), name))
+        table.do("CREATE TABLE THIS (id bigint) USING iceberg")
+        tables.append(table)
+        for _ in range(3):
+            table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(10)")
+        return table
+
+    yield create
+    for table in tables:
+        table.do("DROP TABLE THIS")
+
+
+def test_compaction_reads_each_manifest_once_to_plan(
+    faulty: FaultyWarehouse, create_appended: Callable[[str], Maintained]
+) -> None:
+    """The commit reads the manifests of replaced files again, as it does after the bare procedure."""
+    table, bare_table = create_appended("planned"), create_appended("planned_bare")
+    with count_manifest_reads(faulty.store) as reads_to_plan:
+        assert table.job("compaction").rewritten == 0, "three files are not enough"
+    assert sorted(reads_to_plan.values()) == [1, 1, 1]
+    table.set_policies(compaction={"min_input_files": 2})
+    with count_manifest_reads(faulty.store) as reads:
+        assert table.job("compaction").rewritten == 3
+    bare_options = "map('min-input-files', '2', 'partial-progress.enabled', 'true')"
+    with count_manifest_reads(faulty.store) as bare_reads:
+        bare_table.do(
+            f"CALL faulty.system.rewrite_data_files(table => {bare_table.table.argument}, options => {bare_options})"
+        ).collect()
+    assert sorted(reads.values()) == sorted(bare_reads.values())
+    assert len(reads_to_plan.keys() & reads.keys()) == 3

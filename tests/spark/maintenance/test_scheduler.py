@@ -363,6 +363,41 @@ def test_policy_changed_after_planning(scheduled: ScheduledNamespace) -> None:
     assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
+def test_idle_table_is_compacted_after_an_upgrade(scheduled: ScheduledNamespace) -> None:
+    """The position deletes are converted once, although few rows are deleted and no row changed since the last run."""
+    sql = scheduled.table("one", files=0, clauses="TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    scheduled.spark.sql(f"INSERT INTO {sql} SELECT /*+ COALESCE(1) */ int(id) FROM range(100)")
+    scheduled.spark.sql(f"DELETE FROM {sql} WHERE n = 7")
+    compaction = scheduled.maintenance(jobs=("compaction",))
+
+    def list_due() -> list[str]:
+        (table,) = compaction.decide().plans[0].tables
+        return [decision.reason for decision in table.due]
+
+    def list_formats() -> list[str]:
+        return [row[0] for row in scheduled.spark.sql(f"SELECT file_format FROM {sql}.delete_files").collect()]
+
+    assert list_due() == [], "one deleted row of a hundred"
+    plan = plan_requested_job(
+        scheduled.config,
+        TableIdentifier("results", (scheduled.name,), "one"),
+        "compaction",
+        registry=None,
+        now=datetime.now(UTC),
+    )
+    scheduled.maintenance(requested=WarehousePlan("results", (plan,), {})).run()
+    scheduled.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('format-version' = '3')")
+    assert (list_due(), list_formats()) == (["the table was upgraded to format version 3"], ["PARQUET"])
+    assert compaction.run().counts() == {"SUCCEEDED": 1}
+    assert (list_due(), list_formats()) == ([], ["PUFFIN"])
+    scheduled.spark.sql(
+        f"""ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.compaction' = '{{"delete_file_threshold": 1}}')"""
+    )
+    assert list_due() == ["the policy changed"]
+    assert compaction.run().counts() == {"SUCCEEDED": 1}
+    assert (list_due(), list_formats()) == ([], [])
+
+
 def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     table = TableIdentifier("results", (scheduled.name,), "one")

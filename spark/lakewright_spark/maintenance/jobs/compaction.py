@@ -19,25 +19,26 @@ from lakewright_spark.maintenance.jobs.job import (
     MaintenanceJob,
     due_after_change,
 )
+from lakewright_spark.maintenance.table.compaction_reasons import (
+    WITH_DELETION_VECTORS,
+    CompactionBasis,
+    converts_deletes,
+    find_change,
+    find_delete_reason,
+    rewrites_equality_deletes,
+)
 from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.file_groups import FileGroups, choose_groups, count_cores
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
-from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite
-from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
+from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite, read_number
+from lakewright_spark.policies.model import CompactionPolicy, PoliciesInForce, TablePolicies
 from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.table_identifier import literal
 
 _POSITION_DELETES = 1
 """Content of a delete file: Iceberg's value for position deletes."""
-_WITH_DELETION_VECTORS = 3
-"""Format version from which on position deletes are deletion vectors."""
-BYTES_PER_SECOND = 2 * 2**20
-"""Rate that a group of files is sized for, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
-OpenHouseDataLayoutStrategyGenerator). Two cores are about four times as fast; a group must be done in time on a slow
-machine as well."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
-_ICEBERG_GROUP_SIZE = 100 * 2**30
-"""Bytes: Iceberg's default of `max-file-group-size-bytes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     del now  # only sizes and deletes matter
     compaction = policy.compaction or CompactionPolicy()
     order, condition = _order(opened, compaction), _parse_condition(opened, compaction)
-    options = _build_options(opened, compaction, policy.timeout("compaction") or TIMEOUT)
+    options = _build_options(opened, compaction, _choose_groups(opened, policy))
     if dry_run:
         files, size = _plan(opened, options, condition)
         metrics = CompactionMetrics(rewritten=files, bytes=size, dry_run=True)
@@ -86,7 +87,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
-    """Return whether rows changed since the last run, and there are enough files, a large file or delete files.
+    """Return whether rows, the policy or the format changed since the last run, and there may be files to rewrite.
 
     The mean size of the files proves nothing: half of them may be tiny. The job's planner reads the size of each.
     """
@@ -94,27 +95,26 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     if facts.snapshot is None:
         return DueDecision(is_due=False, reason="no rows")
     policy = policies.compaction or CompactionPolicy()
+    last = history.bases.get("compaction")
+    last_basis = CompactionBasis.from_json(last) if last else None
     target, files, size = int(policy.target_file_size), facts.data_files, facts.data_bytes
     is_small = files is not None and size is not None and files < policy.min_input_files and size <= LARGEST * target
-    if is_small and not (facts.delete_files or policy.rewrite_old_partitions):
-        reason = f"{files} data files without delete files; at least {policy.min_input_files} are compacted"
+    has_reason = (
+        policy.rewrite_old_partitions
+        or find_delete_reason(facts, policy) is not None
+        or converts_deletes(facts, last_basis)
+    )
+    if is_small and not has_reason:
+        reason = f"{files} data files with few deletes; at least {policy.min_input_files} are compacted"
         return DueDecision(is_due=False, reason=reason)
-    return due_after_change("compaction", facts, history)
+    decision = due_after_change("compaction", facts, history)
+    change = find_change(facts, policy, CompactionBasis.from_table(facts, policy), last_basis)
+    return DueDecision(is_due=True, reason=change) if change and not decision.is_due else decision
 
 
-def compute_group_size(compaction: CompactionPolicy, timeout: timedelta) -> int:
-    """Return the most bytes of the files that are rewritten together.
-
-    By default, it is what half the time limit rewrites at `BYTES_PER_SECOND`, so that a cancelled run has committed
-    groups. A group is at least as large as a file of the target size, and at most as large as Iceberg's default.
-
-    >>> compute_group_size(CompactionPolicy(), timedelta(minutes=15)) // 2**20
-    900
-    """
-    if compaction.max_group_size is not None:
-        return int(compaction.max_group_size)
-    half = int(timeout.total_seconds() / 2 * BYTES_PER_SECOND)
-    return min(max(half, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE)
+def describe_basis(facts: TableFacts, policies: TablePolicies) -> dict[str, Any]:
+    """Return what the run depends on beside the rows, for the rule of the next run."""
+    return CompactionBasis.from_table(facts, policies.compaction or CompactionPolicy()).to_json()
 
 
 def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
@@ -123,6 +123,7 @@ def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Eff
         facts.data_files or 0,
         facts.data_bytes or 0,
         facts.delete_files or 0,
+        facts.equality_deletes or 0,
         facts.deleted_share,
         facts.partitions,
         facts.commits_since,
@@ -140,6 +141,8 @@ JOB = MaintenanceJob(
     primary_only=True,
     waits_for_executions=True,
     deletes_files=True,
+    keeps_steps=True,
+    describe_basis=describe_basis,
 )
 
 
@@ -172,17 +175,48 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
         ) from None
 
 
-def _build_options(opened: IcebergTable, compaction: CompactionPolicy, timeout: timedelta) -> dict[str, str]:
+def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
+    """Return the groups for the cores of this session and the tables that its runner works on at the same time."""
+    parallel_tables = policy.parallel_tables if isinstance(policy, PoliciesInForce) else 1
+    current, context = opened.java.currentSnapshot(), opened.spark.sparkContext
+    return choose_groups(
+        policy.compaction or CompactionPolicy(),
+        policy.timeout("compaction") or TIMEOUT,
+        cores=count_cores(dict(context.getConf().getAll()), context.defaultParallelism),
+        parallel_tables=parallel_tables,
+        table_bytes=read_number(dict(current.summary()), "total-files-size") if current is not None else None,
+    )
+
+
+def _build_options(opened: IcebergTable, compaction: CompactionPolicy, groups: FileGroups) -> dict[str, str]:
     """Return the options that select and group the files to rewrite."""
-    every = compaction.rewrite_old_partitions and _has_old_partitions(opened)
+    rewrites_all, threshold = _choose_for_deletes(opened, compaction)
+    every = rewrites_all or (compaction.rewrite_old_partitions and _has_old_partitions(opened))
     return {
         "target-file-size-bytes": str(int(compaction.target_file_size)),
         "min-input-files": str(compaction.min_input_files),
-        "max-file-group-size-bytes": str(compute_group_size(compaction, timeout)),
-        "delete-file-threshold": str(compaction.delete_file_threshold),
+        "max-file-group-size-bytes": str(groups.size),
+        "max-concurrent-file-group-rewrites": str(groups.at_once),
+        "delete-file-threshold": str(threshold),
         "delete-ratio-threshold": str(compaction.delete_ratio_threshold),
         **({"rewrite-all": "true"} if every else {}),
     }
+
+
+def _choose_for_deletes(opened: IcebergTable, compaction: CompactionPolicy) -> tuple[bool, int]:
+    """Return whether to rewrite all files, and at how many delete files to rewrite a file.
+
+    A delete file with equality deletes remains as long as its partition has an older data file, whether or not the
+    deletes apply to it. So a small table is rewritten as a whole.
+    """
+    current = opened.java.currentSnapshot()
+    summary = dict(current.summary()) if current is not None else {}
+    totals = (read_number(summary, f"total-{name}") for name in ("equality-deletes", "delete-files", "files-size"))
+    equality_deletes, delete_files, size = (number or 0 for number in totals)
+    if not rewrites_equality_deletes(equality_deletes, delete_files, compaction):
+        return False, compaction.delete_file_threshold
+    threshold = min(compaction.delete_file_threshold, compaction.equality_delete_threshold)
+    return size <= LARGEST * compaction.target_file_size, threshold
 
 
 def _has_old_partitions(opened: IcebergTable) -> bool:
@@ -237,7 +271,7 @@ def _rewrite_delete_files(
     """Merge files of position deletes. In format version 3, convert them to deletion vectors."""
     files = opened.read_metadata("delete_files").where(f"content = {_POSITION_DELETES} AND file_format <> 'PUFFIN'")
     options = {"min-input-files": str(compaction.min_input_files)}
-    if opened.format_version >= _WITH_DELETION_VECTORS:
+    if opened.format_version >= WITH_DELETION_VECTORS:
         options = {"rewrite-all": "true"}
     number = files.count()
     if number == 0 or (number < compaction.min_input_files and "rewrite-all" not in options):

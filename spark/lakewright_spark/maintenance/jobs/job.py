@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
@@ -83,6 +83,8 @@ class History:
     """Duration of the last successful run of each job."""
     effects: Mapping[JobName, Effect] = field(default_factory=dict[JobName, Effect])
     """Measured effect of the last successful run of each job that rewrites files."""
+    bases: Mapping[JobName, Mapping[str, Any]] = field(default_factory=dict[JobName, Mapping[str, Any]])
+    """Basis of the last successful run of each job that describes it: what the run depended on beside the rows."""
     first_due: datetime | None = None
     """When a job that never ran on the table was first due, as far as is known (UTC)."""
 
@@ -125,6 +127,14 @@ class PredictRule(Protocol):
         ...
 
 
+class BasisRule(Protocol):
+    """Describes what a run depends on beside the rows of the table. A pure function."""
+
+    def __call__(self, facts: TableFacts, policies: TablePolicies) -> dict[str, Any]:
+        """Return the basis of a run, as JSON."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceJob:
     """A maintenance job. `maintenance.registry` lists all jobs in the order in which they run on a table."""
@@ -142,6 +152,8 @@ class MaintenanceJob:
     """Whether the job treats every file under the table's location as the table's."""
     deletes_files: bool = False
     """Whether the job deletes files, or replaces files that another job has to delete."""
+    keeps_steps: bool = False
+    """Whether a cancelled run keeps what its completed Spark jobs did, so that these may complete first."""
     needs_listing: bool = False
     """Whether the job lists the table's location."""
     ops_tables: tuple[OpsTable, ...] = ()
@@ -150,6 +162,8 @@ class MaintenanceJob:
     """Time between two runs on a table that needs the job, unless the policy `job_settings` has another."""
     predict: PredictRule | None = None
     """Predicts the effect of the job. None: it removes no files, and rewrites none."""
+    describe_basis: BasisRule | None = None
+    """Describes what a run depends on, which is recorded with it. None: only the rows and the time count."""
 
 
 def compute_pause(every: timedelta) -> timedelta:

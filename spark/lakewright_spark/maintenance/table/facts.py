@@ -40,8 +40,13 @@ class TableFacts:
     """None: not in the summary of the last commit."""
     data_bytes: int | None = None
     delete_files: int | None = None
+    equality_deletes: int | None = None
+    """Number of equality deletes. None: not in the summary of the last commit."""
     deleted_share: float = 0.0
     """Share of the rows in data files that position deletes remove."""
+    format_version: int = 2
+    partition_spec: int = 0
+    """ID of the default partition spec."""
     partitions: int = 1
     """Most partitions that a commit changed: the number of partitions, as far as commits show it."""
     additions: tuple[CommittedFiles, ...] = ()
@@ -104,6 +109,9 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         data_files=read_number(totals, "total-data-files"),
         data_bytes=read_number(totals, "total-files-size"),
         delete_files=read_number(totals, "total-delete-files"),
+        equality_deletes=read_number(totals, "total-equality-deletes"),
+        format_version=metadata.format_version,
+        partition_spec=metadata.default_spec_id,
         deleted_share=(read_number(totals, "total-position-deletes") or 0)
         / max(read_number(totals, "total-records") or 0, 1),
         partitions=max((commit.partitions for commit, _ in commits), default=1),

@@ -46,6 +46,7 @@ class TableTotals:
     data_files: int
     bytes: int
     delete_files: int = 0
+    equality_deletes: int = 0
     deleted_share: float = 0.0
     """Share of the rows that position deletes remove."""
     partitions: int = 1
@@ -153,8 +154,9 @@ def _has_wrong_size(files: int, size: int, policy: CompactionPolicy) -> bool:
 
 
 def _rewrites_for_deletes(size: TableTotals, policy: CompactionPolicy) -> bool:
-    """Return whether enough delete files or deleted rows apply to a data file on average."""
+    """Return whether enough deletes apply to a data file on average. Equality deletes may apply to each file."""
     return (
         size.deleted_share >= policy.delete_ratio_threshold
         or size.delete_files >= policy.delete_file_threshold * max(size.data_files, 1)
+        or (size.equality_deletes > 0 and size.delete_files >= policy.equality_delete_threshold)
     )

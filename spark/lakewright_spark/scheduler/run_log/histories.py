@@ -18,10 +18,10 @@ from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.scheduler.run_log.job_runs import HISTORY_WINDOW, NAME, build_day_filter
 from lakewright_spark.scheduler.run_log.ops_tables import find_table, read_parts
 from lakewright_spark.scheduler.run_log.orphan_candidates import read_oldest_candidates
-from lakewright_spark.scheduler.run_log.records import KILLED, TIMED_OUT, RunState
+from lakewright_spark.scheduler.run_log.records import BASIS, KILLED, TIMED_OUT, RunState
 
 EFFECTS_WINDOW = timedelta(days=14)
-"""Age of the runs whose effects are read: their metrics take memory."""
+"""Age of the runs whose effects count for predictions."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -32,6 +32,7 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
     failures: Mapping[str, Mapping[JobName, Failures]] = {}
     first_due: Mapping[str, datetime] = {}
     effects: Mapping[str, Mapping[JobName, Effect]] = {}
+    bases: Mapping[str, Mapping[JobName, Mapping[str, Any]]] = {}
     if (runs := find_table(catalog, NAME)) is not None:
         row_filter = f"{build_day_filter(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}'"
         for part in read_parts(runs, row_filter, ("table_uuid", "job", "started_at", "seconds")):
@@ -47,7 +48,7 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
                     succeeded[uuid][job], seconds[uuid][job] = at.astimezone(UTC), took or 0.0
         failures = _read_failures(runs, succeeded, now)
         first_due = _read_first_due(runs, now)
-        effects = _read_effects(runs, now)
+        effects, bases = _read_results(runs, now)
     oldest = read_oldest_candidates(catalog)
     return {
         uuid: History(
@@ -56,6 +57,7 @@ def load_histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
             failures.get(uuid, {}),
             seconds[uuid],
             effects.get(uuid, {}),
+            bases.get(uuid, {}),
             first_due.get(uuid),
         )
         for uuid in {**succeeded, **oldest, **failures, **first_due}
@@ -74,22 +76,29 @@ def _read_first_due(runs: Table, now: datetime) -> Mapping[str, datetime]:
     return first
 
 
-def _read_effects(runs: Table, now: datetime) -> Mapping[str, Mapping[JobName, Effect]]:
-    """Return the effect of the last successful run of jobs that rewrite files, by table UUID and job."""
+def _read_results(
+    runs: Table, now: datetime
+) -> tuple[Mapping[str, Mapping[JobName, Effect]], Mapping[str, Mapping[JobName, Mapping[str, Any]]]]:
+    """Return effect and basis of the last successful run of jobs that rewrite files, by table UUID and job."""
     newest: dict[tuple[str, JobName], tuple[datetime, str]] = {}
-    names = "', '".join(job.name for job in MAINTENANCE_JOBS if job.predict)
-    row_filter = f"{build_day_filter(now - EFFECTS_WINDOW)} AND state = '{RunState.SUCCEEDED}' AND job IN ('{names}')"
+    names = "', '".join(job.name for job in MAINTENANCE_JOBS if job.predict or job.describe_basis)
+    row_filter = f"{build_day_filter(now - HISTORY_WINDOW)} AND state = '{RunState.SUCCEEDED}' AND job IN ('{names}')"
     columns = ("table_uuid", "job", "started_at", "metrics")
     for part in read_parts(runs, row_filter, columns):
         for uuid, job, at, text in _rows(part, *columns):
             if (uuid, job) not in newest or at > newest[uuid, job][0]:
                 newest[uuid, job] = at, text
     effects: defaultdict[str, dict[JobName, Effect]] = defaultdict(dict)
-    for (uuid, job), (_, text) in newest.items():
+    bases: defaultdict[str, dict[JobName, Mapping[str, Any]]] = defaultdict(dict)
+    for (uuid, job), (at, text) in newest.items():
         metrics = json.loads(text)
-        rewritten = int(metrics.get("rewritten", 0))
-        effects[uuid][job] = Effect(rewritten - int(metrics.get("added", 0)), int(metrics.get("bytes", 0)), rewritten)
-    return effects
+        if BASIS in metrics:
+            bases[uuid][job] = metrics[BASIS]
+        if at >= now - EFFECTS_WINDOW:
+            rewritten = int(metrics.get("rewritten", 0))
+            files = rewritten - int(metrics.get("added", 0))
+            effects[uuid][job] = Effect(files, int(metrics.get("bytes", 0)), rewritten)
+    return effects, bases
 
 
 def _read_failures(

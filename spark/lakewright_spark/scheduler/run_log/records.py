@@ -24,6 +24,8 @@ PREDICTED, GB_HOURS = "predicted", "gb_hours"
 FIRST = "first"
 """Key in the metrics of a run of a job that never ran on the table. It is recorded before it begins, so that the time
 that the table waits is known."""
+BASIS = "basis"
+"""Key in the metrics of a run: what the run depended on beside the rows of the table."""
 KILLED, TIMED_OUT = "killed_runner", "timed_out"
 """Keys in the metrics of a run during which the runner or its JVM died, and of a run that passed its time limit."""
 SUSPECT = "suspect"

@@ -21,7 +21,8 @@ class StubWorker(ABC):
     """A worker that reports the begin and the end of each run of a table, up to the first failure."""
 
     def __init__(self, spark: Any, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: Any) -> None:
-        self.spark, self.work, self.slot, self.events, self.stop = spark, work, slot, events, threading.Event()
+        self.spark, self.work, self.slot, self.events = spark, work, slot, events
+        self.stop, self.ended = threading.Event(), threading.Event()
 
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
@@ -39,6 +40,7 @@ class StubWorker(ABC):
             self.events.put(Event("ended", worker, ended))
             if ended.state is RunState.FAILED:
                 break
+        self.ended.set()
         self.events.put(Event("left", worker))
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from lakewright_spark.maintenance.jobs.compaction import describe_basis
 from lakewright_spark.maintenance.jobs.job import NIGHTLY, WEEKLY, History, compute_pause
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
@@ -39,6 +40,7 @@ def facts(**more: Any) -> TableFacts:
 
 
 EMPTY = {"snapshots": (), "refs": (), "snapshot": None, "changed_at": None, "data_files": None, "data_bytes": None}
+DELETES = {"data_files": 3, "equality_deletes": 0}
 LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - 48 * HOUR))
 
 
@@ -110,6 +112,19 @@ def test_job_order_and_selection() -> None:
         ("compaction", {}, {"data_files": 1, "data_bytes": 2000 * MiB}, History(), True),
         ("compaction", {}, {"data_files": 10, "data_bytes": 4500 * MiB}, History(), True),
         ("compaction", {}, {"data_files": 1, "delete_files": 1}, History(), True),
+        ("compaction", {}, {**DELETES, "delete_files": 1}, History(), False),
+        ("compaction", {}, {**DELETES, "delete_files": 4, "deleted_share": 0.05}, History(), False),
+        ("compaction", {}, {**DELETES, "delete_files": 4, "deleted_share": 0.1}, History(), True),
+        ("compaction", {}, {**DELETES, "delete_files": 5}, History(), True),
+        ("compaction", {"compaction": {"delete_file_threshold": 2}}, {**DELETES, "delete_files": 2}, History(), True),
+        ("compaction", {}, {**DELETES, "delete_files": 1, "equality_deletes": 1}, History(), True),
+        (
+            "compaction",
+            {"compaction": {"equality_delete_threshold": 2}},
+            {**DELETES, "delete_files": 1, "equality_deletes": 1},
+            History(),
+            False,
+        ),
         ("compaction", {"compaction": {"rewrite_old_partitions": True}}, {"data_files": 1}, History(), True),
         ("compaction", {}, {}, done("compaction", HOUR / 2), False),
         ("compaction", {}, {}, done("compaction", 2 * HOUR), True),
@@ -130,6 +145,40 @@ def test_reasons_for_a_due_job(
     job: JobName, policies: dict[str, Any], changes: dict[str, Any], history: History, *, expected: bool
 ) -> None:
     assert (job in due(facts(**changes), TablePolicies.model_validate(policies), history)) == expected
+
+
+OLD_PARTITIONS = {"rewrite_old_partitions": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes", "expected"),
+    [
+        ({}, {}, {}, "unchanged since"),
+        ({}, {"partial_progress_commits": 3, "max_group_size": "1GiB"}, {}, "unchanged since"),
+        ({}, {"min_input_files": 5}, {}, "unchanged since"),
+        ({}, {"min_input_files": 3}, {}, "the policy changed"),
+        ({}, OLD_PARTITIONS, {}, "the policy changed"),
+        ({}, {"min_input_files": 30}, {}, "10 data files with few deletes; at least 30"),
+        ({}, {}, {"partition_spec": 1}, "unchanged since"),
+        (OLD_PARTITIONS, OLD_PARTITIONS, {"partition_spec": 1}, "the default partition spec changed"),
+        ({}, {}, {"format_version": 3}, "unchanged since"),
+        ({}, {}, {"format_version": 3, "delete_files": 1}, "the table was upgraded to format version 3"),
+        ({}, {}, {**DELETES, "format_version": 3, "delete_files": 1}, "the table was upgraded to format version 3"),
+    ],
+)
+def test_idle_table_is_due_after_a_change_beside_its_rows(
+    before: dict[str, Any], after: dict[str, Any], changes: dict[str, Any], expected: str
+) -> None:
+    earlier = describe_basis(facts(), TablePolicies.model_validate({"compaction": before}))
+    history = History({"compaction": NOW - HOUR / 2}, bases={"compaction": earlier})
+    policies = TablePolicies.model_validate({"compaction": after})
+    (decision,) = decide(facts(**changes), policies, history, NOW, jobs=["compaction"])
+    is_due = not expected.startswith(("unchanged", "10 data files"))
+    assert (decision.verdict, decision.reason[: len(expected)]) == ("due" if is_due else "not due", expected)
+    done_again = describe_basis(facts(**changes), policies)
+    history = History({"compaction": NOW - HOUR / 2}, bases={"compaction": done_again})
+    assert "compaction" not in due(facts(**changes), policies, history), "once"
+    assert "compaction" not in due(facts(**changes), policies, done("compaction", HOUR / 2)), "of an earlier release"
 
 
 def test_due_job_that_is_not_allowed_is_held() -> None:

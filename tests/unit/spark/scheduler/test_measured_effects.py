@@ -178,3 +178,16 @@ def test_huge_tables_have_finite_predictions() -> None:
     )
     prediction = predict_job("compaction", facts, TablePolicies(), History())
     assert json.loads(json.dumps(prediction.to_json(), allow_nan=False))["bytes"] == 2**63 - 1
+
+
+def test_basis_of_the_newest_success_counts(local_catalog: SqlCatalog) -> None:
+    """It counts for as long as the success itself does, also if the effects are too old for predictions."""
+    basis = {"format_version": 2, "partition_spec": 0, "policy": "00ff"}
+    runs = [
+        run(EFFECTS_WINDOW + 3 * DAY, {"basis": {**basis, "format_version": 1}}),
+        run(EFFECTS_WINDOW + 2 * DAY, {"basis": basis}),
+        run(DAY, {"basis": {**basis, "policy": "other"}}, state=RunState.FAILED),
+    ]
+    job_runs.append(local_catalog, runs, NOW)
+    history = load_histories(local_catalog, NOW)["u"]
+    assert (history.bases, history.effects) == ({"compaction": basis}, {})

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lakewright_spark.cli.ranking import refuse_long_waits
 from lakewright_spark.errors import MaintenanceFailedError
-from lakewright_spark.maintenance.jobs.compaction import compute_group_size
 from lakewright_spark.maintenance.jobs.job import Failures, History
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.file_groups import BYTES_PER_SECOND, choose_groups
 from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
@@ -136,12 +136,25 @@ def test_invalid_budget(text: str) -> None:
         parse_budget(text)
 
 
-@given(st.integers(1, 24 * 60), st.integers(2**20, 2**36))
-def test_group_takes_at_most_half_the_time_limit(minutes: int, target: int) -> None:
-    size = compute_group_size(CompactionPolicy.model_validate({"target_file_size": target}), timedelta(minutes=minutes))
-    assert size <= max(minutes * 60 / 2 * 2 * 2**20, target)
+@given(st.integers(1, 24 * 60), st.integers(2**20, 2**36), st.integers(0, 64), st.integers(1, 16))
+def test_groups_in_work_take_at_most_half_the_time_limit(minutes: int, target: int, cores: int, tables: int) -> None:
+    """The groups of all tables share the rate, unless the target file size needs larger groups."""
+    limit = timedelta(minutes=minutes)
+    policy = CompactionPolicy.model_validate({"target_file_size": target})
+    size, at_once = choose_groups(policy, limit, cores=cores, parallel_tables=tables)
+    assert at_once == max(cores, 1)
+    assert target == size or target < size <= limit.total_seconds() / 2 * BYTES_PER_SECOND / (at_once * tables)
     policy = CompactionPolicy.model_validate({"target_file_size": target, "max_group_size": "64MiB"})
-    assert compute_group_size(policy, timedelta(minutes=minutes)) == 64 * 2**20
+    assert choose_groups(policy, limit, cores=cores, parallel_tables=tables) == (64 * 2**20, at_once)
+
+
+def test_groups_in_work_are_a_twentieth_of_a_large_table() -> None:
+    """A killed run repeats them. Sorted groups are larger: each group is sorted by itself."""
+    policy, limit, gib = CompactionPolicy(), timedelta(hours=24), 2**30
+    assert choose_groups(policy, limit, cores=2, table_bytes=400 * gib) == (10 * gib, 2)
+    assert choose_groups(policy, limit, cores=2, table_bytes=4 * gib) == (gib // 2, 2)
+    sorted_policy = CompactionPolicy(strategy="sort", columns=("n",))
+    assert choose_groups(sorted_policy, limit, cores=2, table_bytes=4 * gib).size > 40 * gib
 
 
 def decide_job(job: JobName, history: History, **policies: object) -> tuple[str, str]:
