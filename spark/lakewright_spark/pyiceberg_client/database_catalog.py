@@ -9,13 +9,14 @@ from uuid import uuid4
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import Table
 from pyiceberg.table.update import TableUpdate
-from pyiceberg.typedef import Identifier
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from lakewright_spark.pyiceberg_client.file_io import OneRequestFileIO
@@ -78,6 +79,19 @@ class DatabaseCatalog(SqlCatalog):
         if not self.swap_pointer(identifier, old, staged.metadata_location):
             raise CommitFailedException(f"table {'.'.join(identifier)} was changed by another writer")
         table.metadata, table.metadata_location = staged.metadata, staged.metadata_location
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Create a namespace.
+
+        Raises:
+            NamespaceAlreadyExistsError: It exists. PyIceberg looks for it and then inserts it, so that the database
+                refuses a namespace that another process creates at the same time.
+        """
+        try:
+            super().create_namespace(namespace, properties)
+        except IntegrityError:
+            name = ".".join(Catalog.identifier_to_tuple(namespace))
+            raise NamespaceAlreadyExistsError(f"namespace {name} already exists") from None
 
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
         """Return the names of a namespace's views, which Iceberg's Java catalog writes and PyIceberg cannot read."""
