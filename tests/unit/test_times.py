@@ -32,6 +32,7 @@ OTHER_FORMS = {
     "spark/lakewright_spark/maintenance/table/file_conditions.py": "literals of SQL",
     "spark/lakewright_spark/maintenance/table/iceberg.py": "literals of SQL",
     "spark/lakewright_spark/policies/date_pattern.py": "patterns of a policy",
+    "spark/lakewright_spark/scheduler/archived_usage.py": "dates",
     "spark/lakewright_spark/scheduler/run_log/orphan_candidates.py": "literals of filters",
     "spark/lakewright_spark/pyiceberg_client/recorded_sizes.py": "literals of filters",
     "spark/lakewright_spark/migration/ledger.py": "column of the ledger",

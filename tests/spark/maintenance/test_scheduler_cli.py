@@ -80,7 +80,7 @@ def test_plan_gives_reasons_without_a_jvm(
     assert lines[0] == f"results.{namespace}.small"
     assert "  not due  retention: no retention policy" in lines
     assert "  due      orphan-files: no earlier run" in lines
-    assert "  not due  compaction: 1 data files without delete files; at least 5 are compacted" in lines
+    assert "  not due  compaction: 1 data files with few deletes; at least 5 are compacted" in lines
     assert "  not due  rewrite-manifests: 1 data and delete files are in fewer than 10 manifests" in lines
     assert lines[-1].startswith("2 tables, ")
     report = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
