@@ -189,12 +189,23 @@ def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:
 
 
 def test_documented_proxy_to_the_database_is_valid() -> None:
+    """A kubelet probes the pod's address, where the proxy does not listen for the database's clients."""
     page = (REPOSITORY / "docs" / "guides" / "platform.md").read_text("utf-8")
     sections = yaml.safe_load(re.findall(r"```yaml\n(server:.*?)```", page, re.DOTALL)[0])
     database = sections["database"]["postgres"] | {"host_read": None, "ca_bundle": None}
     spec = parse(server=sections["server"], database__postgres=database)
+    assert spec.database.postgres is not None
+    proxy = build_migration(spec)["spec"]["initContainers"][0]
+    probes = [value for name, value in proxy.items() if name.endswith("Probe")]
+    probed_ports = {action["port"] for probe in probes for action in probe.values() if isinstance(action, dict)}
 
-    assert build_migration(spec)["spec"]["initContainers"][0]["restartPolicy"] == "Always"
+    assert proxy["restartPolicy"] == "Always"
+    assert proxy["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert {f"--http-port={port}" for port in probed_ports} <= set(proxy["args"])
+    assert probed_ports.isdisjoint({spec.database.postgres.port})
+    assert not any(argument.startswith("--address") for argument in proxy["args"])
+    volumes = {volume["name"] for volume in build_migration(spec)["spec"]["volumes"]}
+    assert {mount["name"] for mount in proxy["volumeMounts"]} <= volumes
 
 
 def test_proxy_in_the_pod_needs_no_tls() -> None:
