@@ -36,6 +36,11 @@ class ExtraPodParts(StrictModel):
     env_from: list[dict[str, Any]] = []
     """Sources of further variables of the stack's containers. Variables of the stack win."""
 
+    @property
+    def sidecars(self) -> list[dict[str, Any]]:
+        """Init containers that run as long as the stack's containers."""
+        return [container for container in self.init_containers if container.get("restartPolicy") == "Always"]
+
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         _refuse_names("volumes", self.volumes, {"tmp", "ca", "database-ca", "secrets"})
