@@ -172,11 +172,36 @@ def test_server_has_further_parts() -> None:
         ({"init_containers": [{"name": "wait-for-database"}]}, "wait-for-database"),
         ({"containers": [{"name": "lakekeeper"}]}, "lakekeeper"),
         ({"init_containers": [{"name": "proxy"}], "containers": [{"name": "proxy"}]}, "proxy"),
+        ({"volumes": [{"name": "certs"}, {"name": "certs"}]}, "certs"),
+        ({"init_containers": [{"name": "proxy"}, {"name": "proxy"}]}, "proxy"),
+        ({"containers": [{"name": "agent"}, {"name": "agent"}]}, "agent"),
     ],
 )
 def test_further_parts_have_names_of_their_own(parts: dict[str, Any], name: str) -> None:
     with pytest.raises(SpecError, match=f"expected names that the pods do not have yet; found {name}"):
         parse(server={"extra_pod_parts": parts})
+
+
+@pytest.mark.parametrize("field", ["volumes", "init_containers", "containers"])
+def test_further_parts_have_names(field: str) -> None:
+    with pytest.raises(SpecError, match=f"{field}: expected a `name` of each part; found None"):
+        parse(server={"extra_pod_parts": {field: [{"image": "a@sha256:0"}]}})
+
+
+@pytest.mark.parametrize("field", ["init_containers", "containers"])
+def test_autoscaling_needs_requests_of_all_containers(field: str) -> None:
+    """The autoscaler fails for pods with a container or a sidecar that requests no CPU."""
+    autoscaling = {"autoscaling": {"min": 2, "max": 3}}
+    part = {"name": "part", "restartPolicy": "Always"}
+
+    with pytest.raises(SpecError, match=f"{field}: expected `resources.requests.cpu` of `part`"):
+        parse(
+            server=autoscaling | {"extra_pod_parts": {field: [part | {"resources": {"requests": {"memory": "1Mi"}}}]}}
+        )
+    for kind in ("requests", "limits"):
+        sized_part = part | {"resources": {kind: {"cpu": "100m"}}}
+        assert parse(server=autoscaling | {"extra_pod_parts": {field: [sized_part]}})
+    assert parse(server=autoscaling | {"extra_pod_parts": SETUP})
 
 
 def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:

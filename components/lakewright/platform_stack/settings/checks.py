@@ -122,6 +122,27 @@ def _check_database_proxy(spec: PlatformSpec) -> Iterator[Problem]:
         yield Problem("server.extra_pod_parts.init_containers", reason)
 
 
+def _check_autoscaling(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse containers without a request of CPU: the autoscaler then computes no use of CPU, and never scales."""
+    extra = spec.server.extra_pod_parts
+    if spec.server.autoscaling is None:
+        return
+    for field, containers in (("init_containers", extra.sidecars), ("containers", extra.containers)):
+        for container in containers:
+            if not _requests_cpu(container):
+                reason = f"expected `resources.requests.cpu` of `{container['name']}`, which `server.autoscaling` needs"
+                yield Problem(f"server.extra_pod_parts.{field}", f"{reason}; found none")
+
+
+def _requests_cpu(container: dict[str, Any]) -> bool:
+    """Return whether a container requests CPU. Kubernetes requests the limit if a container has no request."""
+    match container:
+        case {"resources": {"requests": {"cpu": _}} | {"limits": {"cpu": _}}}:
+            return True
+        case _:
+            return False
+
+
 _RDS = re.compile(r"\.rds\.amazonaws\.com(\.cn)?$")
 _RDS_AUTHORITIES = "https://truststore.pki.rds.amazonaws.com/global/global-bundle.pem"
 
@@ -252,6 +273,7 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _check_release,
     _check_trials,
     _check_database_proxy,
+    _check_autoscaling,
     _check_database_authorities,
     _check_plain_http,
     _check_routes,
