@@ -15,6 +15,8 @@ from lakewright.validation.strict_model import StrictModel
 class PodSettings(PodPlacement):
     """Where pods run, and what they are labelled with."""
 
+    affinity: dict[str, Any] = {}
+    """Affinity as Kubernetes has it. Default: replicas prefer different nodes."""
     labels: dict[LabelKey, str] = {}
     """Further labels of pods. Labels of the stack cannot be replaced."""
     min_available: Count | None = None
