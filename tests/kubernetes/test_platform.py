@@ -22,6 +22,7 @@ DATABASE_PROXY: dict[str, Any] = {
     "name": "database-proxy",
     "image": "proxy",
     "restartPolicy": "Always",
+    "resources": {"requests": {"cpu": "100m"}},
     "securityContext": {
         "allowPrivilegeEscalation": False,
         "runAsNonRoot": True,

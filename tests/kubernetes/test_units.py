@@ -106,7 +106,7 @@ def test_ports_outside_the_cluster_are_refused(
 
 
 def test_unit_with_a_proxy_is_accepted(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
-    """The proxy is a native sidecar; an API server that does not know these would drop `restartPolicy`."""
+    """The proxy is a native sidecar; an API server that does not know these refuses its probes."""
     spec = parse_spec(tenant.spec, "spec")
     unit = next(unit for unit in spec.computing_units if unit.runtime == "texera")
     auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")

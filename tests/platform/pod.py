@@ -40,20 +40,32 @@ class Pod:
     network: PodNetwork
     images: ImageStore
     find: FindObject
-    ready_since: float | None = None
     terminating_since: float | None = None
     restarts: int = 0
     exit_code: int | None = None
     """Exit code of the pod, if its containers are not restarted."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict[str, subprocess.Popen[bytes]])
     """Running processes by container."""
+    started_containers: set[str] = field(default_factory=set[str])
+    """Containers whose startup probe has succeeded, if they have such a probe."""
+    ready_containers: dict[str, float] = field(default_factory=dict[str, float])
+    """Times since when containers are ready, by container."""
 
     def __post_init__(self) -> None:
         self.spec: dict[str, Any] = self.template["spec"]
+        init_containers: list[dict[str, Any]] = self.spec.get("initContainers", [])
+        self._sidecars = [container for container in init_containers if is_sidecar(container)]
         self.address = self.network.add_pod(self.name)
         self.folder.mkdir(parents=True)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def ready_since(self) -> float | None:
+        """Time since when all containers and sidecars are ready; None if a container is not ready."""
+        ready_containers = dict(self.ready_containers)
+        names = {container["name"] for container in (*self._sidecars, *self.spec["containers"])}
+        return max(ready_containers.values()) if names <= ready_containers.keys() else None
 
     @property
     def is_ready(self) -> bool:
@@ -92,7 +104,7 @@ class Pod:
     def terminate(self) -> None:
         """End the pod as a kubelet does: preStop, the stop signal, and SIGKILL after the grace period."""
         self.terminating_since = time.monotonic()
-        deadline = self.terminating_since + self.spec.get("terminationGracePeriodSeconds", 30)
+        deadline = self.terminating_since + self._grace_seconds
         stops = [
             threading.Thread(target=self._stop, args=(container, deadline)) for container in self.spec["containers"]
         ]
@@ -100,7 +112,17 @@ class Pod:
             stop.start()
         for stop in stops:
             stop.join()
+        self._stop_sidecars(deadline)
         self._finish()
+
+    @property
+    def _grace_seconds(self) -> float:
+        return self.spec.get("terminationGracePeriodSeconds", 30)
+
+    def _stop_sidecars(self, deadline: float) -> None:
+        """Stop sidecars in the reverse order of their start, after all other containers have ended."""
+        for container in reversed(self._sidecars):
+            self._stop(container, deadline)
 
     def _finish(self) -> None:
         for process in list(self.processes.values()):
@@ -125,6 +147,9 @@ class Pod:
         """Run the pod until it is terminated, or until its containers ended and are not restarted."""
         restarts_containers = self.spec.get("restartPolicy", "Always") != "Never"
         for container in self.spec.get("initContainers", []):
+            if is_sidecar(container):
+                self._start_sidecar(container)
+                continue
             while self.terminating_since is None and (code := self._run_once(container)) != 0:
                 if not restarts_containers:
                     self._end(code)
@@ -140,10 +165,21 @@ class Pod:
             watcher.start()
         for watcher in watchers:
             watcher.join()
+        if self.terminating_since is None:
+            self._end(self.exit_code or 0)
 
     def _end(self, code: int) -> None:
+        """End a pod whose containers are not restarted."""
         self.exit_code = code
+        self.terminating_since = time.monotonic()
+        self._stop_sidecars(self.terminating_since + self._grace_seconds)
         self._ended.set()
+
+    def _start_sidecar(self, container: dict[str, Any]) -> None:
+        """Start a sidecar, which is always restarted, and wait until its startup probe has succeeded."""
+        threading.Thread(target=self._watch, args=(container,), kwargs={"restarts": True}, daemon=True).start()
+        while self.terminating_since is None and container["name"] not in self.started_containers:
+            self._ended.wait(0.1)
 
     def _run_once(self, container: dict[str, Any]) -> int:
         return self._start_container(container).wait()
@@ -153,11 +189,11 @@ class Pod:
         while self.terminating_since is None:
             process = self._start_container(container)
             _Prober(self, container, process).run()
-            self.ready_since = None
+            self.ready_containers.pop(container["name"], None)
             if self.terminating_since is not None:
                 return
             if not restarts:
-                self._end(process.wait())
+                self.exit_code = self.exit_code or process.wait()
                 return
             self.restarts += 1
             self._ended.wait(BACKOFF_SECONDS)
@@ -243,7 +279,7 @@ class Pod:
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
             if mount.get("readOnly"):
                 lines.append(f"mount -o remount,bind,ro {target}")
-        if container["securityContext"]["readOnlyRootFilesystem"]:
+        if container["securityContext"].get("readOnlyRootFilesystem"):
             lines.append(f"mount -o remount,ro {root}/files")
         return lines
 
@@ -255,9 +291,14 @@ class Pod:
         return shlex.join(["exec", "chroot", ".", "setpriv", *user, *limits, *command])
 
 
+def is_sidecar(container: dict[str, Any]) -> bool:
+    """Return whether an init container runs until the pod's other containers have ended."""
+    return container.get("restartPolicy") == "Always"
+
+
 @dataclass
 class _Prober:
-    """Probes one container: readiness and liveness begin after the startup probe has succeeded."""
+    """Probes a container: readiness and liveness begin after the startup probe has succeeded."""
 
     pod: Pod
     container: dict[str, Any]
@@ -266,6 +307,7 @@ class _Prober:
     def run(self) -> None:
         """Probe until the process ends. A failed startup or liveness probe ends it."""
         if self._has_started():
+            self.pod.started_containers.add(self.container["name"])
             self._watch()
         self.process.wait()
 
@@ -273,8 +315,8 @@ class _Prober:
         probe = self.container.get("startupProbe")
         if probe is None:
             return True
-        for _ in range(probe["failureThreshold"]):
-            if self._is_over(1 if self.pod.ready_since is None else probe["periodSeconds"]):
+        for _ in range(probe.get("failureThreshold", 3)):
+            if self._is_over(1):
                 return False
             if run_probe(probe, self.pod.address):
                 return True
@@ -283,16 +325,17 @@ class _Prober:
 
     def _watch(self) -> None:
         readiness, liveness = self.container.get("readinessProbe"), self.container.get("livenessProbe")
+        name, ready_containers = self.container["name"], self.pod.ready_containers
         if readiness is None:
-            self.pod.ready_since = time.monotonic()
+            ready_containers[name] = time.monotonic()
         failures, dead, next_liveness = 0, 0, time.monotonic()
         while not self._is_over(0):
             if readiness:
                 failures = 0 if run_probe(readiness, self.pod.address) else failures + 1
-                if not failures and self.pod.ready_since is None:
-                    self.pod.ready_since = time.monotonic()
-                if failures >= readiness["failureThreshold"]:
-                    self.pod.ready_since = None
+                if not failures:
+                    ready_containers.setdefault(name, time.monotonic())
+                if failures >= readiness.get("failureThreshold", 3):
+                    ready_containers.pop(name, None)
             if liveness and time.monotonic() >= next_liveness:
                 next_liveness = time.monotonic() + liveness["periodSeconds"]
                 dead = 0 if run_probe(liveness, self.pod.address) else dead + 1
@@ -301,7 +344,7 @@ class _Prober:
                     return
             # Until a pod is ready, it is probed each second: a kubelet's period would only make the tests slower.
             period = (readiness or liveness or {"periodSeconds": 5})["periodSeconds"]
-            if self._is_over(period if self.pod.ready_since else 1):
+            if self._is_over(period if name in ready_containers else 1):
                 return
 
     def _is_over(self, seconds: float) -> bool:

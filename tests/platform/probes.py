@@ -23,7 +23,7 @@ def run_probe(probe: dict[str, Any], address: str) -> bool:
 
 
 def _probe_http(action: dict[str, Any], address: str, timeout: float) -> bool:
-    url = f"{action['scheme'].lower()}://{address}:{action['port']}{action['path']}"
+    url = f"{action.get('scheme', 'HTTP').lower()}://{address}:{action['port']}{action['path']}"
     response = httpx.get(url, timeout=timeout, verify=False, trust_env=False)
     return 200 <= response.status_code < 400
 

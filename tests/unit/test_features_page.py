@@ -70,6 +70,8 @@ def test_tests_of_a_feature_exist(feature: str, delivery: str, tests: str) -> No
 
 @pytest.mark.parametrize("folder", OWN_FOLDERS)
 def test_all_folders_run_in_test_all(folder: str) -> None:
-    steps = {"test-all", *re.findall(r"\btest-[a-z0-9]+\b", read_recipes()["test-all"])}
+    # A message also names the targets that it leaves out.
+    recipe = re.sub(r'\becho "[^"]*"', "", read_recipes()["test-all"])
+    steps = {"test-all", *re.findall(r"\btest-[a-z0-9]+\b", recipe)}
 
     assert list_runners(folder) & steps

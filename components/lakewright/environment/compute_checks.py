@@ -58,9 +58,9 @@ def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterat
         and (image_mistake := find_image_mistake(cluster.texera.proxy_image, trial=cluster.trial))
     ):
         yield Problem("kubernetes.texera.proxy_image", image_mistake)
-    for url in texera.list_service_urls(unit, cluster.texera):
+    for path, url in texera.list_services(unit, cluster.texera):
         if mistake := network.find_mistake(url):
-            yield Problem("kubernetes.texera", mistake)
+            yield Problem(f"kubernetes.texera.{path}", mistake)
 
 
 def _addresses(environment: Environment) -> Iterator[tuple[str, str]]:

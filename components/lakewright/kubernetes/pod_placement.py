@@ -36,7 +36,7 @@ class PodPlacement(StrictModel):
     node_selector: dict[LabelKey, str] = {}
     tolerations: list[Toleration] = []
     affinity: dict[str, Any] = {}
-    """Affinity as Kubernetes has it. Default: replicas prefer different nodes."""
+    """Affinity as Kubernetes has it."""
     priority_class: _Text | None = None
     image_pull_secrets: list[ObjectName] = []
     """Secrets of the namespace with credentials of image registries."""

@@ -52,13 +52,21 @@ def find_start_mistake(unit: ComputingUnitSpec, settings: TexeraSettings, *, tri
     )
 
 
-def list_service_urls(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[str]:
-    """Return the addresses of the databases and other services that a unit must reach."""
+def list_services(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[tuple[str, str]]:
+    """Return the databases and other services that a unit must reach: the path in the settings, and the address."""
     if unit.runtime != "texera":
         return []
     catalog_database = settings.postgres if catalog_kind(unit, settings) == "postgres" else None
-    databases = [database for database in (settings.database, catalog_database) if database]
-    return [*(f"postgresql://{database.address}" for database in databases), *settings.egress]
+    databases = {"database": settings.database, "postgres": catalog_database}
+    return [
+        *((f"{path}.address", f"postgresql://{database.address}") for path, database in databases.items() if database),
+        *((f"egress.{index}", url) for index, url in enumerate(settings.egress)),
+    ]
+
+
+def list_service_urls(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[str]:
+    """Return the addresses of the databases and other services that a unit must reach."""
+    return [url for _, url in list_services(unit, settings)]
 
 
 def variables(

@@ -18,7 +18,7 @@ ACTIVATOR_SIZE = Size(cpu="100m", memory="256Mi", scratch="128Mi")
 """Size of the pod that starts and stops idle computing units."""
 PROXY_SIZE = Size(cpu="100m", memory="256Mi", scratch="64Mi")
 """Size of the container that adds a token to a Texera unit's requests to the catalog. A response needs about as much
-memory as it has bytes, up to 32 MiB."""
+memory as it has bytes, and nothing limits these."""
 
 
 class QuotaSpec(StrictModel):

@@ -249,7 +249,12 @@ TEXERA = {"name": "workflows", "runtime": "texera", "warehouses": "all", "image"
         (
             f"{{texera: {{{STARTS.replace('db.example', '169.254.169.254')}}}}}",
             {},
-            "environment here: kubernetes.texera",
+            "environment here: kubernetes.texera.database.address",
+        ),
+        (
+            f"{{texera: {{{STARTS}, egress: ['http://files.example', 'http://169.254.169.254']}}}}",
+            {},
+            "environment here: kubernetes.texera.egress.1",
         ),
     ],
 )

@@ -48,10 +48,10 @@ LARGE_TABLE = TABLE | {"metadata": {"snapshots": "x" * 30_000_000}}
 """A table with the metadata of about 40,000 snapshots. Lakekeeper from 0.14 on accepts 32 MiB."""
 
 ADDRESSES = [
-    {"s3.signer.uri": f"https://lakekeeper.example/base/catalog/{number}", "s3.signer.uri-of": number, "uri": "s3:"}
+    {"s3.signer.uri": f"https://lakekeeper.example/base/catalog/{number}", "s3.signer.uri-of": number, "uri": "s3:é漢"}
     for number in range(0, 2**30, 2**16 - 1)
 ]
-"""2 MB with addresses at any distance from the parts in which nginx reads them."""
+"""2 MB with addresses and letters of several bytes at any distance from the ends of parts in which nginx reads them."""
 
 
 class RecordingCatalog(BaseHTTPRequestHandler):
@@ -260,7 +260,9 @@ def test_only_addresses_of_the_catalog_change_in_tables(proxy: RunningProxy) -> 
 def test_addresses_are_replaced_wherever_parts_of_a_body_end(proxy: RunningProxy) -> None:
     response = httpx.get(f"{proxy.config.uri}/v1/w/namespaces/n/tables/addresses")
 
-    expected = json.dumps(ADDRESSES).replace("https://lakekeeper.example/base/catalog", proxy.config.uri)
+    expected = json.dumps(ADDRESSES, ensure_ascii=False).replace(
+        "https://lakekeeper.example/base/catalog", proxy.config.uri
+    )
     is_equal = response.text == expected  # A comparison in an `assert` would take minutes to explain itself.
     assert is_equal
 

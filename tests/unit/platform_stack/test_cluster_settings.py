@@ -34,6 +34,11 @@ PLACEMENT = {
     "image_pull_secrets": ["registry"],
     "annotations": {"sidecar.istio.io/inject": "false"},
 }
+PROXY: dict[str, Any] = {"init_containers": [{"name": "proxy", "restartPolicy": "Always"}]}
+"""A proxy to the database that runs until the pod's other containers have ended."""
+SETUP: dict[str, Any] = {"init_containers": [{"name": "setup"}]}
+"""An init container that ends before the stack's containers start."""
+LOCAL_DATABASE = {"host_write": "localhost", "host_read": None, "ssl_mode": "disable", "ca_bundle": None}
 PODS = PLACEMENT | {"labels": {"team": "data", "app.kubernetes.io/component": "mine"}, "min_available": 2}
 
 
@@ -167,6 +172,9 @@ def test_server_has_further_parts() -> None:
         ({"init_containers": [{"name": "wait-for-database"}]}, "wait-for-database"),
         ({"containers": [{"name": "lakekeeper"}]}, "lakekeeper"),
         ({"init_containers": [{"name": "proxy"}], "containers": [{"name": "proxy"}]}, "proxy"),
+        ({"volumes": [{"name": "certs"}, {"name": "certs"}]}, "certs"),
+        ({"init_containers": [{"name": "proxy"}, {"name": "proxy"}]}, "proxy"),
+        ({"containers": [{"name": "agent"}, {"name": "agent"}]}, "agent"),
     ],
 )
 def test_further_parts_have_names_of_their_own(parts: dict[str, Any], name: str) -> None:
@@ -174,35 +182,78 @@ def test_further_parts_have_names_of_their_own(parts: dict[str, Any], name: str)
         parse(server={"extra_pod_parts": parts})
 
 
+@pytest.mark.parametrize("field", ["volumes", "init_containers", "containers"])
+def test_further_parts_have_names(field: str) -> None:
+    with pytest.raises(SpecError, match=f"{field}: expected a `name` of each part; found None"):
+        parse(server={"extra_pod_parts": {field: [{"image": "a@sha256:0"}]}})
+
+
+@pytest.mark.parametrize("field", ["init_containers", "containers"])
+def test_autoscaling_needs_requests_of_all_containers(field: str) -> None:
+    """The autoscaler fails for pods with a container or a sidecar that requests no CPU."""
+    autoscaling = {"autoscaling": {"min": 2, "max": 3}}
+    part = {"name": "part", "restartPolicy": "Always"}
+
+    with pytest.raises(SpecError, match=f"{field}: expected `resources.requests.cpu` of `part`"):
+        parse(
+            server=autoscaling | {"extra_pod_parts": {field: [part | {"resources": {"requests": {"memory": "1Mi"}}}]}}
+        )
+    for kind in ("requests", "limits"):
+        sized_part = part | {"resources": {kind: {"cpu": "100m"}}}
+        assert parse(server=autoscaling | {"extra_pod_parts": {field: [sized_part]}})
+    assert parse(server=autoscaling | {"extra_pod_parts": SETUP})
+
+
 def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:
     """A proxy such as Cloud SQL's asks the cloud's API by HTTPS, and the database at another port."""
 
-    def list_ports(**server: Any) -> set[int]:
-        policies = network_policies.list_network_policies(parse(server=server))
+    def list_ports(postgres: dict[str, Any], **server: Any) -> set[int]:
+        policies = network_policies.list_network_policies(parse(database__postgres=postgres, server=server))
         (egress,) = (p["spec"]["egress"] for p in policies if p["metadata"]["name"] == "lakekeeper-migration")
         return {port["port"] for rule in egress for port in rule["ports"]}
 
-    proxy = {"init_containers": [{"name": "proxy", "restartPolicy": "Always"}]}
+    egress = ["https://sql.example:3307"]
 
-    assert list_ports(egress=["https://sql.example:3307"]).isdisjoint({443, 3307})
-    assert {443, 3307} <= list_ports(egress=["https://sql.example:3307"], extra_pod_parts=proxy)
+    assert list_ports({}, egress=egress).isdisjoint({443, 3307})
+    assert list_ports({}, egress=egress, extra_pod_parts=SETUP).isdisjoint({443, 3307})
+    assert {443, 3307, 5432} <= list_ports({}, egress=egress, extra_pod_parts=PROXY)
+    assert 5432 not in list_ports(LOCAL_DATABASE, egress=egress, extra_pod_parts=PROXY)
 
 
 def test_documented_proxy_to_the_database_is_valid() -> None:
+    """A kubelet probes the pod's address, where the proxy does not listen for the database's clients."""
     page = (REPOSITORY / "docs" / "guides" / "platform.md").read_text("utf-8")
     sections = yaml.safe_load(re.findall(r"```yaml\n(server:.*?)```", page, re.DOTALL)[0])
     database = sections["database"]["postgres"] | {"host_read": None, "ca_bundle": None}
     spec = parse(server=sections["server"], database__postgres=database)
+    assert spec.database.postgres is not None
+    proxy = build_migration(spec)["spec"]["initContainers"][0]
+    probes = [value for name, value in proxy.items() if name.endswith("Probe")]
+    probed_ports = {action["port"] for probe in probes for action in probe.values() if isinstance(action, dict)}
 
-    assert build_migration(spec)["spec"]["initContainers"][0]["restartPolicy"] == "Always"
+    assert proxy["restartPolicy"] == "Always"
+    assert proxy["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert {f"--http-port={port}" for port in probed_ports} <= set(proxy["args"])
+    assert probed_ports
+    assert probed_ports.isdisjoint({spec.database.postgres.port})
+    assert not any(argument.startswith("--address") for argument in proxy["args"])
+    volumes = {volume["name"] for volume in build_migration(spec)["spec"]["volumes"]}
+    assert {mount["name"] for mount in proxy["volumeMounts"]} <= volumes
 
 
 def test_proxy_in_the_pod_needs_no_tls() -> None:
-    local = {"host_write": "localhost", "host_read": None, "ssl_mode": "disable", "ca_bundle": None}
+    assert parse(database__postgres=LOCAL_DATABASE, server={"extra_pod_parts": PROXY})
+    assert parse(database__postgres=LOCAL_DATABASE | {"host_write": "127.0.0.2"}, server={"extra_pod_parts": PROXY})
+    for host in ("replica.example", "database.localhost"):
+        with pytest.raises(SpecError, match="may be in plain text"):
+            parse(database__postgres=LOCAL_DATABASE | {"host_read": host}, server={"extra_pod_parts": PROXY})
 
-    assert parse(database__postgres=local)
-    with pytest.raises(SpecError, match="may be in plain text"):
-        parse(database__postgres=local | {"host_read": "replica.example"})
+
+@pytest.mark.parametrize("parts", [{}, SETUP, {"containers": PROXY["init_containers"]}])
+@pytest.mark.parametrize("ssl_mode", ["disable", "verify-full"])
+def test_database_in_the_pod_needs_a_proxy(parts: dict[str, Any], ssl_mode: str) -> None:
+    with pytest.raises(SpecError, match=r"init_containers: expected a proxy with `restartPolicy: Always`"):
+        parse(database__postgres=LOCAL_DATABASE | {"ssl_mode": ssl_mode}, server={"extra_pod_parts": parts})
 
 
 def test_service_of_the_gateway_may_be_a_load_balancer() -> None:

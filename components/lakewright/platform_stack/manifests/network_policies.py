@@ -103,7 +103,7 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
 def _migration_egress(spec: PlatformSpec) -> list[Rule]:
     """Allow the database and OpenFGA, and what a proxy to the database in the pod needs: any address by HTTPS."""
     rules = _database_egress(spec)
-    if spec.server.extra_pod_parts.init_containers:
+    if spec.server.extra_pod_parts.sidecars:
         rules += [allow_egress(url) for url in ("https://any.example", *spec.server.egress)]
     return _drop_duplicates(rules)
 
@@ -112,7 +112,7 @@ def _database_egress(spec: PlatformSpec) -> list[Rule]:
     """Allow requests to the database and OpenFGA."""
     rules = allow_dns(spec.kubernetes.dns)
     if postgres := spec.database.postgres:
-        rules += [allow_egress(f"https://{host}:{postgres.port}") for host in postgres.hosts]
+        rules += [allow_egress(f"https://{host}:{postgres.port}") for host in postgres.remote_hosts]
     else:
         rules.append(_allow_pods_egress(spec, POSTGRES, POSTGRES_PORT))
     openfga = spec.server.authorization.openfga

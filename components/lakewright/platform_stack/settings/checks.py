@@ -98,7 +98,7 @@ def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
         "database.postgres.ssl_mode": (
             postgres is not None
             and postgres.ssl_mode in {"disable", "allow", "prefer"}
-            and not all(is_loopback(host) for host in postgres.hosts),
+            and bool(postgres.remote_hosts),
             "the connection may be in plain text",
         ),
         "server.authentication.kubernetes.accept_legacy_service_accounts": (
@@ -109,6 +109,38 @@ def _check_trials(spec: PlatformSpec) -> Iterator[Problem]:
     for path, (is_unsafe, reason) in unsafe.items():
         if is_unsafe:
             yield Problem(path, f"is for trials only: {reason}. Change it, or set `trial: true`")
+
+
+def _check_database_proxy(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse a database within the pod without a proxy that runs before the containers that wait for the database."""
+    postgres = spec.database.postgres
+    if postgres and postgres.remote_hosts != postgres.hosts and not spec.server.extra_pod_parts.sidecars:
+        reason = (
+            "expected a proxy with `restartPolicy: Always`, because a host of `database.postgres` is the pod itself;"
+            " found none. Add the proxy, or name the database's host"
+        )
+        yield Problem("server.extra_pod_parts.init_containers", reason)
+
+
+def _check_autoscaling(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse containers without a request of CPU: the autoscaler then computes no use of CPU, and never scales."""
+    extra = spec.server.extra_pod_parts
+    if spec.server.autoscaling is None:
+        return
+    for field, containers in (("init_containers", extra.sidecars), ("containers", extra.containers)):
+        for container in containers:
+            if not _requests_cpu(container):
+                reason = f"expected `resources.requests.cpu` of `{container['name']}`, which `server.autoscaling` needs"
+                yield Problem(f"server.extra_pod_parts.{field}", f"{reason}; found none")
+
+
+def _requests_cpu(container: dict[str, Any]) -> bool:
+    """Return whether a container requests CPU. Kubernetes requests the limit if a container has no request."""
+    match container:
+        case {"resources": {"requests": {"cpu": _}} | {"limits": {"cpu": _}}}:
+            return True
+        case _:
+            return False
 
 
 _RDS = re.compile(r"\.rds\.amazonaws\.com(\.cn)?$")
@@ -240,6 +272,8 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _check_images,
     _check_release,
     _check_trials,
+    _check_database_proxy,
+    _check_autoscaling,
     _check_database_authorities,
     _check_plain_http,
     _check_routes,

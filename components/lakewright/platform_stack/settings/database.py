@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -49,6 +50,11 @@ class PostgresDatabase(StrictModel):
         """Hosts of the primary and of the replica, if there is one."""
         return [self.host_write, *([self.host_read] if self.host_read else [])]
 
+    @property
+    def remote_hosts(self) -> list[str]:
+        """Hosts outside the pod."""
+        return [host for host in self.hosts if not _is_own_pod(host)]
+
     @model_validator(mode="after")
     def _check_user(self) -> Self:
         if self.user_source == GENERATED:
@@ -56,6 +62,14 @@ class PostgresDatabase(StrictModel):
         if self.user_source and "user" in self.model_fields_set:
             raise ValueError("expected `user` or `user_source`, found both")
         return self
+
+
+def _is_own_pod(host: str) -> bool:
+    """Return whether a host is the pod itself. DNS may resolve `*.localhost`, so such a name is another host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class DatabasePools(StrictModel):

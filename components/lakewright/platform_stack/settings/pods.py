@@ -15,6 +15,8 @@ from lakewright.validation.strict_model import StrictModel
 class PodSettings(PodPlacement):
     """Where pods run, and what they are labelled with."""
 
+    affinity: dict[str, Any] = {}
+    """Affinity as Kubernetes has it. Default: replicas prefer different nodes."""
     labels: dict[LabelKey, str] = {}
     """Further labels of pods. Labels of the stack cannot be replaced."""
     min_available: Count | None = None
@@ -36,23 +38,31 @@ class ExtraPodParts(StrictModel):
     env_from: list[dict[str, Any]] = []
     """Sources of further variables of the stack's containers. Variables of the stack win."""
 
+    @property
+    def sidecars(self) -> list[dict[str, Any]]:
+        """Init containers that run as long as the stack's containers."""
+        return [container for container in self.init_containers if container.get("restartPolicy") == "Always"]
+
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        _refuse_names("volumes", self.volumes, {"tmp", "ca", "database-ca", "secrets"})
-        containers = {"lakekeeper", "wait-for-migration", "wait-for-database", "migrate"}
-        _refuse_names("init_containers", self.init_containers, containers)
-        _refuse_names("containers", self.containers, containers | {_read_name(part) for part in self.init_containers})
+        _check_new_names("volumes", self.volumes, ["tmp", "ca", "database-ca", "secrets"])
+        containers = ["lakekeeper", "wait-for-migration", "wait-for-database", "migrate"]
+        containers = _check_new_names("init_containers", self.init_containers, containers)
+        _check_new_names("containers", self.containers, containers)
         return self
 
 
-def _refuse_names(field: str, parts: list[dict[str, Any]], taken: set[str]) -> None:
-    """Raise ValueError for parts with names that the pods have already."""
-    if used := {_read_name(part) for part in parts} & taken:
-        raise ValueError(f"{field}: expected names that the pods do not have yet; found {', '.join(sorted(used))}")
-
-
-def _read_name(part: dict[str, Any]) -> str:
-    return str(part.get("name"))
+def _check_new_names(field: str, parts: list[dict[str, Any]], taken: list[str]) -> list[str]:
+    """Return the taken names and the parts' names. Raises ValueError for a part without a name or with a taken name."""
+    names = list(taken)
+    for part in parts:
+        name = part.get("name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{field}: expected a `name` of each part; found {name!r}")
+        if name in names:
+            raise ValueError(f"{field}: expected names that the pods do not have yet; found {name}")
+        names.append(name)
+    return names
 
 
 class ServiceSettings(StrictModel):
