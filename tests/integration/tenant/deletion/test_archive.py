@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,12 +19,15 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import Selection, select
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.lakekeeper.archive import archive_records
+from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError
+from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import warehouse_contents
+from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
 from lakewright.lakekeeper.warehouse import emptying
 from lakewright.ownership.archive_mark import ArchiveMark
+from lakewright.ownership.mark import Claimant
 from lakewright.restrictions.model import StackRestrictions
 from lakewright.restrictions.reading import read_restrictions
 from lakewright.shares.expiry import StackExpiry, expire_shares
@@ -793,6 +796,10 @@ def test_purge_refuses_an_update_that_began_before(
     assert [archive.state for archive in expiry.archives] == ["refused"]
     assert "an update is running" in expiry.problems[0]
     assert_read_only(archiving)
+    assert "deletes the data of archived warehouse `executions` from" in archiving.tenant.output("preview")
+    archiving.declare_again()
+    archiving.tenant.up()
+    append_row(archiving.tenant)
 
 
 def test_failed_purge_leaves_the_warehouse_read_only(
@@ -812,8 +819,68 @@ def test_failed_purge_leaves_the_warehouse_read_only(
 
     assert expiry.problems == ["the server is busy"]
     assert_read_only(archiving)
+
+    def time_out(*_: object) -> None:
+        raise BusyError("tasks are unfinished", status=409, kind="")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse_contents, "remove", time_out)
+        expiry = archiving.expire()
+
+    assert "can write until the next `lakewright expire`: the server has not yet deleted" in expiry.problems[0]
     assert [archive.state for archive in archiving.expire().archives] == ["purged"]
     assert_purged(archiving, aws)
+
+
+def test_interrupted_purge_remains_interrupted(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IAM limits no role after the user's interrupt."""
+
+    def refuse(*_: object) -> None:
+        raise ArchiveRefusedError("IAM responded Throttling")
+
+    monkeypatch.setattr(read_only_roles, "limit_roles", refuse)
+    begin_purge_and_kill(archiving, monkeypatch, warehouse_contents, "remove")
+
+
+def test_partly_restored_roles_are_limited_again(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IAM refuses to restore the second role, and the third role does not exist.
+
+    The purge has deleted nothing, so `up` reactivates the warehouse.
+    """
+    tenant, iam = archiving.tenant, aws_client(archiving.tenant.sandbox, "iam")
+    archiving.remove_from_spec()
+    role = archiving.list_records()["lakewright-archive"]
+    mark = json.loads(role["description"])
+    second, first_role = f"{tenant.name}-second", iam.get_role(RoleName=mark["roles"][0])["Role"]
+    iam.create_role(
+        RoleName=second,
+        AssumeRolePolicyDocument=json.dumps(first_role["AssumeRolePolicyDocument"]),
+        Tags=first_role["Tags"],
+    )
+    archiving.server.delete(f"/management/v1/role/{role['id']}").raise_for_status()
+    body = {"name": role["name"], "description": json.dumps(mark | {"roles": [*mark["roles"], second, "missing"]})}
+    archiving.server.post("/management/v1/role", json=body).raise_for_status()
+    archiving.advance(84)
+    archiving.expire()
+    archiving.advance(8)
+    restore = read_only_roles.restore_roles
+
+    def restore_first(bucket: OwnBucket, names: Iterable[str], claimant: Claimant) -> None:
+        first, *_ = names
+        restore(bucket, [first], claimant)
+        assert iam.list_role_policies(RoleName=first)["PolicyNames"].count(READ_ONLY_POLICY) == 0
+        raise ArchiveRefusedError("IAM responded Throttling")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(read_only_roles, "restore_roles", restore_first)
+        expiry = archiving.expire()
+
+    assert expiry.problems == ["IAM responded Throttling"]
+    assert READ_ONLY_POLICY in iam.list_role_policies(RoleName=mark["roles"][0])["PolicyNames"]
+    assert_read_only(archiving)
+    archiving.declare_again()
+    tenant.up()
+    append_row(tenant)
 
 
 @pytest.mark.long
