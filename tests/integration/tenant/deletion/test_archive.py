@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
 from lakewright.cli.options import load_project
+from lakewright.costs import archive_collection
 from lakewright.drift.detection.run import find_drift
-from lakewright.fleet.selection import Selection, select
+from lakewright.fleet.selection import SelectedStack, Selection, select
+from lakewright.fleet.spark_reports import SparkReport
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError
@@ -881,6 +884,33 @@ def test_partly_restored_roles_are_limited_again(archiving: ArchivingTenant, mon
     archiving.declare_again()
     tenant.up()
     append_row(tenant)
+
+
+def test_archives_are_read_where_the_stack_sends_its_token(archiving: ArchivingTenant) -> None:
+    """The jobs have another address without TLS. The secret's file is deleted, and begun purges are left out."""
+    tenant, endpoint = archiving.tenant, str(archiving.server.base_url).rstrip("/")
+    archiving.remove_from_spec()
+    write_environment(tenant, archiving.server, catalog_uri="http://catalog.example/catalog")
+    project = load_project(tenant.folder)
+    selected = select(project, Selection((tenant.name,)))
+    secrets: list[Path] = []
+
+    def record(command: Sequence[str], stacks: Sequence[SelectedStack]) -> list[SparkReport]:
+        config = json.loads(Path(command[1]).read_text())[tenant.name]["config"]
+        assert config["uri"] == f"{endpoint}/catalog"
+        secrets.append(Path(config["auth"]["token"].removeprefix("file:")))
+        assert (secrets[0].read_text(), S_IMODE(secrets[0].stat().st_mode)) == ("operator", 0o600)
+        return [SparkReport(stacks[0], {"days": {"executions": 1}})]
+
+    (archives,) = archive_collection.record_archives(project, selected, record)
+
+    assert (archives.days, archives.problem) == ({"executions": 1}, "")
+    assert not secrets[0].parent.exists()
+    role = archiving.list_records()["lakewright-archive"]
+    name = role["name"].replace("lakewright-archive", "lakewright-purge")
+    body = {"name": name, "description": "`lakewright expire` deletes the data of the warehouse"}
+    archiving.server.post("/management/v1/role", json=body).raise_for_status()
+    assert archive_collection.record_archives(project, selected, record) == []
 
 
 @pytest.mark.long
