@@ -112,16 +112,16 @@ def _read_compute_hours(
     from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_month_seconds, sum_hours  # noqa: PLC0415
 
     seconds, now = dict[str, PodSeconds](), datetime.now(UTC)
-    selected_names, others = {warehouse.name for warehouse in selected.warehouses}, UnavailableWarehouses()
+    selected_names, other_unavailable = {warehouse.name for warehouse in selected.warehouses}, UnavailableWarehouses()
     for warehouse in catalog.warehouses:
         if warehouse.name in unavailable:
             continue
         with (
-            (unavailable if warehouse.name in selected_names else others).record_failures(warehouse.name),
+            (unavailable if warehouse.name in selected_names else other_unavailable).record_failures(warehouse.name),
             explain_errors(catalog, warehouse.name, "ops.compute_usage"),
         ):
             seconds[warehouse.name] = read_month_seconds(open_catalog(catalog, warehouse.name), now)
-    for name, error in (others.hidden | others.failed).items():
+    for name, error in (other_unavailable.hidden | other_unavailable.failed).items():
         printing.note(f"hours of computing units in warehouse {name} are not known: {error}")
     by_warehouse: dict[str, float] = {}
     for (name, _), hours in sum_hours(seconds).items():
