@@ -21,7 +21,7 @@ changes its meaning. Failures are documents, too: `preview`, `up`, `refresh` and
 The shapes below are recorded from a tenant in the sandbox. A list has the shape of its entries, `NAME` stands for any
 key of a map, and a field that may be absent from an entry ends in `?`.
 """
-MAPS = {"changes", "config", "environment", "labels", "outputs", "resource_changes", "s3"}
+MAPS = {"changes", "config", "days", "environment", "labels", "outputs", "resource_changes", "s3"}
 """Fields whose keys are data."""
 WORDS = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "text"}
 

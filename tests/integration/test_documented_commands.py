@@ -8,12 +8,15 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from lakewright.costs.archive_collection import StackArchives
+from lakewright.deletions.archive_purging import ArchiveState, ArchiveStatus
 from lakewright.fleet.selection import SelectedStack
 
 from tests.command_server import run_command
@@ -61,6 +64,11 @@ QUIET_COMMANDS = (
 )
 
 pytestmark = [pytest.mark.long, pytest.mark.stand_in("runs `lakewright sandbox up`"), pytest.mark.timeout(600)]
+ARCHIVED_AT = datetime(2026, 9, 2, tzinfo=UTC)
+ARCHIVES = [
+    ArchiveStatus("executions", "id", ArchiveState.ARCHIVED, ARCHIVED_AT),
+    ArchiveStatus("raw", "id", ArchiveState.REFUSED, ARCHIVED_AT, ARCHIVED_AT, "an update is running"),
+]
 RESTRICTIONS = list_restrictions([SelectedStack("acme") for _ in range(12)])
 """The document of `lakewright fleet status` on stacks with archives and enforced limits."""
 if FULL:
@@ -137,6 +145,9 @@ def test_json_page_has_the_shapes_of_documents(reader_without_jobs: Reader, monk
     # The tenant has no archive and no enforced limit, whose shapes the page has, too.
     assert outputs["lakewright fleet status --json"]["stacks"][0].keys() == RESTRICTIONS["stacks"][0].keys()
     outputs["lakewright fleet status --json"] = RESTRICTIONS
+    outputs["lakewright expire --all --json"]["stacks"][0]["archives"] = [archive.to_json() for archive in ARCHIVES]
+    stack_archives = StackArchives(SelectedStack("acme"), days={"executions": 3})
+    outputs["lakewright record-compute --all --json"]["archives"] = [stack_archives.to_json()]
 
     text = json_page.format_page(outputs)
     if RECORDING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import EngineError
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog.auth import NoAuth, TokenAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
+from pydantic import ValidationError
 
 from lakewright.costs.compute_collection import Record
 from lakewright.credentials.references import UnresolvedCredentialError, resolve
@@ -20,8 +21,15 @@ from lakewright.drift.session import ScanSession
 from lakewright.environment.loading import load_environment
 from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
-from lakewright.http.tls import trust
-from lakewright.lakekeeper.api.connection.auth import make_tokens
+from lakewright.lakekeeper.api.connection.auth import Resolve
+from lakewright.lakekeeper.api.connection.server import (
+    NoServerAuth,
+    ServerClientCredentialsAuth,
+    ServerRef,
+    ServerTokenAuth,
+    ServerTokenFileAuth,
+    require_tls,
+)
 from lakewright.lakekeeper.archive import archive_records
 from lakewright.lakekeeper.archive.archive_records import ArchiveRecord
 from lakewright.ownership.mark import format_stack
@@ -59,6 +67,8 @@ def record_archives(
 ) -> list[StackArchives]:
     """Add a row for each day of the archived warehouses of stacks to `ops.daily_usage` of their first warehouse.
 
+    Archives whose purge has begun are left out: their tables may be missing.
+
     Args:
         project: The project of the stacks.
         selected: The stacks. Stacks without archived warehouses, and destroyed stacks, are left out.
@@ -86,10 +96,12 @@ def _list_archives(session: ScanSession, states: StateReader, stack: SelectedSta
         if opened is not None:
             client, archives.project_id = opened
             owner = format_stack(session.project.name, stack.name)
+            announcements = archive_records.list_cached_announcements(client, archives.project_id)
+            begun_purges = {warehouse_id for warehouse_id, entry in announcements.items() if entry.has_begun}
             archives.archives = [
                 archive
                 for archive in archive_records.list_cached_archives(client, archives.project_id)
-                if archive.mark is not None and archive.mark.stack == owner
+                if archive.mark is not None and archive.mark.stack == owner and archive.warehouse_id not in begun_purges
             ]
     except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
         archives.problem = f"archived warehouses could not be read: {error}"
@@ -103,7 +115,7 @@ def _record(session: ScanSession, stacks: Sequence[StackArchives], record: Recor
         if archives.archives:
             try:
                 documents[archives.stack.name] = _build_document(session, archives, folder)
-            except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
+            except (LakewrightError, UnresolvedCredentialError, EngineError, ValidationError) as error:
                 archives.problem = f"archived warehouses could not be read: {error}"
     if not documents:
         return
@@ -116,28 +128,58 @@ def _record(session: ScanSession, stacks: Sequence[StackArchives], record: Recor
 
 
 def _build_document(session: ScanSession, archives: StackArchives, folder: Path) -> dict[str, Any]:
-    """Return how to read the archived warehouses of a stack. The token is in a file that the run deletes."""
-    stack, lakekeeper = archives.stack, load_environment(session.project, archives.stack.environment).lakekeeper
+    """Return how to read the archived warehouses of a stack: at the endpoint that the stacks send their token to."""
+    stack = archives.stack
+    server = load_environment(session.project, stack.environment).lakekeeper.reference
     by_name = {archive.mark.warehouse: archive for archive in archives.archives if archive.mark}
-    tokens = make_tokens(
-        lakekeeper.reference,
-        lambda reference: resolve(reference, session.config(stack.name).get),
-        verify=trust(lakekeeper.reference.ca_bundle),
-    )
-    auth = NoAuth() if tokens is None else _write_token(folder / f"{stack.name}.token", tokens.current())
     config = CatalogConfig(
         tenant=stack.tenant,
-        uri=lakekeeper.catalog,
+        uri=f"{server.endpoint}/catalog",
         project_id=archives.project_id,
-        auth=auth,
-        ca_bundle=lakekeeper.reference.ca_bundle,
+        auth=make_catalog_auth(
+            server,
+            lambda reference: resolve(reference, session.config(stack.name).get),
+            folder / f"{stack.name}.secret",
+        ),
+        ca_bundle=server.ca_bundle,
         warehouses=[CatalogWarehouse(name=name, id=archive.warehouse_id) for name, archive in by_name.items()],
     )
     times = {name: archive.archived_at.isoformat() for name, archive in by_name.items()}
     return {"config": config.model_dump(mode="json"), "archived_at": times}
 
 
-def _write_token(file: Path, token: str) -> TokenAuth:
-    file.touch(mode=0o600)
-    file.write_text(token, encoding="utf-8")
-    return TokenAuth(kind="token", token=f"file:{file}")
+def make_catalog_auth(server: ServerRef, resolve_secret: Resolve, file: Path) -> CatalogAuth:
+    """Return the authentication of a server's `auth` for `lakewright-spark`, which renews its tokens itself.
+
+    Args:
+        server: The server and how to authenticate.
+        resolve_secret: Returns the secret behind a reference.
+        file: File for the secret, which only this user can read. The caller deletes it.
+
+    Raises:
+        InsecureEndpointError: A token or secret would be sent to another machine without TLS.
+    """
+    require_tls(server)
+    match auth := server.auth:
+        case NoServerAuth():
+            return NoAuth()
+        case ServerTokenFileAuth(path=path):
+            return TokenFileAuth(kind="token-file", path=path)
+        case ServerTokenAuth(token=reference):
+            return TokenAuth(kind="token", token=_write_secret(file, resolve_secret(reference)))
+        case ServerClientCredentialsAuth():
+            return ClientCredentialsAuth(
+                kind="client-credentials",
+                token_url=auth.token_url,
+                client_id=auth.client_id,
+                client_secret=_write_secret(file, resolve_secret(auth.client_secret)),
+                scope=auth.scope,
+                audience=auth.audience,
+            )
+
+
+def _write_secret(file: Path, secret: str) -> str:
+    """Write a secret to a new file, and return its reference."""
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(secret, encoding="utf-8")
+    return f"file:{file}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from lakewright.costs.usage_days import UsageDay
 from lakewright.fleet.spark_reports import SparkReport
-from lakewright.validation.documents import as_mapping, as_text
+from lakewright.validation.documents import as_list, as_mapping, as_text
 
 TREND_DAYS = 30
 """Days before the last row that the trend takes."""
@@ -66,21 +66,27 @@ class _LimitedPart:
 def forecast_limits(reports: Iterable[SparkReport], days: Iterable[UsageDay]) -> list[LimitForecast]:
     """Return a forecast for each limit of the tenants, their warehouses and namespaces.
 
-    A limit of a namespace has no forecast before the first row that was recorded with it, and a limit of compute none
-    if the report begins after the first day of the last month.
+    Archived warehouses do not count, as in `usage`: limits are about the warehouses of the catalog configuration.
+    A limit of a namespace has no forecast before the first row that was recorded with it. A limit of compute has none
+    if the report begins after the first day of the last month, or if no hours were ever recorded.
     """
     by_stack: dict[str, list[UsageDay]] = {}
     for day in days:
         by_stack.setdefault(day.stack.name, []).append(day)
     forecasts: list[LimitForecast] = []
     for report in reports:
-        rows = by_stack.get(report.stack.name, [])
+        warehouses = as_list(report.report.get("warehouses"))
+        rows = [row for row in by_stack.get(report.stack.name, []) if row.warehouse in warehouses]
         for part in _list_parts(report):
             selected = [row for row in rows if part.includes(row)]
             forecasts += (_forecast(part, name, selected) for name in QUANTITIES if name in part.limits and selected)
-            if COMPUTE in part.limits and selected and _has_whole_month(report, selected):
+            if COMPUTE in part.limits and _has_hours(selected) and _has_whole_month(report, selected):
                 forecasts.append(_forecast_compute(part, selected))
     return forecasts
+
+
+def _has_hours(rows: Iterable[UsageDay]) -> bool:
+    return any(row.cu_hours is not None for row in rows)
 
 
 def _has_whole_month(report: SparkReport, rows: Iterable[UsageDay]) -> bool:

@@ -7,7 +7,7 @@ the server writes when a role changes. This machine's clock must agree, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,7 @@ from typing import Any
 from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.catalog import contents, tables, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import BusyError
 from lakewright.lakekeeper.api.management import project_record, warehouses
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.archive_records import Announcement, ArchiveRecord
@@ -28,7 +29,7 @@ from lakewright.ownership.archive_mark import ANNOUNCED_FOR, ArchiveMark, comput
 from lakewright.ownership.mark import Claimant
 from lakewright.validation.moment import format_moment
 
-_NOTHING_DELETED = "Nothing was deleted"
+_NOTHING_DELETED = "This run deleted nothing of it"
 _TABLES_DELETED = "Its tables were deleted, and its other files were kept"
 
 
@@ -42,7 +43,7 @@ class ArchiveState(StrEnum):
     PURGED = "purged"
     """This run deleted its data."""
     REFUSED = "refused"
-    """Its purge was refused, and nothing was deleted by this run."""
+    """Its purge was refused or has failed. The problem says whether this run deleted something."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,13 @@ class ArchivePurger:
     ) -> ArchiveStatus:
         if archive.problem:
             raise ArchiveRefusedError(
-                f"{archive.problem}. Nothing was deleted. Declare the warehouse again with `adopt: true` and archive it"
+                f"{archive.problem}. {_NOTHING_DELETED}. Declare the warehouse again with `adopt: true` and archive it"
                 " again."
             )
         if self.now < due - ANNOUNCED_FOR:
             return status
         self._refuse_foreign(mark)
-        text = f"the data of warehouse {mark.warehouse} is purged, not before {format_moment(due)}"
+        text = _format_announcement(mark, due)
         announcement = archive_records.announce(self.client, self.project_id, archive.warehouse_id, text)
         purge_at = compute_purge_time(due, announcement.announced_at)
         status = replace(status, purge_at=purge_at, state=ArchiveState.ANNOUNCED)
@@ -151,11 +152,13 @@ class ArchivePurger:
                 f" machine's {format_moment(self.now)}, and the purge is allowed from {format_moment(purge_at)}."
             )
         self._refuse_used(archive, mark)
-        # An update reads the note after it has locked the stack, and this run reads the lock after it wrote the note:
-        # at least one of them refuses.
-        archive_records.note_begin(client, self.project_id, warehouse_id, announcement)
-        self._refuse_used(archive, mark)
-        with self._let_roles_write(bucket, mark):
+        with self._note_begin(archive, mark, announcement, purge_at):
+            # An update reads the note after it has locked the stack, and this run reads the lock after it wrote the
+            # note: at least one of them refuses.
+            self._refuse_used(archive, mark)
+            with self._limit_roles_after_error(bucket, mark):
+                read_only_roles.restore_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
+        with self._limit_roles_after_error(bucket, mark):
             warehouse_contents.remove(client, warehouse_id, mark.warehouse, "purge")
             self._refuse_used(archive, mark, _TABLES_DELETED)
             self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
@@ -163,27 +166,45 @@ class ArchivePurger:
         archive_records.delete_archive(client, self.project_id, warehouse_id)
 
     @contextmanager
-    def _let_roles_write(self, bucket: OwnBucket, mark: ArchiveMark) -> Generator[None]:
-        """Let the roles delete files in the block, as the server uses them. After an error, they only read again."""
-        claimant = Claimant(mark.stack, mark.record)
-        read_only_roles.restore_roles(bucket, mark.roles, claimant)
-        try:
+    def _note_begin(
+        self, archive: ArchiveRecord, mark: ArchiveMark, announcement: Announcement, purge_at: datetime
+    ) -> Generator[None]:
+        """Record that the purge begins, before the block. After an error in the block, nothing was deleted.
+
+        The note is then replaced by the announcement, unless an earlier run wrote it: `up` can use the warehouse again.
+        """
+        client, warehouse_id = self.client, archive.warehouse_id
+        has_begun_before = archive_records.has_begun(client, self.project_id, warehouse_id)
+        archive_records.note_begin(client, self.project_id, warehouse_id, announcement)
+
+        def withdraw(_: BaseException) -> None:
+            if not has_begun_before:
+                text = _format_announcement(mark, purge_at)
+                archive_records.withdraw_begin(client, self.project_id, warehouse_id, announcement, text)
+
+        with _undo_after_error(withdraw, f"`up` refuses warehouse `{mark.warehouse}` until it is purged"):
             yield
-        except BaseException as error:
-            try:
-                read_only_roles.limit_roles(bucket, mark.roles, claimant)
-            except LakewrightError as refused:
-                raise ArchiveRefusedError(
-                    f"{error}. The roles of warehouse `{mark.warehouse}` can write until the next `lakewright expire`:"
-                    f" {refused}"
-                ) from error
-            raise
+
+    @contextmanager
+    def _limit_roles_after_error(self, bucket: OwnBucket, mark: ArchiveMark) -> Generator[None]:
+        """After an error in the block, limit the roles to reading, except while the server still deletes with them."""
+        claimant = Claimant(mark.stack, mark.record)
+
+        def limit(error: BaseException) -> None:
+            if isinstance(error, BusyError):
+                raise ArchiveRefusedError("the server has not yet deleted the files of all tables.")
+            existing_roles = read_only_roles.list_existing(bucket, mark.roles, claimant)
+            read_only_roles.limit_roles(bucket, existing_roles, claimant)
+
+        consequence = f"The roles of warehouse `{mark.warehouse}` can write until the next `lakewright expire`"
+        with _undo_after_error(limit, consequence):
+            yield
 
     def _refuse_used(self, archive: ArchiveRecord, mark: ArchiveMark, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the warehouse may be in use again: by an update, another record, or another owner."""
         self._refuse_live(archive, f"warehouse `{mark.warehouse}`", deleted)
         self._refuse_changed(archive, deleted)
-        self._refuse_foreign(mark)
+        self._refuse_foreign(mark, deleted)
 
     def _refuse_live(self, archive: ArchiveRecord, title: str, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the stack has the warehouse in its state, or is being updated."""
@@ -197,19 +218,19 @@ class ArchivePurger:
                 f"the record of archived warehouse {archive.warehouse_id} changed during this run. {deleted}."
             )
 
-    def _refuse_foreign(self, mark: ArchiveMark) -> None:
+    def _refuse_foreign(self, mark: ArchiveMark, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the project, or the stack of this state, is not that of the archive."""
         owner = project_record.read_mark(self.client, self.project_id)
         is_owner = (owner.stack, owner.record) == (mark.stack, mark.record)
         if not is_owner or owner.adopt not in {None, mark.stack}:
             raise ArchiveRefusedError(
                 f"project {self.project_id} at {self.client.endpoint} has not the mark of the stack that archived"
-                f" warehouse `{mark.warehouse}` ({mark.stack}, record {mark.record}). Nothing was deleted."
+                f" warehouse `{mark.warehouse}` ({mark.stack}, record {mark.record}). {deleted}."
             )
         if self.claimant.record not in {None, mark.record}:
             raise ArchiveRefusedError(
                 f"warehouse `{mark.warehouse}` was archived by an earlier stack `{mark.stack}` (record {mark.record});"
-                f" this stack has record {self.claimant.record}. Nothing was deleted. Declare the warehouse again with"
+                f" this stack has record {self.claimant.record}. {deleted}. Declare the warehouse again with"
                 " `adopt: true`."
             )
         # A destroyed stack has no record id, and its name is not unique.
@@ -217,7 +238,7 @@ class ArchivePurger:
         if not is_bound and mark.warehouse not in self.permitted:
             raise ArchiveRefusedError(
                 f"warehouse `{mark.warehouse}` was archived from {'another' if mark.backend else 'an unknown'} backend"
-                f" of states, and this backend has no record of stack `{mark.stack}`. Nothing was deleted. Run"
+                f" of states, and this backend has no record of stack `{mark.stack}`. {deleted}. Run"
                 f" `lakewright expire` with the backend of the stack, or permit it with `--purge {mark.warehouse}`."
             )
 
@@ -228,7 +249,7 @@ class ArchivePurger:
         if self.kept_places is not None and (mark.bucket, mark.key_prefix) not in self.kept_places:
             raise ArchiveRefusedError(
                 f"{title} at {mark.key_prefix}/ of bucket `{mark.bucket}` is not among the warehouses that the state of"
-                " the stack keeps. Nothing was deleted."
+                f" the stack keeps. {_NOTHING_DELETED}."
             )
         self._refuse_changed(archive)
         self._refuse_foreign(mark)
@@ -237,7 +258,7 @@ class ArchivePurger:
             if not archive_records.has_begun(client, self.project_id, warehouse_id):
                 raise ArchiveRefusedError(
                     f"{title} ({warehouse_id}) no longer exists at {client.endpoint}, and this stack did not delete it."
-                    f" Nothing was deleted. Check its files under {mark.key_prefix}/ of bucket `{mark.bucket}`."
+                    f" {_NOTHING_DELETED}. Check its files under {mark.key_prefix}/ of bucket `{mark.bucket}`."
                 )
             region = None
         else:
@@ -252,13 +273,13 @@ class ArchivePurger:
             )
         self._refuse_neighbours(archive, mark, bucket)
         if problem := handed_over_files.describe_problem(bucket, mark.key_prefix, [warehouse_id]):
-            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
+            raise ArchiveRefusedError(f"this run deleted nothing of {title}: {problem}.")
         if mark.is_adopted and warehouse is not None:
             problem = unexplained_objects.describe_problem(
                 client, warehouse_id, mark.warehouse, bucket, mark.key_prefix
             )
             if problem:
-                raise ArchiveRefusedError(f"nothing was deleted: {problem}.")
+                raise ArchiveRefusedError(f"this run deleted nothing of {title}: {problem}.")
         return bucket
 
     def _refuse_neighbours(
@@ -281,15 +302,15 @@ class ArchivePurger:
         if str(warehouse["project-id"]) != self.project_id or live_place != (mark.bucket, mark.key_prefix):
             raise ArchiveRefusedError(
                 f"{title} is not at the place that its record says: {mark.key_prefix}/ of bucket `{mark.bucket}` in"
-                f" project {self.project_id}. Nothing was deleted."
+                f" project {self.project_id}. {_NOTHING_DELETED}."
             )
         return str(profile["region"])
 
     def _check_contents(self, warehouse_id: str, mark: ArchiveMark, title: str) -> None:
         if protected := warehouse_contents.find_protected(self.client, warehouse_id, mark.warehouse):
-            raise ArchiveRefusedError(f"nothing was deleted: {'; '.join(protected)}.")
+            raise ArchiveRefusedError(f"this run deleted nothing of {title}: {'; '.join(protected)}.")
         if problem := _describe_soft_deleted(tabulars.list_deleted(self.client, warehouse_id)):
-            raise ArchiveRefusedError(f"nothing was deleted of {title}: {problem}.")
+            raise ArchiveRefusedError(f"this run deleted nothing of {title}: {problem}.")
         for tabular in contents.read_warehouse(self.client, warehouse_id).tabulars:
             if tabular.kind != "table":
                 continue
@@ -297,13 +318,37 @@ class ArchivePurger:
             if metadata is None:
                 raise ArchiveRefusedError(
                     f"table {tabular} of {title} cannot be loaded, so it is not known whether another catalog uses its"
-                    " files. Nothing was deleted. Let the identity load the table."
+                    f" files. {_NOTHING_DELETED}. Let the identity load the table."
                 )
             if str(metadata.get("properties", {}).get("gc.enabled", "true")).casefold() == "false":
                 raise ArchiveRefusedError(
                     f"table {tabular} of {title} has `gc.enabled=false`: a migration or another catalog uses its files."
-                    " Nothing was deleted."
+                    f" {_NOTHING_DELETED}."
                 )
+
+
+@contextmanager
+def _undo_after_error(undo: Callable[[BaseException], None], consequence: str) -> Generator[None]:
+    """Undo a change after an error in the block. If that fails, the error names the consequence, too.
+
+    An interrupt of the user remains an interrupt, so that no further purge begins.
+    """
+    try:
+        yield
+    except LakewrightError as error:
+        try:
+            undo(error)
+        except LakewrightError as refused:
+            raise ArchiveRefusedError(f"{str(error).rstrip('.')}. {consequence}: {refused}") from error
+        raise
+    except BaseException as error:
+        with suppress(LakewrightError):
+            undo(error)
+        raise
+
+
+def _format_announcement(mark: ArchiveMark, due: datetime) -> str:
+    return f"the data of warehouse {mark.warehouse} is purged, not before {format_moment(due)}"
 
 
 def _describe_soft_deleted(deleted: Sequence[Mapping[str, Any]]) -> str | None:

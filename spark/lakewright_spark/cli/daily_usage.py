@@ -68,9 +68,13 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
         },
     }
     since_day = format_day(datetime.now(UTC) - since)
-    return {"since": since_day, "days": [to_json(usage) for usage in usages], "limits": limits}, [
-        str(error) for error in unavailable.failed.values()
-    ]
+    document = {
+        "since": since_day,
+        "days": [to_json(usage) for usage in usages],
+        "limits": limits,
+        "warehouses": [warehouse.name for warehouse in catalog.warehouses],
+    }
+    return document, [str(error) for error in unavailable.failed.values()]
 
 
 def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsage], UnavailableWarehouses]:

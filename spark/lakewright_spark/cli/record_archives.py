@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +53,11 @@ def _parse_archives(document: Mapping[str, Any]) -> ArchivedWarehouses:
     from lakewright_spark.scheduler.archived_usage import ArchivedWarehouses  # noqa: PLC0415  # loads pyarrow
 
     times = {str(name): datetime.fromisoformat(str(time)) for name, time in document["archived_at"].items()}
-    return ArchivedWarehouses(CatalogConfig.model_validate(document["config"]), times)
+    config = CatalogConfig.model_validate(document["config"])
+    if config.ca_bundle:
+        # Clients of the identity provider read only this variable. The bundle of the jobs replaces it.
+        os.environ.setdefault("REQUESTS_CA_BUNDLE", config.ca_bundle)
+    return ArchivedWarehouses(config, times)
 
 
 def _record(catalog: CatalogConfig, archives: ArchivedWarehouses | None) -> tuple[dict[str, Any], list[str]]:

@@ -16,13 +16,13 @@ from lakewright_spark.cli.config_folder import Configs, print_each_report
 from lakewright_spark.cli.options import AsJson, ConfigFile, duration
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.times import format_json_time, format_time
+from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig
     from lakewright_spark.pyiceberg_client.limit_checks import ComputeHours, LimitUse
     from lakewright_spark.pyiceberg_client.table_details import TableDetails
     from lakewright_spark.pyiceberg_client.usage import Growth, TableSize, TableUsage, Total, UsageReport
-    from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 
@@ -60,7 +60,7 @@ def usage(
     # Limits of the tenant are about all warehouses.
     selected_config = catalog.select_warehouses(names).model_copy(update={"limits": None}) if names else catalog
     report = measure_usage(selected_config, datetime.now(UTC), window, named_warehouses=names)
-    uses = list_limit_uses(selected_config, report, _read_compute_hours(catalog, report.unavailable))
+    uses = list_limit_uses(selected_config, report, _read_compute_hours(catalog, selected_config, report.unavailable))
     printing.note(report.unavailable.note())
     if as_json:
         print(json.dumps({**to_json(report), "limits": limits_to_json(uses)}))
@@ -85,37 +85,48 @@ def _report_usage(catalog: CatalogConfig, window: timedelta) -> tuple[dict[str, 
     from lakewright_spark.pyiceberg_client.usage import measure_usage  # noqa: PLC0415
 
     report = measure_usage(catalog, datetime.now(UTC), window)
-    hours = _read_compute_hours(catalog, report.unavailable)
+    hours = _read_compute_hours(catalog, catalog, report.unavailable)
     unread = [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]
     problems = [*(str(error) for error in report.unavailable.failed.values()), *unread]
     document = {**to_json(report), "limits": limits_to_json(list_limit_uses(catalog, report, hours))}
     return document, list(dict.fromkeys(problems))
 
 
-def _read_compute_hours(catalog: CatalogConfig, unavailable: UnavailableWarehouses) -> ComputeHours | None:
-    """Return the hours of computing units in this month; None without a limit of them.
+def _read_compute_hours(
+    catalog: CatalogConfig, selected: CatalogConfig, unavailable: UnavailableWarehouses
+) -> ComputeHours | None:
+    """Return the hours of computing units in this month; None without a selected limit of them.
 
-    A warehouse that cannot be read is recorded, and counts nothing.
+    All warehouses are read, as a pod may be recorded in several warehouses and counts once. A warehouse that cannot be
+    read counts nothing.
+
+    Args:
+        catalog: The configuration.
+        selected: The configuration of the selected warehouses.
+        unavailable: Selected warehouses that cannot be read, which this function adds to.
     """
-    if not any(limits and limits.compute for limits in (catalog.limits, *(one.limits for one in catalog.warehouses))):
+    if not any(limits and limits.compute for limits in (selected.limits, *(one.limits for one in selected.warehouses))):
         return None
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
     from lakewright_spark.pyiceberg_client.limit_checks import ComputeHours  # noqa: PLC0415  # loads PyIceberg
     from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_month_seconds, sum_hours  # noqa: PLC0415
 
     seconds, now = dict[str, PodSeconds](), datetime.now(UTC)
+    selected_names, other_unavailable = {warehouse.name for warehouse in selected.warehouses}, UnavailableWarehouses()
     for warehouse in catalog.warehouses:
         if warehouse.name in unavailable:
             continue
         with (
-            unavailable.record_failures(warehouse.name),
+            (unavailable if warehouse.name in selected_names else other_unavailable).record_failures(warehouse.name),
             explain_errors(catalog, warehouse.name, "ops.compute_usage"),
         ):
             seconds[warehouse.name] = read_month_seconds(open_catalog(catalog, warehouse.name), now)
+    for name, error in (other_unavailable.hidden | other_unavailable.failed).items():
+        printing.note(f"hours of computing units in warehouse {name} are not known: {error}")
     by_warehouse: dict[str, float] = {}
     for (name, _), hours in sum_hours(seconds).items():
         by_warehouse[name] = by_warehouse.get(name, 0.0) + hours
-    return ComputeHours(by_warehouse, not any(warehouse.name in unavailable for warehouse in catalog.warehouses))
+    return ComputeHours(by_warehouse, all(warehouse.name in seconds for warehouse in catalog.warehouses))
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:

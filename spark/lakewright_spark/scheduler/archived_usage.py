@@ -83,7 +83,7 @@ def _list_rows(archives: ArchivedWarehouses, name: str, catalog: Catalog, now: d
         measure_warehouse(archives.config, name, catalog, now), owner=owner, measured_at=archived_at.astimezone(UTC)
     )
     days = list_missing_days(own_rows, max(archived_at, earliest), now)
-    return [*rows, *(replace(measured, day=day) for day in days)]
+    return [*rows, *(replace(measured, day=day, cu_hours=hours.get((name, day))) for day in days)]
 
 
 def list_missing_days(recorded_days: Collection[str], archived_at: datetime, now: datetime) -> list[str]:

@@ -140,6 +140,9 @@ def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, proje
     assert f" {name} " in lines, "a warehouse without an owner counts for its tenant"
     refused = call("fleet", "usage", "--stack", name, "--by", "owner")
     assert (refused.returncode, "expected --since" in refused.stderr) == (2, True)
+    misnamed = call(*costs, "--textfile", str(project / "usage.txt"))
+    assert "expected a name that ends in .prom" in misnamed.stderr
+    assert misnamed.stdout == ""
 
 
 @pytest.mark.long

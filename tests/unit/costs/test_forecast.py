@@ -31,7 +31,7 @@ def build_report(amount: Callable[[int], int], days: int, limits: dict[str, Any]
         for number in range(days)
         for warehouse, size in (("a", amount(number)), ("b", 50))
     ]
-    return SparkReport(ACME, {"days": rows, "limits": limits})
+    return SparkReport(ACME, {"days": rows, "limits": limits, "warehouses": ["a", "b"]})
 
 
 def forecast(amount: Callable[[int], int], days: int, limits: dict[str, Any]) -> list[LimitForecast]:
@@ -115,5 +115,22 @@ def test_limit_of_compute_ends_with_the_month(last_day: int, limit: int, used: i
 
 def test_incomplete_month_has_no_forecast_of_compute() -> None:
     report = build_report(lambda _: 10, 20, {"tenant": {"compute": 60}})
+    for row in report.report["days"]:
+        row["cu_hours"] = 1.0
+    assert len(forecast_limits([report], list_days([report]))) == 1
     later = SparkReport(ACME, {**report.report, "since": "2026-09-02"})
     assert forecast_limits([later], list_days([later])) == []
+
+
+def test_limit_of_compute_without_recorded_hours_has_no_forecast() -> None:
+    assert forecast(lambda _: 10, 20, {"tenant": {"compute": 60}, "warehouses": {"a": {"compute": 60}}}) == []
+
+
+def test_limits_do_not_count_archived_warehouses() -> None:
+    """The stack no longer has warehouse `b`, whose rows remain in the report."""
+    report = build_report(lambda number: 10 * number, 31, {"tenant": {"bytes": 1000, "tables": 5, "compute": 900}})
+    for row in report.report["days"]:
+        row["cu_hours"] = 1.0
+    deployed = SparkReport(ACME, {**report.report, "warehouses": ["a"]})
+    forecasts = forecast_limits([deployed], list_days([deployed]))
+    assert [(entry.quantity, entry.used) for entry in forecasts] == [("bytes", 300), ("tables", 1), ("compute", 1)]

@@ -44,7 +44,9 @@ def test_gauges_have_usage_and_limits(tmp_path: Path) -> None:
         for day in (2, 1)
     ]
     limits = {"tenant": {"compute": 2}, "warehouses": {"results": {"bytes": 45, "tables": 9}}}
-    report = CostReport([SparkReport(ACME, {"days": rows, "limits": limits})], Grouping("month"), None)
+    report = CostReport(
+        [SparkReport(ACME, {"days": rows, "limits": limits, "warehouses": ["results"]})], Grouping("month"), None
+    )
 
     write_registry(report.make_gauges(), tmp_path / "usage.prom")
 

@@ -109,6 +109,12 @@ def write_textfile(check: DriftCheck, file: Path) -> None:
     write_registry(make_gauges(check, parse_last_successes(earlier)), file)
 
 
+def check_textfile(file: Path) -> None:
+    """Raise SettingError if the collector would not read a file of that name."""
+    if file.suffix != ".prom":
+        raise SettingError(f"textfile {file}: expected a name that ends in .prom, as node_exporter reads no other")
+
+
 def write_registry(registry: CollectorRegistry, file: Path) -> None:
     """Write gauges to a file, which is replaced at once, so that no reader sees a part of it.
 
@@ -118,8 +124,7 @@ def write_registry(registry: CollectorRegistry, file: Path) -> None:
     """
     from prometheus_client import write_to_textfile  # noqa: PLC0415 - slow to load
 
-    if file.suffix != ".prom":
-        raise SettingError(f"textfile {file}: expected a name that ends in .prom, as node_exporter reads no other")
+    check_textfile(file)
     try:
         write_to_textfile(str(file), registry)
     except OSError as error:

@@ -118,8 +118,9 @@ class DriftCheckSettings(StrictModel):
     and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
     the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
     compute: ComputeSettings | None = None
-    """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. It writes
-    with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
+    """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. The
+    identity of `lakekeeper.auth` must be allowed to list roles and to load the tables of archived warehouses. Rows are
+    written with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"

@@ -163,6 +163,11 @@ def note_begin(client: Client, project_id: str, warehouse_id: str, announcement:
     roles.replace(client, project_id, announcement.role_id, format_announcement(warehouse_id), _BEGUN)
 
 
+def withdraw_begin(client: Client, project_id: str, warehouse_id: str, announcement: Announcement, text: str) -> None:
+    """Replace the note of `note_begin` with the text of the announcement, since nothing was deleted."""
+    roles.replace(client, project_id, announcement.role_id, format_announcement(warehouse_id), text)
+
+
 def has_begun(client: Client, project_id: str, warehouse_id: str) -> bool:
     """Return whether a purge of the warehouse has begun, according to its announcement."""
     role = record_roles.list_records(client, project_id).get(format_announcement(warehouse_id))

@@ -74,6 +74,19 @@ def restore_roles(account: OwnBucket, role_names: Iterable[str], claimant: Claim
                 continue
 
 
+def list_existing(account: OwnBucket, role_names: Iterable[str], claimant: Claimant) -> list[str]:
+    """Return the names of the roles that exist.
+
+    Raises the errors of `restore_roles`.
+    """
+    existing_roles: list[str] = []
+    for name in role_names:
+        with _raise_refusals(f"reading role `{name}`"):
+            if _is_own(own_bucket.open_client(account, "iam"), name, claimant):
+                existing_roles.append(name)
+    return existing_roles
+
+
 def _is_own(iam: Any, name: str, claimant: Claimant) -> bool:
     """Return whether a role exists. Raise ArchiveRefusedError if it exists and belongs to another stack."""
     try:

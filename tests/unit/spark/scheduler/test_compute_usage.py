@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.limits import TenantLimits
+from lakewright_spark.catalog.limits import TenantLimits, WarehouseLimits
 from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError
 from lakewright_spark.pyiceberg_client import catalog as catalogs
 from lakewright_spark.pyiceberg_client import usage as usages
+from lakewright_spark.scheduler import archived_usage
 from lakewright_spark.scheduler.run_log import compute_usage
 from lakewright_spark.scheduler.run_log.compute_usage import (
     PodDay,
@@ -22,7 +23,7 @@ from lakewright_spark.scheduler.run_log.compute_usage import (
     sum_hours,
     write_pod_days,
 )
-from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, list_days, write_day
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
@@ -162,6 +163,54 @@ def test_unread_hours_begin_enforcement_only(
     report = json.loads(printed.stdout.splitlines()[0])
     assert report["failed"] == {"broken": "warehouse broken does not respond"}
     assert [use["state"] for use in report["limits"]] == (["reached"] if limit == 1 else [])
+
+
+@pytest.mark.parametrize("limits", [None, WarehouseLimits(compute=1), WarehouseLimits(compute=2)])
+def test_other_warehouses_do_not_fail_a_selected_warehouse(
+    local_config: CatalogConfig,
+    local_catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    limits: WarehouseLimits | None,
+) -> None:
+    """Without a limit of the selected warehouse, the other warehouse is not read."""
+    write_pod_days(local_catalog, [measure(TODAY, "a", 5400)], NOW)
+    reads: list[str] = []
+
+    def open_catalog(_config: CatalogConfig, name: str) -> SqlCatalog:
+        reads.append(name)
+        if name == "broken":
+            raise CatalogUnreachableError("warehouse broken does not respond")
+        return local_catalog
+
+    monkeypatch.setattr(catalogs, "open_catalog", open_catalog)
+    monkeypatch.setattr(usages, "open_catalog", lambda config, name: local_catalog)
+    warehouses = [local_config.warehouses[0].model_copy(update={"name": name}) for name in ("broken", "local")]
+    warehouses[1] = warehouses[1].model_copy(update={"limits": limits})
+    (tmp_path / "acme.json").write_text(local_config.model_copy(update={"warehouses": warehouses}).to_json())
+
+    options = ["--warehouse", "local", "--json", "--config", str(tmp_path / "acme.json")]
+    printed = CliRunner().invoke(app, ["usage", *options])
+
+    assert (printed.exit_code, reads) == (0, ["broken", "local"] if limits else [])
+    report = json.loads(printed.stdout)
+    assert report["failed"] == {}
+    assert [use["state"] for use in report["limits"]] == (["reached"] if limits and limits.compute == 1 else [])
+
+
+def test_days_of_an_archive_have_their_hours(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod ran on the day of the archiving, for which maintenance has recorded no row."""
+    write_pod_days(local_catalog, [measure(TODAY, "a", 5400)], NOW)
+    monkeypatch.setattr(archived_usage, "open_catalog", lambda config, name: local_catalog)
+    measured = DailyUsage(day=TODAY, warehouse="local", measured_at=NOW)
+    monkeypatch.setattr(archived_usage, "measure_warehouse", lambda *_: measured)
+    archives = archived_usage.ArchivedWarehouses(local_config, {"local": NOW})
+
+    assert archived_usage.record_archived_usage(local_config, archives, NOW) == ({"local": 1}, [])
+
+    assert [row.cu_hours for row in list_days(local_catalog)] == [1.5]
 
 
 def test_reports_count_a_pod_in_two_warehouses_once(

@@ -74,6 +74,7 @@ def usage(
             raise UsageError("expected either --csv or --json")
         if as_csv and prices is None:
             raise UsageError("expected --prices with --csv: rows of FOCUS have no empty costs")
+        from lakewright.ci.publishing.gauges import check_textfile  # noqa: PLC0415
         from lakewright.costs.cost_report import DAYS_COMMAND, CostReport, Grouping  # noqa: PLC0415
         from lakewright.costs.prices import read_prices  # noqa: PLC0415
 
@@ -82,6 +83,8 @@ def usage(
         except ValueError as error:
             raise UsageError(f"--by: {error}") from None
         price_list = read_prices(prices) if prices else None
+        if textfile:
+            check_textfile(textfile)
         reports = _read_reports((*DAYS_COMMAND, "--since", since), directory, selection)
         if requests:
             reports = _add_requests(reports, directory)
