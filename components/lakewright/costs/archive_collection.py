@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lakewright_engine.model.errors import EngineError
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
+from lakewright_spark.times import format_json_time
 from pydantic import ValidationError
 
 from lakewright.costs.compute_collection import Record
@@ -144,7 +145,7 @@ def _build_document(session: ScanSession, archives: StackArchives, folder: Path)
         ca_bundle=server.ca_bundle,
         warehouses=[CatalogWarehouse(name=name, id=archive.warehouse_id) for name, archive in by_name.items()],
     )
-    times = {name: archive.archived_at.isoformat() for name, archive in by_name.items()}
+    times = {name: format_json_time(archive.archived_at) for name, archive in by_name.items()}
     return {"config": config.model_dump(mode="json"), "archived_at": times}
 
 
