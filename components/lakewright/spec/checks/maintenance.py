@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lakewright_spark.policies.model import JobName
 from lakewright_spark.policies.server_queues import QUEUES, describe_lost_backups, find_server_jobs
 
 from lakewright.validation.documents import as_list, as_mapping, join_names
 from lakewright.validation.problems import SpecMistake
+
+if TYPE_CHECKING:
+    from lakewright_spark.policies.model import PolicyPattern
+
+    from lakewright.spec.maintenance import MaintenanceSpec
+    from lakewright.spec.table import TableSpec
 
 
 def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> Iterator[SpecMistake]:
@@ -45,7 +49,6 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
                         " `false`",
                     )
     yield from _tables(document, servers)
-    yield from _backups(document, servers)
 
 
 def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[SpecMistake]:
@@ -65,30 +68,20 @@ def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator
                 )
 
 
-def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    """Yield policies with a backup of deleted rows where the server deletes the files that only the backup names."""
-    jobs_by_warehouse: dict[str, tuple[JobName, ...]] = {
-        warehouse: _list_server_jobs(as_mapping(side)) for warehouse, side in servers.items()
-    }
-    for index, table in enumerate(as_list(document.get("tables"))):
-        warehouse = str(as_mapping(table).get("name") or "").split(".")[0]
-        properties = {key: str(value) for key, value in as_mapping(as_mapping(table).get("properties")).items()}
-        jobs = find_server_jobs(jobs_by_warehouse.get(warehouse, ()), properties)
-        if jobs and _has_backup(as_mapping(table).get("policies")):
-            yield ("tables", index, "policies", "retention", "backup"), describe_lost_backups(jobs)
-    for index, policies in enumerate(as_list(document.get("policies"))):
-        pattern = str(as_mapping(policies).get("match") or "").split(".")[0].strip("`")
-        pattern_jobs: list[JobName] = [
-            job for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern) for job in jobs
-        ]
-        if pattern_jobs and _has_backup(policies):
-            yield ("policies", index, "retention", "backup"), describe_lost_backups(pattern_jobs)
+def find_backup_mistakes(
+    maintenance: MaintenanceSpec | None, tables: Sequence[TableSpec], policies: Sequence[PolicyPattern]
+) -> Iterator[SpecMistake]:
+    """Yield backups of deleted rows of declared tables where the server deletes the files that only the backup names.
 
-
-def _list_server_jobs(side: Mapping[str, Any]) -> tuple[JobName, ...]:
-    """Return the jobs that the queues of a warehouse do."""
-    return tuple(job for queue in QUEUES if side.get(queue.name) not in (None, False) for job in queue.jobs)
-
-
-def _has_backup(policies: object) -> bool:
-    return as_mapping(as_mapping(policies).get("retention")).get("backup") is True
+    Other tables that a pattern matches may have no such queue; the job refuses a backup when it runs.
+    """
+    for index, spec in enumerate(tables):
+        table = spec.path
+        jobs = find_server_jobs(maintenance.server_jobs(table.warehouse) if maintenance else (), spec.properties)
+        retention, path = spec.policies.retention, ("tables", index, "policies", "retention", "backup")
+        for number, pattern in enumerate(policies):
+            matches = pattern.matches(table.warehouse, table.namespace, table.name)
+            if spec.policies.retention is None and pattern.retention is not None and matches:
+                retention, path = pattern.retention, ("policies", number, "retention", "backup")
+        if jobs and retention is not None and retention.backup:
+            yield path, f"table {table}: {describe_lost_backups(jobs)}"
