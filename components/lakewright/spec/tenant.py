@@ -16,8 +16,8 @@ from lakewright.names.table_name import parse_table_name
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.spec.adoption import Adoption, is_adopting
+from lakewright.spec.backup_checks import find_backup_mistakes
 from lakewright.spec.checks.cross_checks import cross_checks
-from lakewright.spec.checks.maintenance import find_backup_mistakes
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.data_check import CheckEntry
 from lakewright.spec.drift_rules import DriftRules

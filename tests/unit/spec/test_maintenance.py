@@ -118,8 +118,7 @@ def test_backups_are_refused_where_the_server_deletes_files() -> None:
             "properties": {"lakekeeper.history.expire.enabled": "false"},
         },
     ]
-    others = {"name": "executions.sales.others", "columns": columns}
-    tables.append(others)
+    tables.append({"name": "executions.sales.others", "columns": columns})
     policies = [
         {"match": "Exec*.sales.oth*", **keep},
         {"match": "executions.logs.*", **keep},

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from lakewright_spark.policies.server_queues import QUEUES, describe_lost_backups, find_server_jobs
+from lakewright_spark.policies.server_queues import QUEUES
 
 from lakewright.validation.documents import as_list, as_mapping, join_names
 from lakewright.validation.problems import SpecMistake
-
-if TYPE_CHECKING:
-    from lakewright_spark.policies.model import PolicyPattern
-
-    from lakewright.spec.maintenance import MaintenanceSpec
-    from lakewright.spec.table import TableSpec
 
 
 def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> Iterator[SpecMistake]:
@@ -66,22 +60,3 @@ def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator
                     f"expected one owner: jobs do {', '.join(queue.jobs)} in warehouse {warehouse}."
                     f" Set `maintenance.server.{warehouse}.{queue.name}` to have the server do it",
                 )
-
-
-def find_backup_mistakes(
-    maintenance: MaintenanceSpec | None, tables: Sequence[TableSpec], policies: Sequence[PolicyPattern]
-) -> Iterator[SpecMistake]:
-    """Yield backups of deleted rows of declared tables where the server deletes the files that only the backup names.
-
-    Other tables that a pattern matches may have no such queue; the job refuses a backup when it runs.
-    """
-    for index, spec in enumerate(tables):
-        table = spec.path
-        jobs = find_server_jobs(maintenance.server_jobs(table.warehouse) if maintenance else (), spec.properties)
-        retention, path = spec.policies.retention, ("tables", index, "policies", "retention", "backup")
-        for number, pattern in enumerate(policies):
-            matches = pattern.matches(table.warehouse, table.namespace, table.name)
-            if spec.policies.retention is None and pattern.retention is not None and matches:
-                retention, path = pattern.retention, ("policies", number, "retention", "backup")
-        if jobs and retention is not None and retention.backup:
-            yield path, f"table {table}: {describe_lost_backups(jobs)}"

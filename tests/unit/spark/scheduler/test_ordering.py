@@ -229,7 +229,7 @@ def test_healthy_tables_wait_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("snapshots", [3, 2])
-def test_rewrite_is_no_change_to_wait_for(snapshots: int) -> None:
+def test_rewrites_are_no_changes(snapshots: int) -> None:
     """The commit of the last compaction follows its start. Its parent may have expired."""
     line = (
         Snapshot(1, None, NOW - 11 * DAY),
