@@ -19,7 +19,13 @@ METADATA_LIMITS: Mapping[str, str] = {
 
 
 def find_missing_limits(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the limits that an existing table lacks. Values that a user set remain."""
+    """Return the limits that an existing table lacks. Values that a user set remain.
+
+    A table whose old metadata files a user keeps gets no number either: Iceberg then forgets files beyond the number,
+    and nothing deletes them.
+    """
+    if is_switched_off(properties, "write.metadata.delete-after-commit.enabled"):
+        return {}
     return {key: value for key, value in METADATA_LIMITS.items() if key not in properties}
 
 

@@ -16,6 +16,7 @@ from lakewright.names.table_name import parse_table_name
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright.spec.adoption import Adoption, is_adopting
+from lakewright.spec.backup_checks import find_backup_mistakes
 from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.data_check import CheckEntry
@@ -160,6 +161,8 @@ class TenantSpec(StrictModel):
             if not mistakes:
                 unshared = find_sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
                 mistakes = [_cross_check(path, message) for path, message in unshared]
+                lost_backups = find_backup_mistakes(spec.maintenance, spec.tables, spec.policies)
+                mistakes += [_cross_check(path, message) for path, message in lost_backups]
                 need = sum_amounts(spec.computing_units, spec.maintenance)
                 small = quota_mistakes(spec.quota, None, need)
                 mistakes += [_cross_check(("quota", name), message) for name, message in small]

@@ -141,7 +141,7 @@ def maintain(
             )
     ends = datetime.now(UTC) + deadline if deadline else None
     properties = dict(key_and_value(text) for text in conf or [])
-    from lakewright_spark.scheduler import progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
+    from lakewright_spark.scheduler import due_times, progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
 
     remaining_jobs: list[JobName] = [name for name in JOBS if name not in (skip_job or [])]
     jobs = tuple(cast(list[JobName], job)) if job else tuple(remaining_jobs)
@@ -166,7 +166,8 @@ def maintain(
             usage_observers=[one.observe_usage for one in observers if isinstance(one, telemetry.TelemetryObserver)],
             control=control,
         )
-        outcome = maintenance.decide() if plan or explain else maintenance.run()
+        find_due_since = due_times.find_due_since if max_wait else None
+        outcome = maintenance.decide(find_due_since) if plan or explain else maintenance.run()
     printing.note(outcome.unavailable.note())
     if plan or explain:
         now = datetime.now(UTC)

@@ -84,7 +84,7 @@ def refuse_long_waits(outcome: MaintenanceOutcome, max_wait: timedelta, now: dat
     ]
     more = f"; and {len(late_jobs) - MAX_NAMED_JOBS} more" if len(late_jobs) > MAX_NAMED_JOBS else ""
     raise MaintenanceFailedError(
-        f"{len(late_jobs)} due jobs did not succeed within {max_wait}: {'; '.join(sentences)}{more}"
+        f"{len(late_jobs)} jobs have been due for more than {max_wait}: {'; '.join(sentences)}{more}"
     )
 
 

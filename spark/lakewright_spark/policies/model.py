@@ -112,7 +112,10 @@ class HistoryPolicy(_Policy):
     max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
     """Maximum age of a snapshot in days. Default: five days, as in Iceberg."""
     versions: Annotated[int, Field(ge=2, le=100)] | None = None
-    """Maximum number of snapshots. Unpublished writes that are staged for an audit (`wap.id`) expire by age only."""
+    """Maximum number of snapshots. Unpublished writes that are staged for an audit (`wap.id`) expire by age only.
+
+    So do the snapshots of `main` since the last commit of a Spark stream, which finds its last batch there after a
+    crash. A stream without a commit for five days, or for the maximum age if that is less, counts as ended."""
     longest_run_hours: Annotated[int, Field(ge=1, le=_CENTURY * 24)] | None = None
     """Time that readers and writers of the table may take. Default: 24.
 

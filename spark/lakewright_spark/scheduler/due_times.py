@@ -15,8 +15,8 @@ from lakewright_spark.maintenance.table.expiration import Ref
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import TablePolicies
 
-_STEPS = 32
-"""A time is found to a part of the whole span, or to an hour."""
+PRECISION = timedelta(hours=1)
+"""A time is found at most this much too late, in 14 steps for a year."""
 _MAIN = "main"
 
 
@@ -33,7 +33,7 @@ def decide_due(
 def find_due_since(
     job: MaintenanceJob, facts: TableFacts, policies: TablePolicies, history: History, now: datetime
 ) -> datetime:
-    """Return when a job that is due now became due (UTC), at most a few hours too late.
+    """Return when a job that is due now became due (UTC), at most `PRECISION` too late.
 
     The time is not before the job's last success, or before the oldest known snapshot or due run of the table.
     """
@@ -50,8 +50,7 @@ def _find_first(is_true: Callable[[datetime], bool], start: datetime, end: datet
     """Return the first time at which a condition is true that remains true until the end."""
     if start >= end or is_true(start):
         return min(start, end)
-    precision = max((end - start) / _STEPS, timedelta(hours=1))
-    while end - start > precision:
+    while end - start > PRECISION:
         middle = start + (end - start) / 2
         start, end = (start, middle) if is_true(middle) else (middle, end)
     return end
@@ -61,6 +60,7 @@ def restore_facts(facts: TableFacts, at: datetime) -> TableFacts:
     """Return the facts as of an earlier time, as far as the table still has its snapshots.
 
     Before the oldest snapshot, whose parents have expired, the table counts as changed: a check must not miss a wait.
+    Rewrites are no changes, or the commit of each compaction would count as a reason for another.
     """
     newer = [commit for commit in facts.additions if commit.committed_at > at]
     files, size = facts.data_files, facts.data_bytes
@@ -71,7 +71,8 @@ def restore_facts(facts: TableFacts, at: datetime) -> TableFacts:
         additions=tuple(commit for commit in facts.additions if commit.committed_at <= at),
     )
     snapshots = tuple(snapshot for snapshot in facts.snapshots if snapshot.committed_at <= at)
-    if not snapshots and any(snapshot.parent is not None for snapshot in facts.snapshots[:1]):
+    oldest = next(iter(facts.snapshots), None)
+    if not snapshots and oldest is not None and oldest.parent is not None and not oldest.is_rewrite:
         return replace(earlier_facts, changed_at=at, touched_at=at)
     newest = max(snapshots, key=lambda snapshot: snapshot.committed_at, default=None)
     existing = {snapshot.id for snapshot in snapshots}
@@ -79,12 +80,12 @@ def restore_facts(facts: TableFacts, at: datetime) -> TableFacts:
     if newest is not None:
         main = next((ref for ref in facts.refs if ref.name == _MAIN), Ref(_MAIN, "BRANCH", newest.id))
         refs.append(main if main.snapshot in existing else replace(main, snapshot=newest.id))
-    last_change = newest.committed_at if newest else None
+    last_change = max((snapshot.committed_at for snapshot in snapshots if not snapshot.is_rewrite), default=None)
     return replace(
         earlier_facts,
         snapshots=snapshots,
         refs=tuple(refs),
         snapshot=newest.id if newest and facts.snapshot is not None else None,
         changed_at=facts.changed_at if facts.changed_at is None or facts.changed_at <= at else last_change,
-        touched_at=min(facts.touched_at, last_change or at),
+        touched_at=min(facts.touched_at, newest.committed_at if newest else at),
     )

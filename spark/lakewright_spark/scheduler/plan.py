@@ -24,7 +24,7 @@ from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.back_off import reason_to_back_off
-from lakewright_spark.scheduler.due_times import decide_due, find_due_since
+from lakewright_spark.scheduler.due_times import decide_due
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
 from lakewright_spark.scheduler.ordering import Budget, Rank, compute_waiting_since, rank_key, select_within
 from lakewright_spark.scheduler.prediction import NO_PACE, Pace, Prediction, add_predictions, measure_pace, predict_job
@@ -35,6 +35,8 @@ CANDIDATE_MARGIN = 30
 """Minimum number of days for which due candidates are kept: a run may be late or held back."""
 
 Verdict = Literal["due", "held", "not due"]
+FindDueSince = Callable[[MaintenanceJob, TableFacts, TablePolicies, History, datetime], datetime]
+"""Returns when a job that is due at a time became due; see `due_times.find_due_since`."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class JobDecision:
     last_success: datetime | None = None
     """Start of the last successful run (UTC)."""
     due_since: datetime | None = None
-    """When a job that is due or held back became due (UTC)."""
+    """When a job that is due or held back became due (UTC). None: the plan did not ask."""
     is_first: bool = False
     """Whether the job never ran on the table."""
 
@@ -115,6 +117,7 @@ def decide(
     jobs: Collection[JobName] = JOBS,
     busy: str | None = None,
     pace: Pace = NO_PACE,
+    find_due_since: FindDueSince | None = None,
 ) -> list[JobDecision]:
     """Return the decisions on a table, in run order.
 
@@ -126,6 +129,7 @@ def decide(
         jobs: Names of the jobs to decide on.
         busy: Why jobs that wait for executions are held back.
         pace: Pace of the jobs in the warehouse, for predictions.
+        find_due_since: Finds when a due job became due. None: no check needs these times.
 
     Raises:
         PolicyRefusedError: A property of the table cannot be read.
@@ -141,7 +145,7 @@ def decide(
             or reason_to_back_off(history.failures.get(job.name), now)
         )
         last = history.succeeded.get(job.name)
-        due_since = find_due_since(job, facts, policies, history, now) if is_due else None
+        due_since = find_due_since(job, facts, policies, history, now) if is_due and find_due_since else None
         if is_due and hold_reason:
             decisions.append(JobDecision(job.name, "held", hold_reason, last_success=last, due_since=due_since))
         else:
@@ -187,6 +191,7 @@ def plan(
     now: datetime,
     registry: ExecutionRegistry | None = None,
     stop: threading.Event | None = None,
+    find_due_since: FindDueSince | None = None,
 ) -> WarehousePlan:
     """Plan every table of a warehouse that matches the filters.
 
@@ -199,6 +204,7 @@ def plan(
         now: Instant (UTC) that ages are counted from.
         registry: Knows which executions have ended.
         stop: Ends the discovery of tables once it is set.
+        find_due_since: Finds when a due job became due. None: no check needs these times.
 
     Raises:
         CatalogUnreachableError, IdentityError, JobFailedError: The catalog as a whole cannot be used.
@@ -228,7 +234,18 @@ def plan(
             resolved = policies.resolve_policies(facts.table, dict(facts.properties)).policies
             busy = reason_to_wait(waiting_jobs[0], facts.table, registry) if waiting_jobs else None
             history = histories.get(facts.uuid, History())
-            decisions = tuple(decide(facts, resolved, history, now, jobs=filters.jobs, busy=busy, pace=pace))
+            decisions = tuple(
+                decide(
+                    facts,
+                    resolved,
+                    history,
+                    now,
+                    jobs=filters.jobs,
+                    busy=busy,
+                    pace=pace,
+                    find_due_since=find_due_since,
+                )
+            )
             rank = rank_table(facts, resolved, history, decisions)
         except RegistryError:
             raise

@@ -25,6 +25,7 @@ from lakewright_spark.scheduler.listings import hold_jobs_without_listings
 from lakewright_spark.scheduler.ordering import rank_key
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
 from lakewright_spark.scheduler.plan import (
+    FindDueSince,
     TablePlan,
     WarehousePlan,
     find_expired_candidates,
@@ -52,6 +53,8 @@ class MaintenancePlanner:
     control: Control
     registry: ExecutionRegistry | None
     dry_run: bool
+    find_due_since: FindDueSince | None = None
+    """Finds when a due job became due, for a check of waits."""
 
     def plan_warehouse(
         self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome, claims: RunnerClaims | None, now: datetime
@@ -77,6 +80,7 @@ class MaintenancePlanner:
             now=now,
             registry=self.registry,
             stop=self.control.ended,
+            find_due_since=self.find_due_since,
         )
         if not self.dry_run:
             # A plan that was stopped lacks some tables.

@@ -25,7 +25,7 @@ from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.lease_table import LIFE
 from lakewright_spark.scheduler.ordering import Budget
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.plan import WarehousePlan, order_plans
+from lakewright_spark.scheduler.plan import FindDueSince, WarehousePlan, order_plans
 from lakewright_spark.scheduler.planning import MaintenancePlanner
 from lakewright_spark.scheduler.run_log.completed_runs import CompletedRuns
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
@@ -152,8 +152,12 @@ class MaintenanceRunner:
         self._record_usage(catalogs, outcome)
         return outcome
 
-    def decide(self) -> MaintenanceOutcome:
-        """Return the plans without running a job, claiming a table or starting Spark."""
+    def decide(self, find_due_since: FindDueSince | None = None) -> MaintenanceOutcome:
+        """Return the plans without running a job, claiming a table or starting Spark.
+
+        Args:
+            find_due_since: Finds when a due job became due, which takes many times as long as the plan.
+        """
         dry_run = replace(self, dry_run=True)
         outcome = MaintenanceOutcome(
             self.runner, dry_run=True, unavailable=UnavailableWarehouses(self.named_warehouses)
@@ -163,7 +167,8 @@ class MaintenanceRunner:
             with outcome.unavailable.record_failures(name), explain_errors(self.config, name, "the claims"):
                 for row in list_live_runners(catalog, datetime.now(UTC)):
                     outcome.leased_elsewhere[name] = f"warehouse {name} is being maintained by {row.holder}"
-        dry_run._plan(dry_run._build_planner(), catalogs, outcome, {}, self.clock())
+        planner = replace(dry_run._build_planner(), find_due_since=find_due_since)
+        dry_run._plan(planner, catalogs, outcome, {}, self.clock())
         return outcome
 
     def _record_usage(self, catalogs: Mapping[str, Catalog], outcome: MaintenanceOutcome) -> None:

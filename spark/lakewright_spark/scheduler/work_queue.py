@@ -107,8 +107,10 @@ class WorkQueue:
         self._finished: dict[str, str] = {}
         """Warehouses of finished tables whose claims are not released, by UUID."""
         self._dropped: list[DroppedWork] = []
-        self._next_look = 0.0
-        self._pause = LOOK_SECONDS
+        self._next_looks: dict[str, float] = {}
+        """Time of the next look at tables that other runners hold, by warehouse."""
+        self._pauses: dict[str, float] = {}
+        """Seconds between the last look and the next look, by warehouse."""
         self._looked_snapshots: dict[str, int | None] = {}
         """Snapshot of the claims at the last look, by warehouse."""
         self._only_alone = False
@@ -248,7 +250,8 @@ class WorkQueue:
             self._wake.wait(POLL_SECONDS)
 
     def _find_warehouse_in_turn(self) -> str:
-        for works in (self._waiting, self._elsewhere.values(), self._alone):
+        in_turn = sorted(self._elsewhere.values(), key=lambda work: self._next_looks.get(work.table.warehouse, 0.0))
+        for works in (self._waiting, in_turn, self._alone):
             for work in works:
                 if work.table.warehouse not in self._lost:
                     return work.table.warehouse
@@ -306,7 +309,7 @@ class WorkQueue:
         with self._lock:
             if self._waiting or not self._elsewhere or len(self._ready) >= self._size.look_ahead:
                 return False
-        if time.monotonic() < self._next_look:
+        if time.monotonic() < self._next_looks.get(name, 0.0):
             return False
         with self._lock:
             works = [work for work in self._elsewhere.values() if work.table.warehouse == name]
@@ -318,6 +321,7 @@ class WorkQueue:
             self._ended[name].refresh()
         self._looked_snapshots[name] = result.snapshot
         with self._lock:
+            works = [work for work in works if work.uuid in self._elsewhere]  # others were drained meanwhile
             for work in [work for work in works if not self._leave_rest(work)]:
                 self._completed[work.uuid] = self._elsewhere.pop(work.uuid)
                 self._dropped.append(DroppedWork(work, ELSEWHERE))
@@ -327,17 +331,17 @@ class WorkQueue:
         else:
             with self._lock:
                 self._sort(works, result, {})
-        self._plan_next_look(result)
+        self._plan_next_look(name, result)
         return False
 
-    def _plan_next_look(self, result: TakenClaims) -> None:
+    def _plan_next_look(self, name: str, result: TakenClaims) -> None:
         """Wait longer after each look without effect, but not longer than until a claim expires."""
-        self._pause = LOOK_SECONDS if result.taken else min(2 * self._pause, MAX_LOOK_SECONDS)
-        pause = self._pause
+        pause = LOOK_SECONDS if result.taken else min(2 * self._pauses.get(name, LOOK_SECONDS), MAX_LOOK_SECONDS)
+        self._pauses[name] = pause
         if result.first_expiry:
             until_expiry = (result.first_expiry - datetime.now(UTC)).total_seconds()
             pause = min(pause, max(until_expiry, POLL_SECONDS))
-        self._next_look = time.monotonic() + pause
+        self._next_looks[name] = time.monotonic() + pause
 
     def _list_elsewhere(self, name: str) -> list[TableWork]:
         """Return the works of a warehouse that other runners hold or completed."""
@@ -354,9 +358,12 @@ class WorkQueue:
         """Move the works to where they wait from now on. `kills` has the deaths that a table may have caused."""
         moved = {*result.taken, *result.at_jobs, *result.at_runners}
         first = [self._waiting.popleft() for _ in range(min(CANDIDATES, len(self._waiting)))]
+        queued = {work.uuid for work in (*first, *self._alone)} | self._elsewhere.keys() | self._completed.keys()
         self._waiting.extendleft(reversed([work for work in first if work.uuid not in moved]))
         self._alone = deque(work for work in self._alone if work.uuid not in moved)
-        for work in works:
+        drained_works = [work for work in works if work.uuid not in queued]  # during the request
+        self._finished |= {work.uuid: work.table.warehouse for work in drained_works if work.uuid in result.taken}
+        for work in [work for work in works if work.uuid in queued]:
             uuid = work.uuid
             if uuid in moved:
                 self._elsewhere.pop(uuid, None)

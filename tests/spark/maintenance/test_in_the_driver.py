@@ -18,7 +18,7 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.facts import table_facts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.metadata import Metadata
-from lakewright_spark.policies.model import JOBS
+from lakewright_spark.policies.model import JOBS, JobName
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 from tests.spark.maintenance.conftest import DAY, FaultyWarehouse, Maintained
@@ -214,6 +214,46 @@ def test_branch_created_meanwhile_keeps_its_snapshots(
     monkeypatch.setattr(Metadata, "read", slow)
     table.job("snapshot-expiration")
     assert set(table.column("SELECT snapshot_id FROM THIS.snapshots")) == set(line)
+
+
+@pytest.mark.parametrize("moment", ["before the transaction", "during the commit"])
+@pytest.mark.parametrize("job", ["snapshot-expiration", "refs"])
+def test_branch_that_moves_is_not_removed(
+    create_table: CreateTable, faulty: FaultyWarehouse, monkeypatch: pytest.MonkeyPatch, job: JobName, moment: str
+) -> None:
+    """A writer commits to an old branch while a job is about to remove the branch."""
+    table = create_table("moving", "(n bigint) USING iceberg", "faulty")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.set_policies(refs={"work": {"type": "branch", "max_age_days": 5}})
+    table.now -= 30 * DAY
+    assert table.job("refs").created == ("work",)
+    table.now += 30 * DAY
+    if job == "refs":
+        table.set_policies()
+    read, moves = Metadata.read, list[str]()
+
+    def move(*, is_moment: bool) -> None:
+        if is_moment and not moves:
+            moves.append(moment)
+            live_table = open_catalog(faulty.config, "faulty").load_table(table.table.within)
+            live_table.append(pa.table({"n": [2]}), branch="work")
+
+    def read_before_move(opened: IcebergTable) -> Metadata:
+        metadata = read(opened)
+        move(is_moment=moment == "before the transaction")
+        return metadata
+
+    def move_before_commit(line: str, forward: Callable[[], Any]) -> Any:
+        move(is_moment=moment == "during the commit" and line.startswith("POST") and "/tables/moving" in line)
+        return forward()
+
+    monkeypatch.setattr(Metadata, "read", read_before_move)
+    with faulty.catalog.inject(move_before_commit):
+        done = table.job(job)
+    assert moves == [moment]
+    assert getattr(done, "removed", ()) == getattr(done, "removed_refs", ()) == ()
+    table.do("REFRESH TABLE THIS")
+    assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [1, 2]
 
 
 @FULL_ONLY

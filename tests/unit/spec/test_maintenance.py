@@ -118,12 +118,22 @@ def test_backups_are_refused_where_the_server_deletes_files() -> None:
             "properties": {"lakekeeper.history.expire.enabled": "false"},
         },
     ]
-    policies = [{"match": "exec*.sales.*", **keep}, {"match": "curated.*.*", **keep}]
+    tables.append({"name": "executions.sales.others", "columns": columns})
+    policies = [
+        {"match": "Exec*.sales.oth*", **keep},
+        {"match": "executions.logs.*", **keep},
+        {"match": "curated.*.*", **keep},
+    ]
     on = AT_TWO | {"server": {"executions": {"expire_snapshots": True}}}
     problems = mistakes(on, tables=tables, policies=policies)
     assert problems.keys() == {"tables.0.policies.retention.backup", "policies.0.retention.backup"}, problems
-    assert "expected no `backup` where the catalog's server does snapshot-expiration" in problems.popitem()[1]
+    assert (
+        "table executions.sales.others: expected no `backup` where the catalog's server does snapshot-expiration"
+        in problems.popitem()[1]
+    )
     assert tenant(AT_TWO, tables=tables, policies=policies).policies
+    overridden = [*policies, {"match": "executions.sales.*", "retention": {"keep": 30, "column": "day", "pattern": ""}}]
+    assert mistakes(on, tables=tables, policies=overridden).keys() == {"tables.0.policies.retention.backup"}
 
 
 def test_server_side_work_is_enabled_there_and_not_here() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
-from lakewright_spark.policies.model import JobName
-from lakewright_spark.policies.server_queues import QUEUES, describe_lost_backups, find_server_jobs
+from lakewright_spark.policies.server_queues import QUEUES
 
 from lakewright.validation.documents import as_list, as_mapping, join_names
 from lakewright.validation.problems import SpecMistake
@@ -45,7 +43,6 @@ def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> It
                         " `false`",
                     )
     yield from _tables(document, servers)
-    yield from _backups(document, servers)
 
 
 def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[SpecMistake]:
@@ -63,32 +60,3 @@ def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator
                     f"expected one owner: jobs do {', '.join(queue.jobs)} in warehouse {warehouse}."
                     f" Set `maintenance.server.{warehouse}.{queue.name}` to have the server do it",
                 )
-
-
-def _backups(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    """Yield policies with a backup of deleted rows where the server deletes the files that only the backup names."""
-    jobs_by_warehouse: dict[str, tuple[JobName, ...]] = {
-        warehouse: _list_server_jobs(as_mapping(side)) for warehouse, side in servers.items()
-    }
-    for index, table in enumerate(as_list(document.get("tables"))):
-        warehouse = str(as_mapping(table).get("name") or "").split(".")[0]
-        properties = {key: str(value) for key, value in as_mapping(as_mapping(table).get("properties")).items()}
-        jobs = find_server_jobs(jobs_by_warehouse.get(warehouse, ()), properties)
-        if jobs and _has_backup(as_mapping(table).get("policies")):
-            yield ("tables", index, "policies", "retention", "backup"), describe_lost_backups(jobs)
-    for index, policies in enumerate(as_list(document.get("policies"))):
-        pattern = str(as_mapping(policies).get("match") or "").split(".")[0].strip("`")
-        pattern_jobs: list[JobName] = [
-            job for name, jobs in jobs_by_warehouse.items() if fnmatchcase(name, pattern) for job in jobs
-        ]
-        if pattern_jobs and _has_backup(policies):
-            yield ("policies", index, "retention", "backup"), describe_lost_backups(pattern_jobs)
-
-
-def _list_server_jobs(side: Mapping[str, Any]) -> tuple[JobName, ...]:
-    """Return the jobs that the queues of a warehouse do."""
-    return tuple(job for queue in QUEUES if side.get(queue.name) not in (None, False) for job in queue.jobs)
-
-
-def _has_backup(policies: object) -> bool:
-    return as_mapping(as_mapping(policies).get("retention")).get("backup") is True

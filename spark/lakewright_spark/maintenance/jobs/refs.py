@@ -19,6 +19,7 @@ from lakewright_spark.maintenance.table.declared_refs import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.maintenance.table.ref_commits import lock_refs, remove_ref
 from lakewright_spark.maintenance.table.removed_refs import REMOVED_REFS, record_removed_refs
 from lakewright_spark.policies.model import RefPolicy, TablePolicies
 
@@ -50,13 +51,17 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     Raises:
         PolicyRefusedError: A declared branch is a tag, or the other way round.
     """
-    ref_policies, metadata = policy.refs or {}, Metadata.read(opened)
-    created = read_created_refs(metadata.properties)
-    snapshot = opened.java.currentSnapshot()
-    current = snapshot.snapshotId() if snapshot is not None else None
-    changes = compare_refs(ref_policies, metadata.refs, metadata.snapshots, current=current, created=created, now=now)
+    ref_policies = policy.refs or {}
+
+    def commit(transaction: Any) -> RefChanges:
+        changes = _compare(opened, ref_policies, now)
+        if changes:
+            _commit(opened, transaction, ref_policies, changes, now)
+        return changes
+
+    changes = _compare(opened, ref_policies, now)
     if changes and not dry_run:
-        _commit(opened, metadata, ref_policies, changes, now)
+        changes = opened.run_transaction(commit)  # branches may have moved since the table was opened
     return RefsMetrics(
         created=changes.created,
         changed=changes.changed,
@@ -82,22 +87,26 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(name="refs", run=run, is_due=is_due, primary_only=True)
 
 
+def _compare(opened: IcebergTable, ref_policies: Mapping[str, RefPolicy], now: datetime) -> RefChanges:
+    metadata, snapshot = Metadata.read(opened), opened.java.currentSnapshot()
+    current = snapshot.snapshotId() if snapshot is not None else None
+    created = read_created_refs(metadata.properties)
+    return compare_refs(ref_policies, metadata.refs, metadata.snapshots, current=current, created=created, now=now)
+
+
 def _commit(
-    opened: IcebergTable,
-    metadata: Metadata,
-    ref_policies: Mapping[str, RefPolicy],
-    changes: RefChanges,
-    now: datetime,
+    opened: IcebergTable, transaction: Any, ref_policies: Mapping[str, RefPolicy], changes: RefChanges, now: datetime
 ) -> None:
+    metadata = Metadata.read(opened)
     live_refs = {ref.name: ref for ref in metadata.refs}
-    created = read_created_refs(dict(opened.java.properties()))
-    transaction = opened.java.newTransaction()
+    created = read_created_refs(metadata.properties)
+    lock_refs(transaction, [live_refs[name] for name in changes.removed])
     change = transaction.manageSnapshots()
     for name in changes.removed:
-        change = _remove(change, name, live_refs[name].kind)
+        change = remove_ref(change, live_refs[name])
     for name in changes.changed:
         # Iceberg cannot unset a retention.
-        change = _remove(change, name, live_refs[name].kind)
+        change = remove_ref(change, live_refs[name])
         change = _create(change, name, ref_policies[name], live_refs[name].snapshot)
     for name in changes.created:
         change = _create(change, name, ref_policies[name], opened.java.currentSnapshot().snapshotId())
@@ -111,10 +120,6 @@ def _commit(
             properties = properties.set(REMOVED_REFS, record)
         properties.commit()
     transaction.commitTransaction()
-
-
-def _remove(change: Any, name: str, kind: str) -> Any:
-    return change.removeBranch(name) if kind == "BRANCH" else change.removeTag(name)
 
 
 def _create(change: Any, name: str, policy: RefPolicy, snapshot: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -19,6 +20,7 @@ from lakewright_spark.maintenance.table.expiration import (
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.maintenance.table.ref_commits import lock_refs, remove_ref
 from lakewright_spark.maintenance.table.removed_refs import (
     REMOVED_REFS,
     find_overdue_refs,
@@ -54,6 +56,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     metadata = Metadata.read(opened)
     rules = HistoryRules.resolve(metadata.properties, policy.history)
     overdue_refs = find_overdue_refs(metadata.snapshots, metadata.refs, rules.max_ref_age, now)
+    if overdue_refs and not dry_run:
+        overdue_refs = _remove_refs(opened, overdue_refs, now)
+        metadata = Metadata.read(opened)
     refs = [ref for ref in metadata.refs if ref not in overdue_refs]
     removed_refs = read_removed_refs(metadata.properties) | {ref.snapshot: now for ref in overdue_refs}
     steps = plan_expiration(metadata.snapshots, refs, rules, now, removed_refs)
@@ -67,11 +72,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         files_left=keeps_files,
         dry_run=dry_run,
     )
-    if dry_run:
-        return metrics
-    if overdue_refs:
-        _remove_refs(opened, metadata, overdue_refs, now)
-    if not expired:
+    if dry_run or not expired:
         return metrics
     # Iceberg refuses the ID of `_expire_in_process` if no snapshot is left, as after a replacement without rows.
     in_process = keeps_files or (bool(refs) and metadata.is_small and not metadata.has_deletes)
@@ -99,16 +100,25 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(name="snapshot-expiration", run=run, is_due=is_due, primary_only=True, deletes_files=True)
 
 
-def _remove_refs(opened: IcebergTable, metadata: Metadata, removed: Sequence[Ref], now: datetime) -> None:
-    """Remove branches and tags, and record when, in one commit."""
-    transaction = opened.java.newTransaction()
-    change = transaction.manageSnapshots()
-    for ref in removed:
-        change = change.removeBranch(ref.name) if ref.kind == "BRANCH" else change.removeTag(ref.name)
-    change.commit()
-    record = record_removed_refs(metadata.properties, removed, metadata.snapshots, now)
-    transaction.updateProperties().set(REMOVED_REFS, record).commit()
-    transaction.commitTransaction()
+def _remove_refs(opened: IcebergTable, overdue_refs: Sequence[Ref], now: datetime) -> list[Ref]:
+    """Remove branches and tags, record when, in one commit, and return them. Branches and tags that moved are left."""
+
+    def remove(transaction: Any) -> list[Ref]:
+        metadata = Metadata.read(opened)
+        removed = [ref for ref in metadata.refs if ref in overdue_refs]
+        if not removed:
+            return []
+        lock_refs(transaction, removed)
+        change = transaction.manageSnapshots()
+        for ref in removed:
+            change = remove_ref(change, ref)
+        change.commit()
+        record = record_removed_refs(metadata.properties, removed, metadata.snapshots, now)
+        transaction.updateProperties().set(REMOVED_REFS, record).commit()
+        transaction.commitTransaction()
+        return removed
+
+    return opened.run_transaction(remove)
 
 
 def _may_have_backups(opened: IcebergTable) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from lakewright_spark.iceberg_values import subtract_span, to_instant
-from lakewright_spark.policies.history_rules import HistoryRules
+from lakewright_spark.policies.history_rules import DEFAULT_AGE, HistoryRules
 
 _NO_REFS: Mapping[int, datetime] = {}
 
@@ -29,20 +29,16 @@ class Snapshot:
     """ID of the streaming query that committed it."""
     left_main_at: datetime | None = None
     """When another snapshot became the current snapshot in its place, for example by a rollback."""
+    is_rewrite: bool = False
+    """Whether it only rewrote files (operation `replace`), such as a compaction."""
 
     @classmethod
-    def from_fields(
-        cls,
-        number: int,
-        parent: int | None,
-        milliseconds: int,
-        summary: Mapping[str, str],
-        left_main_at: datetime | None = None,
-    ) -> Snapshot:
+    def from_fields(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
         """Return a snapshot from the fields of a table's metadata."""
         staged, published = summary.get("wap.id"), summary.get("published-wap-id")
         query = summary.get("spark.sql.streaming.queryId")
-        return cls(number, parent, to_instant(milliseconds), staged, published, query, left_main_at)
+        is_rewrite = summary.get("operation") == "replace"
+        return cls(number, parent, to_instant(milliseconds), staged, published, query, is_rewrite=is_rewrite)
 
 
 def find_departures(
@@ -60,6 +56,27 @@ def find_departures(
     return departures | {
         earlier: to_instant(milliseconds) for (earlier, _), (_, milliseconds) in pairwise(snapshot_log)
     }
+
+
+def add_departures(
+    snapshots: Sequence[Snapshot], refs: Sequence[Ref], snapshot_log: Iterable[tuple[int, int]], updated_at: int
+) -> list[Snapshot]:
+    """Return the snapshots with the time at which another snapshot replaced them as the current snapshot.
+
+    Args:
+        snapshots: The table's snapshots, without these times.
+        refs: Its branches and tags.
+        snapshot_log: ID and milliseconds of each change of the current snapshot, the oldest first.
+        updated_at: Milliseconds of the last change of the table.
+    """
+    emptied: set[int] = set()
+    if all(ref.name != "main" for ref in refs):
+        # Snapshots of other branches and staged writes are kept by other rules, and their commits change the table.
+        by_id = {snapshot.id: snapshot for snapshot in snapshots}
+        reachable = {ancestor.id for ref in refs for ancestor in list_ancestors(by_id, by_id[ref.snapshot])}
+        emptied = {snapshot.id for snapshot in snapshots if snapshot.wap_id is None} - reachable
+    departures = find_departures(snapshot_log, emptied=emptied, emptied_at=updated_at)
+    return [replace(snapshot, left_main_at=departures.get(snapshot.id)) for snapshot in snapshots]
 
 
 @dataclass(frozen=True)
@@ -120,8 +137,10 @@ def find_staged_writes(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> se
     return {snapshot.id for snapshot in staged if snapshot.wap_id not in published}
 
 
-def find_streamed_commits(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+def find_streamed_commits(snapshots: Iterable[Snapshot], refs: Iterable[Ref], since: datetime) -> set[int]:
     """Return the IDs of the snapshots of `main` since the last commit of each streaming query.
+
+    Queries without a commit since an instant count as ended; `main` would otherwise keep all snapshots after a query.
 
     A query that starts again after a crash finds its last batch by the parents of the current snapshot (Iceberg's
     `SparkWrite`). If one of them has expired, the query writes a batch again that its checkpoint does not have.
@@ -133,7 +152,7 @@ def find_streamed_commits(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) ->
     line = list(list_ancestors(by_id, head))
     last_commits: dict[str, int] = {}
     for number, snapshot in enumerate(line):
-        if snapshot.stream_query is not None:
+        if snapshot.stream_query is not None and snapshot.committed_at >= since:
             last_commits.setdefault(snapshot.stream_query, number)
     return {snapshot.id for snapshot in line[: max(last_commits.values(), default=-1) + 1]}
 
@@ -160,7 +179,8 @@ def plan_expiration(
 
     Steps without snapshots are left out. Unpublished staged writes, and the commits since the last commit of each
     streaming query, expire by age only. Snapshots that readers may
-    still have open are kept, except on branches with an age of their own.
+    still have open are kept, except on branches with an age of their own: Iceberg expires these by that age in each
+    call, also the snapshot of a removed tag.
 
     Args:
         snapshots: The table's snapshots.
@@ -175,6 +195,7 @@ def plan_expiration(
     in_use = {number for number, removed_at in removed_refs.items() if removed_at > opened_since}
     for_readers = _find_limit_for_readers(remaining_snapshots, opened_since)
     by_age = min(subtract_span(now, rules.max_age), for_readers)
+    streaming_since = subtract_span(now, min(rules.max_age, DEFAULT_AGE))
     limits = [(by_age, rules.min_snapshots)]
     if rules.versions is not None:
         limits.append((for_readers, rules.versions))
@@ -183,9 +204,9 @@ def plan_expiration(
         spared_ids = set(in_use)
         if limit != by_age:
             spared_ids |= find_staged_writes(remaining_snapshots, refs)
-            spared_ids |= find_streamed_commits(remaining_snapshots, refs)
+            spared_ids |= find_streamed_commits(remaining_snapshots, refs, streaming_since)
         is_explicit = bool(expired & spared_ids)
-        # A call that names its snapshots expires no others by age.
+        # A call that names its snapshots expires no others by age, except on branches with an age of their own.
         older_than = min(snapshot.committed_at for snapshot in remaining_snapshots) if is_explicit else limit
         step = ExpirationStep(older_than, number, frozenset(expired - spared_ids), is_explicit)
         remaining_snapshots = [snapshot for snapshot in remaining_snapshots if snapshot.id not in step.expired]

@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
-from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, find_departures
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, add_departures
 from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles, read_number
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -77,11 +77,8 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
     metadata = loaded.metadata
     _check_snapshots(metadata)
     current = loaded.current_snapshot()
-    departures = find_departures(
-        ((entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log),
-        emptied=() if current else [snapshot.snapshot_id for snapshot in metadata.snapshots],
-        emptied_at=metadata.last_updated_ms,
-    )
+    refs = tuple(_ref(name, ref) for name, ref in metadata.refs.items())
+    log = [(entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log]
     totals = current.summary.additional_properties if current and current.summary else {}
     # The totals describe the current snapshot. Other branches and undone commits have files beside it.
     ancestors = [*_list_ancestors(loaded)]
@@ -92,17 +89,8 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         properties=dict(metadata.properties),
         location=metadata.location,
         locations=frozenset(_places(metadata)),
-        snapshots=tuple(
-            Snapshot.from_fields(
-                snapshot.snapshot_id,
-                snapshot.parent_snapshot_id,
-                snapshot.timestamp_ms,
-                snapshot.summary.additional_properties if snapshot.summary else {},
-                departures.get(snapshot.snapshot_id),
-            )
-            for snapshot in metadata.snapshots
-        ),
-        refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
+        snapshots=tuple(add_departures([*map(_snapshot, metadata.snapshots)], refs, log, metadata.last_updated_ms)),
+        refs=refs,
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
         touched_at=to_instant(metadata.last_updated_ms),
@@ -187,6 +175,13 @@ def _find_known_since(
     earlier_files = (read_number(summary, "total-data-files") or 0) - (read_number(summary, "added-data-files") or 0)
     is_first = oldest.parent_snapshot_id is None and earlier_files <= 0
     return None if is_first else to_instant(oldest.timestamp_ms)
+
+
+def _snapshot(snapshot: IcebergSnapshot) -> Snapshot:
+    summary: dict[str, str] = {}
+    if snapshot.summary is not None:
+        summary = {**snapshot.summary.additional_properties, "operation": snapshot.summary.operation.value}
+    return Snapshot.from_fields(snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.timestamp_ms, summary)
 
 
 def _ref(name: str, ref: SnapshotRef) -> Ref:

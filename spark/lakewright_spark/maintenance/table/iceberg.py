@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from py4j.java_gateway import is_instance_of  # pyright: ignore
@@ -38,10 +38,13 @@ class SqlSession(Protocol):
         ...
 
 
+_Result = TypeVar("_Result")
 MARK = "lakewright.change"
 """Key in a snapshot's summary that identifies the job's own commit."""
 
 
+COMMIT_ATTEMPTS = 4
+"""Attempts to commit a transaction."""
 _BATCH_SIZE = 10_000
 """Paths in one call into Java."""
 
@@ -203,6 +206,23 @@ class IcebergTable:
             if snapshot.summary().get(MARK) == mark:
                 return dict(snapshot.summary())
         return {}
+
+    def run_transaction(self, change: Callable[[Any], _Result]) -> _Result:
+        """Call a function with a new transaction on the table's newest metadata, and return its result.
+
+        Another writer may commit before the function does. It is called again then, since its decisions come from
+        metadata that is no longer the newest.
+
+        Raises:
+            Py4JJavaError: The commit failed, for a commit of another writer at each of `COMMIT_ATTEMPTS`.
+        """
+        for attempt in range(1, COMMIT_ATTEMPTS + 1):
+            try:
+                return change(self.java.newTransaction())  # refreshes the metadata
+            except Py4JJavaError as error:
+                if attempt == COMMIT_ATTEMPTS or "CommitFailedException" not in first_line(error):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def to_strings(self, iterable: Any) -> list[str]:
         """Return the strings of a Java Iterable in one call: a call into Java costs as much as hundreds inside it."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lakewright_spark.iceberg_values import optional_span
-from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, find_departures
+from lakewright_spark.maintenance.table.expiration import Ref, Snapshot, add_departures
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 
 SMALL_FILES, SMALL_SNAPSHOTS = 1000, 100
@@ -31,21 +31,14 @@ class Metadata:
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """All snapshots."""
-        departures = find_departures(
-            ((entry["snapshot-id"], entry["timestamp-ms"]) for entry in self.document.get("snapshot-log", [])),
-            emptied=() if "main" in self.document.get("refs", {}) else [raw["snapshot-id"] for raw in self._snapshots],
-            emptied_at=self.document["last-updated-ms"],
-        )
-        return [
+        snapshots = [
             Snapshot.from_fields(
-                raw["snapshot-id"],
-                raw.get("parent-snapshot-id"),
-                raw["timestamp-ms"],
-                raw.get("summary", {}),
-                departures.get(raw["snapshot-id"]),
+                raw["snapshot-id"], raw.get("parent-snapshot-id"), raw["timestamp-ms"], raw.get("summary", {})
             )
             for raw in self._snapshots
         ]
+        log = [(entry["snapshot-id"], entry["timestamp-ms"]) for entry in self.document.get("snapshot-log", [])]
+        return add_departures(snapshots, self.refs, log, self.document["last-updated-ms"])
 
     @property
     def refs(self) -> list[Ref]:

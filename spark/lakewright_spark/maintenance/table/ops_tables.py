@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -38,7 +39,10 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
             change = opened.java.updateProperties()
             for key, value in missing.items():
                 change = change.set(key, value)
-            change.commit()
+            try:
+                change.commit()
+            except Py4JJavaError:  # rows can be written without these properties; the next call tries again
+                IcebergTable.open(spark, identifier)
     return identifier.sql
 
 

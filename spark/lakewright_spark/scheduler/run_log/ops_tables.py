@@ -17,6 +17,7 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    RESTError,
     TableAlreadyExistsError,
 )
 from pyiceberg.expressions import BooleanExpression
@@ -32,6 +33,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table, WriteTask
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, PrimitiveType, StringType, TimestamptzType
+from sqlalchemy.exc import SQLAlchemyError
 
 from lakewright_spark.iceberg_values import COMMIT_RETRIES, METADATA_LIMITS, find_missing_limits
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
@@ -51,8 +53,7 @@ def create_if_missing(
     """
     if (table := find_table(catalog, name)) is not None:
         if missing := find_missing_limits(table.properties):
-            with suppress(CommitFailedException), table.transaction() as change:  # the next call tries again
-                change.set_properties(missing)
+            return _set_properties(catalog, table, missing)
         return table
     with suppress(NamespaceAlreadyExistsError):
         catalog.create_namespace((OPS,))
@@ -60,6 +61,16 @@ def create_if_missing(
         return catalog.create_table((OPS, name), schema, partition_spec=partitions, properties=dict(properties))
     except TableAlreadyExistsError:
         return catalog.load_table((OPS, name))
+
+
+def _set_properties(catalog: Catalog, table: Table, properties: Mapping[str, str]) -> Table:
+    """Set properties that a write does not need, and return the table. The next call tries again after an error."""
+    try:
+        with table.transaction() as change:
+            change.set_properties(dict(properties))
+    except (RESTError, CommitFailedException, OSError, SQLAlchemyError):
+        return catalog.load_table((OPS, table.name()[-1]))  # a commit without a response may have taken effect
+    return table
 
 
 def find_table(catalog: Catalog, name: str) -> Table | None:

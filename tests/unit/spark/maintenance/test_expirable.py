@@ -11,6 +11,7 @@ from lakewright_spark.maintenance.table.candidates import age_limit
 from lakewright_spark.maintenance.table.expiration import (
     Ref,
     Snapshot,
+    add_departures,
     find_departures,
     find_expirable_snapshots,
     find_expired_snapshots,
@@ -214,6 +215,18 @@ def test_snapshots_of_an_emptied_table_are_kept() -> None:
     assert find_expired_snapshots(emptied, [], rules, NOW + timedelta(days=1)) == {1}
 
 
+def test_written_table_without_main_expires_snapshots() -> None:
+    """A writer of a branch and of staged writes changes the table each hour. Its snapshots never were on `main`."""
+    branch = Ref("work", "BRANCH", 3)
+    undone = Snapshot(4, 2, days_ago(6))
+    staged = Snapshot(5, 2, days_ago(6), wap_id="audit")
+    updated_at = int(days_ago(0).timestamp() * 1000)
+    snapshots = add_departures([*LINE[:3], undone, staged], [branch], [], updated_at)
+    assert [snapshot.id for snapshot in snapshots if snapshot.left_main_at is not None] == [4]
+    snapshots = [snapshot for snapshot in snapshots if snapshot.id != undone.id]
+    assert find_expired_snapshots(snapshots, [branch], HistoryRules.resolve({}, None), NOW) == {1, 2, 5}
+
+
 def test_orphans_are_older_than_the_longest_write() -> None:
     """A write of 60 hours loses no file that it has not committed yet."""
     policies = TablePolicies.model_validate(
@@ -225,10 +238,12 @@ def test_orphans_are_older_than_the_longest_write() -> None:
 
 def test_versions_keep_the_last_batch_of_a_stream() -> None:
     """The query finds it by the parents of the current snapshot after a crash, so none of them expires by number."""
+    now = NOW - timedelta(days=4.5)  # snapshots of four and a half days
     line = [replace(one, stream_query={1: "a", 2: "b", 3: "b"}.get(one.id)) for one in LINE]
     by_number = HistoryRules.resolve({}, HistoryPolicy(max_age_days=8, versions=2))
-    assert find_expired_snapshots(LINE, [MAIN], by_number, NOW) == {1, 2, 3}
-    assert find_expired_snapshots(line[1:], [MAIN], by_number, NOW) == {2}
-    assert find_expired_snapshots(line, [MAIN], by_number, NOW) == {1, 2}, "by age"
+    assert find_expired_snapshots(LINE, [MAIN], by_number, now) == {1, 2, 3}
+    assert find_expired_snapshots(line[1:], [MAIN], by_number, now) == {2}
+    assert find_expired_snapshots(line, [MAIN], by_number, now) == set()
+    assert find_expired_snapshots(line, [MAIN], by_number, now + timedelta(days=1)) == {1, 2}, "query a has ended"
     streamed_snapshot = Snapshot.from_fields(1, None, 0, {"spark.sql.streaming.queryId": "q"})
     assert streamed_snapshot.stream_query == "q"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lakewright_spark.results.frames import STREAM_SECONDS
 from lakewright_spark.results.writer import EVERY_BATCH, CommitInterval
 
 DAY_SECONDS = 24 * 60 * 60
@@ -17,10 +16,6 @@ def test_stream_of_a_day_makes_few_commits() -> None:
     assert 400 < len(commits) <= 500, "every five seconds would make 17,280"
     assert commits[:3] == [5, 10, 15], "a reader sees the first rows soon"
     assert commits[-1] - commits[-2] == 300
-
-
-def test_spark_stream_of_a_day_makes_few_commits() -> None:
-    assert 400 < DAY_SECONDS / STREAM_SECONDS <= 500
 
 
 def test_interval_without_seconds() -> None:

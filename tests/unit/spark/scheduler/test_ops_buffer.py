@@ -12,20 +12,22 @@ from typing import Any
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.iceberg_values import METADATA_LIMITS
+from lakewright_spark.iceberg_values import METADATA_LIMITS, find_missing_limits
 from lakewright_spark.maintenance.jobs.statistics import COMMITS, TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
 from lakewright_spark.maintenance.table.partition_sizes import PARTITIONS
 from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
-from lakewright_spark.scheduler.run_log.ops_tables import build_partitions, build_schema
+from lakewright_spark.scheduler.run_log.ops_tables import append, build_partitions, build_schema
 from lakewright_spark.scheduler.run_log.orphan_candidates import read_oldest_candidates
 from lakewright_spark.scheduler.run_log.recorder import Recorder
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
 from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse
 
 NOW = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 
@@ -94,6 +96,33 @@ def test_old_metadata_files_are_deleted(buffer: OpsBuffer, local_catalog: SqlCat
     folder = Path(table.metadata_location.removeprefix("file://")).parent
     assert len(table.metadata.metadata_log) == 2
     assert len(list(folder.glob("*.metadata.json"))) < 6
+
+
+@pytest.mark.parametrize(
+    "error", [ForbiddenError("read-only"), CommitStateUnknownException("no response"), ConnectionError("no route")]
+)
+def test_rows_need_no_limits(local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """A commit of the limits that fails, or takes effect without a response, does not stop the append after it."""
+    append(local_catalog, TABLES, [row(1)])
+    with local_catalog.load_table("ops.table_statistics").transaction() as change:
+        change.remove_properties(*METADATA_LIMITS)
+    commit_table, commits = local_catalog.commit_table, list[int]()
+
+    def fail_first(*arguments: Any) -> CommitTableResponse:
+        commits.append(len(arguments))
+        response = None if isinstance(error, ForbiddenError) and len(commits) == 1 else commit_table(*arguments)
+        if response is None or len(commits) == 1:
+            raise error
+        return response
+
+    monkeypatch.setattr(local_catalog, "commit_table", fail_first)
+    append(local_catalog, TABLES, [row(2)])
+    assert len(local_catalog.load_table("ops.table_statistics").scan().to_arrow()) == 2
+
+
+def test_kept_metadata_files_are_not_limited() -> None:
+    """Iceberg would forget files beyond the number, and leave them in the storage."""
+    assert find_missing_limits({"write.metadata.delete-after-commit.enabled": "false"}) == {}
 
 
 def test_rows_are_partitioned_by_day(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:

@@ -17,6 +17,7 @@ from lakewright_spark.maintenance.table.file_groups import BYTES_PER_SECOND, cho
 from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
+from lakewright_spark.scheduler.due_times import find_due_since
 from lakewright_spark.scheduler.ordering import (
     Budget,
     Rank,
@@ -183,7 +184,7 @@ def test_cadence_of_a_policy() -> None:
 
 def check_waits(facts: TableFacts, history: History, max_wait: timedelta, *jobs: JobName, **policies: object) -> None:
     resolved = TablePolicies.model_validate(policies)
-    decisions = tuple(decide(facts, resolved, history, NOW, jobs=jobs))
+    decisions = tuple(decide(facts, resolved, history, NOW, jobs=jobs, find_due_since=find_due_since))
     table = TablePlan(facts, resolved, decisions, rank_table(facts, resolved, history, decisions))
     refuse_long_waits(MaintenanceOutcome("us", plans=[WarehousePlan("local", (table,), {})]), max_wait, NOW)
 
@@ -200,10 +201,10 @@ def test_long_waits_are_refused() -> None:
     jobs: tuple[JobName, ...] = ("compaction", "statistics", "orphan-files")
     check_waits(BUSY, history, 10 * DAY, *jobs)
     with pytest.raises(
-        MaintenanceFailedError, match=r"^1 due .*: orphan-files of local\.sales.*\(never succeeded, due"
+        MaintenanceFailedError, match=r"^1 jobs .*: orphan-files of local\.sales.*\(never succeeded, due"
     ):
         check_waits(BUSY, history, 3 * DAY, *jobs)
-    with pytest.raises(MaintenanceFailedError, match=r"^2 due .* compaction of .*\(last success 2026-11-19 02:00:00"):
+    with pytest.raises(MaintenanceFailedError, match=r"^2 jobs .* compaction of .*\(last success 2026-11-19 02:00:00"):
         check_waits(BUSY, history, DAY, *jobs)
 
 
@@ -214,13 +215,32 @@ def test_healthy_tables_wait_for_nothing() -> None:
     weekly = History({"orphan-files": NOW - 6.8 * DAY})
     assert decide(FACTS, TablePolicies(), weekly, NOW, jobs=["orphan-files"])[0].verdict == "due"
     check_waits(FACTS, weekly, 5 * DAY, "orphan-files")
-    with pytest.raises(MaintenanceFailedError, match=r"^1 due .* orphan-files of .*, due since 2026-11-1[67]"):
+    with pytest.raises(MaintenanceFailedError, match=r"^1 jobs .* orphan-files of .*, due since 2026-11-1[67]"):
         check_waits(FACTS, History({"orphan-files": NOW - 12 * DAY}), 5 * DAY, "orphan-files")
     line = (Snapshot(1, None, NOW - 6 * DAY), Snapshot(2, 1, NOW - 5.5 * DAY))
     aged = dataclasses.replace(FACTS, snapshots=line, refs=(Ref("main", "BRANCH", 2),), snapshot=2)
-    (expiration,) = decide(aged, TablePolicies(), History(), NOW, jobs=["snapshot-expiration"])
+    (expiration,) = decide(
+        aged, TablePolicies(), History(), NOW, jobs=["snapshot-expiration"], find_due_since=find_due_since
+    )
     assert expiration.due_since is not None
-    assert NOW - DAY <= expiration.due_since <= NOW - DAY + 5 * HOUR
+    assert NOW - DAY <= expiration.due_since <= NOW - DAY + HOUR
+    (expiration,) = decide(aged, TablePolicies(), History(), NOW, jobs=["snapshot-expiration"])
+    assert expiration.due_since is None, "only checks need the time"
+
+
+@pytest.mark.parametrize("snapshots", [3, 2])
+def test_rewrites_are_no_changes(snapshots: int) -> None:
+    """The commit of the last compaction follows its start. Its parent may have expired."""
+    line = (
+        Snapshot(1, None, NOW - 11 * DAY),
+        Snapshot(2, 1, NOW - 10 * DAY + HOUR, is_rewrite=True),
+        Snapshot(3, 2, NOW - HOUR),
+    )
+    compacted = dataclasses.replace(FACTS, snapshots=line[-snapshots:], snapshot=3, changed_at=NOW - HOUR)
+    history = History({"compaction": NOW - 10 * DAY})
+    check_waits(compacted, history, 2 * HOUR, "compaction")
+    with pytest.raises(MaintenanceFailedError, match=r"^1 jobs have been due for more than 0:30:00: compaction of"):
+        check_waits(compacted, history, HOUR / 2, "compaction")
 
 
 def test_slowly_growing_table_waits_since_its_fifth_file() -> None:
@@ -228,9 +248,10 @@ def test_slowly_growing_table_waits_since_its_fifth_file() -> None:
     slow = dataclasses.replace(
         BUSY, data_files=5, data_bytes=5 * 2**20, additions=additions, changed_at=NOW - DAY, delete_files=0
     )
-    (compaction,) = decide(slow, TablePolicies(), History({"compaction": NOW - 9 * DAY}), NOW, jobs=["compaction"])
+    history = History({"compaction": NOW - 9 * DAY})
+    (compaction,) = decide(slow, TablePolicies(), history, NOW, jobs=["compaction"], find_due_since=find_due_since)
     assert compaction.due_since is not None
-    assert NOW - DAY <= compaction.due_since <= NOW - DAY / 2
+    assert NOW - DAY <= compaction.due_since <= NOW - DAY + HOUR
 
 
 def test_failed_attempt_counts_as_a_turn() -> None:

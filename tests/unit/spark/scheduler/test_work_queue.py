@@ -8,13 +8,15 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
 from lakewright_spark.policies.model import JobName, TablePolicies
-from lakewright_spark.scheduler import lease_table
+from lakewright_spark.scheduler import lease_table, work_queue
 from lakewright_spark.scheduler.claims import active_runners, find_dead_claims, read_claims
 from lakewright_spark.scheduler.lease_table import LIFE, set_properties
 from lakewright_spark.scheduler.run_log import job_runs
@@ -165,6 +167,68 @@ def test_runners_share_tables(runner: Any, start: Any, local_catalog: SqlCatalog
     remaining = take(queue)
     assert (remaining.table.name, [run.job for run in remaining.runs]) == ("b", ["statistics"])
     assert queue.is_done
+
+
+@pytest.mark.parametrize("request_name", ["look", "take"])
+def test_drained_work_does_not_begin(
+    runner: Any, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, request_name: str
+) -> None:
+    """The run drains the queue while a request asks for a table that another runner has just released."""
+    ours, theirs = runner("us"), runner("them")
+    theirs.take(candidates("a"), 1, [], datetime.now(UTC))
+    ended = {"local": CompletedRuns(CONFIG, "local", local_catalog)}
+    queue = WorkQueue([work("a")], {"local": ours}, ended=ended)
+    queue._claim_next("local")
+    theirs.release(datetime.now(UTC))
+    send, drained = getattr(ours, request_name), list[TableWork]()
+
+    def drain_and_send(*arguments: Any, **more: Any) -> Any:
+        drained.extend(queue.drain())
+        return send(*arguments, **more)
+
+    monkeypatch.setattr(ours, request_name, drain_and_send)
+    queue._claim_next("local")
+    assert [work.table.name for work in drained] == ["a"]
+    assert queue.take() is None
+    assert queue.is_done
+    queue._claim_next("local")
+    assert read_claims(local_catalog.load_table("ops.maintenance_lease").properties) == {}
+
+
+def test_each_warehouse_has_its_own_looks(
+    runner: Any, local_catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other runners hold the last table of two warehouses. The table that is released first is taken first."""
+    other_catalog = SqlCatalog("other", uri=f"sqlite:///{tmp_path}/other.db", warehouse=f"file://{tmp_path}/other")
+    config = CONFIG.model_copy(
+        update={"warehouses": [*CONFIG.warehouses, CatalogWarehouse(name="other", location="s3://unused/other")]}
+    )
+    theirs, ours = (RunnerClaims(config, "other", other_catalog, name) for name in ("them", "us"))
+    claims, works = {"local": runner("us"), "other": ours}, [work("a"), move_to_other(work("b"))]
+    for holder, name in ((runner("them"), "a"), (theirs, "b")):
+        holder.register(datetime.now(UTC))
+        assert holder.take(candidates(name), 1, [], datetime.now(UTC)).taken
+    ours.register(datetime.now(UTC))
+    ended = {name: CompletedRuns(config, name, one.catalog) for name, one in claims.items()}
+    clock, queue = [0.0], WorkQueue(works, claims, ended=ended)
+    monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for _ in range(4):
+        queue._claim_next(queue._find_warehouse_in_turn())
+    assert queue.take() is None
+    theirs.release(datetime.now(UTC))
+    clock[0] += work_queue.MAX_LOOK_SECONDS
+    for _ in range(2):
+        queue._claim_next(queue._find_warehouse_in_turn())
+    assert take(queue).table.warehouse == "other"
+    assert not queue.is_done, "the other runner still has the table of warehouse `local`"
+
+
+def move_to_other(moved: TableWork) -> TableWork:
+    """Return the work on a table of warehouse `other`."""
+    table = dataclasses.replace(moved.table, warehouse="other")
+    return dataclasses.replace(
+        moved, table=table, runs=tuple(dataclasses.replace(one, table=table) for one in moved.runs)
+    )
 
 
 def test_dead_runner_loses_its_tables_after_a_lease(runner: Any, start: Any) -> None:
