@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration import steps
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
@@ -96,6 +97,55 @@ def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.Monkey
     assert count_rows(catalogs.open_source(), "sales.orders") == 9
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
     assert catalogs.open_target().list_tables("sales") == []
+
+
+def test_undo_at_once_after_each_kill_of_a_cut_over(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source has a commit that the target lacks: an undo keeps it, whether or not the target has it by then."""
+    catalogs.add_table("sales.orders")
+    # The ledger's rows are between these calls.
+    killer = Killer(
+        monkeypatch,
+        [(RenamingMover, "_rename"), (Endpoint, "register"), (Endpoint, "repoint"), (steps, "record_owner")],
+    )
+    rows, calls, is_killed = 6, 0, True
+    while is_killed:
+        calls += 1
+        assert calls < 30
+        catalogs.migrate(depth="metadata")
+        catalogs.open_source().load_table("sales.orders").append(build_rows(2))
+        rows += 2
+        is_killed = killer.run(calls, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+        catalogs.migrate(Action.UNDO)
+        assert count_rows(catalogs.open_source(), "sales.orders") == rows, calls
+        assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+        assert catalogs.open_target().list_tables("sales") == []
+    assert calls > 3
+
+
+def test_undo_refuses_commits_on_an_earlier_state(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cut-over is killed between the stop and the registration, and a writer uses the target's earlier state."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    killer = Killer(monkeypatch, [(RenamingMover, "_rename")])
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "record_owner", _append_before(catalogs, steps.record_owner))
+        assert killer.run(1, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    for _ in range(2):
+        with pytest.raises(MigrationError, match="commits of other writers on an earlier state"):
+            catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 7
+    assert count_rows(catalogs.open_source(), "sales.orders__moved") == 8
+
+
+def _append_before(catalogs: Catalogs, call: Callable[..., None]) -> Callable[..., None]:
+    """Return a call before which a writer of the source commits."""
+
+    def append_and_call(*args: Any) -> None:
+        catalogs.open_source().load_table("sales.orders").append(build_rows(2))
+        call(*args)
+
+    return append_and_call
 
 
 def test_killed_undo_on_a_server_that_overwrites_nothing(
