@@ -91,7 +91,7 @@ class Entry:
     """Document of the object that named an earlier owner of the files, which an undo restores. Empty: no object
     existed; None: no cut-over began."""
     note: str = ""
-    """What the last completed step left to do."""
+    """A task that the last completed step left to the user."""
     error: str = ""
     """Why the last attempt failed."""
 

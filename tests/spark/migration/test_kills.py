@@ -138,6 +138,26 @@ def test_undo_refuses_commits_on_an_earlier_state(catalogs: Catalogs, monkeypatc
     assert count_rows(catalogs.open_source(), "sales.orders__moved") == 8
 
 
+def test_failed_undo_after_a_killed_undo(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target's writers continue, also if an earlier run stopped them."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    killer = Killer(monkeypatch, [(RenamingMover, "_rename")])
+    assert killer.run(1, lambda: catalogs.migrate(Action.UNDO))
+    assert not catalogs.open_target().table_exists("sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(RenamingMover, "repoint_stopped", _refuse)
+        with pytest.raises(MigrationError, match="out of order"):
+            catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 7
+
+
+def _refuse(*_: object) -> None:
+    raise MigrationError("out of order")
+
+
 def _append_before(catalogs: Catalogs, call: Callable[..., None]) -> Callable[..., None]:
     """Return a call before which a writer of the source commits."""
 

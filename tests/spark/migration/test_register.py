@@ -93,7 +93,7 @@ def test_undo_forgets_the_owner_of_the_cut_over(
 
 
 def test_undo_of_a_second_migration_restores_the_first_owner(catalogs: Catalogs, tmp_path: Path) -> None:
-    """A table moves from A to B, and then from B to C: after an undo its files are those of B, not of A."""
+    """A table moves from A to B, and then from B to C: after an undo, B owns its files."""
     catalogs.add_table("sales.orders")
     for action in (Action.REGISTER, Action.CUT_OVER, Action.FINISH):
         catalogs.migrate(action)
