@@ -7,6 +7,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration import steps
@@ -18,6 +19,7 @@ from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_
 from projects import Project
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import TableAlreadyExistsError
+from pyiceberg.table import Table
 
 CALLS: list[tuple[Any, str]] = [
     (Ledger, "record"),
@@ -100,26 +102,32 @@ def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.Monkey
 
 
 def test_undo_at_once_after_each_kill_of_a_cut_over(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source has a commit that the target lacks: an undo keeps it, whether or not the target has it by then."""
+    """The source has a commit just before its writers stop: an undo keeps it, also if the target lacks it."""
     catalogs.add_table("sales.orders")
     # The ledger's rows are between these calls.
     killer = Killer(
         monkeypatch,
         [(RenamingMover, "_rename"), (Endpoint, "register"), (Endpoint, "repoint"), (steps, "record_owner")],
     )
-    rows, calls, is_killed = 6, 0, True
+    calls, is_killed, commits = 0, True, set[int]()
     while is_killed:
         calls += 1
         assert calls < 30
         catalogs.migrate(depth="metadata")
-        catalogs.open_source().load_table("sales.orders").append(build_rows(2))
-        rows += 2
-        is_killed = killer.run(calls, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+        source_table = catalogs.open_source().load_table("sales.orders")
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                RenamingMover, "stop_writers", _append_before(source_table, build_rows(2), RenamingMover.stop_writers)
+            )
+            is_killed = killer.run(calls, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+        rows = source_table.scan().to_arrow().num_rows
+        commits.add(rows)
         catalogs.migrate(Action.UNDO)
         assert count_rows(catalogs.open_source(), "sales.orders") == rows, calls
         assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
         assert catalogs.open_target().list_tables("sales") == []
     assert calls > 3
+    assert len(commits) > 2
 
 
 def test_undo_refuses_commits_on_an_earlier_state(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +136,10 @@ def test_undo_refuses_commits_on_an_earlier_state(catalogs: Catalogs, monkeypatc
     catalogs.migrate(depth="metadata")
     killer = Killer(monkeypatch, [(RenamingMover, "_rename")])
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "record_owner", _append_before(catalogs, steps.record_owner))
+        source_table = catalogs.open_source().load_table("sales.orders")
+        patch.setattr(
+            RenamingMover, "stop_writers", _append_before(source_table, build_rows(2), RenamingMover.stop_writers)
+        )
         assert killer.run(1, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
     catalogs.open_target().load_table("sales.orders").append(build_rows(1))
     for _ in range(2):
@@ -158,11 +169,11 @@ def _refuse(*_: object) -> None:
     raise MigrationError("out of order")
 
 
-def _append_before(catalogs: Catalogs, call: Callable[..., None]) -> Callable[..., None]:
-    """Return a call before which a writer of the source commits."""
+def _append_before(table: Table, rows: pa.Table, call: Callable[..., None]) -> Callable[..., None]:
+    """Return a call before which a writer of a table commits."""
 
     def append_and_call(*args: Any) -> None:
-        catalogs.open_source().load_table("sales.orders").append(build_rows(2))
+        table.append(rows)
         call(*args)
 
     return append_and_call
