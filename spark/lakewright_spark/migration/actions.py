@@ -167,7 +167,8 @@ class _MigrationRun:
 
         self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]
-        notes = self.texera.list_notes() if self.texera else []
+        notes = [f"{entry}: {entry.note}" for entry in entries if entry.note]
+        notes += self.texera.list_notes() if self.texera else []
         plan = replace(plan, entries=tuple(entries), losses=(*plan.losses, *notes))
         error = build_error(entries, plan.blocked)
         try:

@@ -98,6 +98,8 @@ def copy_table(table: Table, target: str, store: CopyStore, properties: Mapping[
     # A file of another size is what an interrupted copy left.
     sizes = relocation.sizes
     pending = {old: new for old, new in relocation.copied_files.items() if existing.get(new) != sizes[old]}
+    # A killed copy may have left copies that it did not compare.
+    store.compare({old: new for old, new in relocation.copied_files.items() if old not in pending})
     store.copy(pending)
     # Lists come after their manifests and data, so that an existing list has complete files.
     for path, content in written_lists.items():

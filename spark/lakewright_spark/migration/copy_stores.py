@@ -12,6 +12,7 @@ from collections.abc import Collection, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import s3fs
@@ -26,6 +27,8 @@ Json = dict[str, Any]
 
 BATCH = 64
 """Files that a store copies at the same time."""
+COMPARED_AT_ONCE = 16 * BATCH
+"""Files that a store copies before it compares them: an error deletes no more copies than these."""
 STREAMS, PART_BYTES = 8, 16 * 2**20
 """Files that this process copies or deletes at the same time, and the bytes of each copy that it holds."""
 
@@ -41,9 +44,31 @@ class CopyStore(ABC):
     def copy(self, pairs: Mapping[str, str]) -> None:
         """Copy files by source address, and compare each copy with its source. A wrong copy is deleted.
 
+        After an error, no copy remains that was not compared.
+
         Raises:
             MigrationError: A file could not be copied, or its copy differs.
         """
+
+    def compare(self, pairs: Mapping[str, str]) -> None:
+        """Compare copies that an earlier run left with their sources, without reading them. A wrong copy is deleted.
+
+        Raises:
+            MigrationError: A copy differs.
+        """
+        with ThreadPoolExecutor(STREAMS, thread_name_prefix="compare") as pool:
+            list(pool.map(self._compare, pairs, pairs.values()))
+
+    def _compare(self, source_path: str, target_path: str) -> None:
+        """Compare sizes, and the first of ETags and checksums that both files have as digests of their content."""
+        with _explain_errors(f"{target_path} could not be compared with {source_path}"):
+            original, copy = read_digests(self.source, source_path), read_digests(self.target, target_path)
+            if original.is_equal(copy) is None:
+                with suppress(PermissionError):  # without the right to use the key, the size remains
+                    original = read_digests(self.source, source_path, has_checksums=True)
+                    copy = read_digests(self.target, target_path, has_checksums=True)
+        if original.is_equal(copy) is False:
+            self._refuse_copy(source_path, target_path)
 
     def list_files(self, location: str) -> Mapping[str, int]:
         """Return the bytes of each file below a location of the copy, by address."""
@@ -78,7 +103,20 @@ class CopyStore(ABC):
     def _refuse_copy(self, source_path: str, target_path: str) -> None:
         """Delete a copy that differs, and raise MigrationError."""
         self.delete([target_path])
-        raise MigrationError(f"{target_path}: expected a copy of {source_path} with its size and checksum")
+        raise MigrationError(
+            f"{target_path}: expected a copy of {source_path} with its size and checksum, found a file that differs "
+            "(it was deleted). Run the command again"
+        )
+
+    @contextmanager
+    def _delete_after_error(self, locations: Collection[str]) -> Generator[None]:
+        """Delete the copies that remain in a collection if its copies are not all compared."""
+        try:
+            yield
+        except BaseException:
+            with suppress(MigrationError):  # a later run compares copies that it finds
+                self.delete([*locations])
+            raise
 
 
 class S3Store(CopyStore):
@@ -91,23 +129,12 @@ class S3Store(CopyStore):
     @override
     def copy(self, pairs: Mapping[str, str]) -> None:
         """Copy files with CopyObject, in parts above 5 GB."""
-        if not pairs:
-            return
-        with _explain_errors(f"{len(pairs)} files could not be copied"):
-            self.source.copy(list(pairs), list(pairs.values()), batch_size=BATCH)
-        with ThreadPoolExecutor(STREAMS, thread_name_prefix="compare") as pool:
-            list(pool.map(self._compare, pairs, pairs.values()))
-
-    def _compare(self, source_path: str, target_path: str) -> None:
-        """Compare sizes, and the first of ETags and checksums that both files have as digests of their content."""
-        with _explain_errors(f"{target_path} could not be compared with {source_path}"):
-            original, copy = read_digests(self.source, source_path), read_digests(self.target, target_path)
-            if original.is_equal(copy) is None:
-                with suppress(PermissionError):  # without the right to use the key, the size remains
-                    original = read_digests(self.source, source_path, has_checksums=True)
-                    copy = read_digests(self.target, target_path, has_checksums=True)
-        if original.is_equal(copy) is False:
-            self._refuse_copy(source_path, target_path)
+        remaining = iter(pairs.items())
+        while batch := dict(islice(remaining, COMPARED_AT_ONCE)):
+            with self._delete_after_error(batch.values()):
+                with _explain_errors(f"{len(batch)} files could not be copied"):
+                    self.source.copy(list(batch), list(batch.values()), batch_size=BATCH)
+                self.compare(batch)
 
 
 class StorePair(CopyStore):
@@ -118,13 +145,14 @@ class StorePair(CopyStore):
         """Copy files, several at a time."""
 
         def copy_file(pair: tuple[str, str]) -> None:
-            with _explain_errors(f"{pair[0]} could not be copied"):
-                digest = self._stream(*pair)
-            with _explain_errors(f"{pair[1]} could not be compared with {pair[0]}"):
-                copied_digest = read_digests(self.target, pair[1]).md5 or self._read_digest(pair[1])
-                original_digest = read_digests(self.source, pair[0]).md5 or digest
-            if not digest == copied_digest == original_digest:
-                self._refuse_copy(*pair)
+            with self._delete_after_error(pair[1:]):
+                with _explain_errors(f"{pair[0]} could not be copied"):
+                    digest = self._stream(*pair)
+                with _explain_errors(f"{pair[1]} could not be compared with {pair[0]}"):
+                    original, copy = read_digests(self.source, pair[0]), read_digests(self.target, pair[1])
+                    copied_digest = copy.md5 or self._read_digest(pair[1])
+                if original.size != copy.size or not digest == copied_digest == (original.md5 or digest):
+                    self._refuse_copy(*pair)
 
         with ThreadPoolExecutor(STREAMS, thread_name_prefix="copy") as pool:
             list(pool.map(copy_file, pairs.items()))

@@ -87,6 +87,11 @@ class Entry:
     """Snapshot whose files were compared last, -1 for a table without rows; None: no comparison is known."""
     stopped_seconds: float | None = None
     """Time for which the cut-over stopped the writers; None: no cut-over, or a killed cut-over stopped them."""
+    previous_owner: str | None = None
+    """Document of the object that named an earlier owner of the files, which an undo restores. Empty: no object
+    existed; None: no cut-over began."""
+    note: str = ""
+    """A task that the last completed step left to the user."""
     error: str = ""
     """Why the last attempt failed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,10 @@ from lakewright_spark.migration.plan import PARALLEL
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
+
+PROGRAMMING_ERRORS = (AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""Errors whose one-line text does not explain them."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -76,6 +81,8 @@ class Migration:
                 if entry is None:
                     raise
                 is_explained = isinstance(error, LakewrightSparkError)
+                if isinstance(error, PROGRAMMING_ERRORS):
+                    _LOG.exception("%s: the step ended with an error of this program", entry)
                 self.ledger.record_error(entry, str(error) if is_explained else describe_error(error))
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="migration") as pool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
@@ -18,7 +19,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
-from lakewright_spark.migration.verify import Depth, find_snapshot, verify
+from lakewright_spark.migration.verify import Depth, find_snapshot, list_later_snapshots, verify
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 
@@ -74,6 +75,7 @@ class TableMigration:
         else:
             self._load_stopped()  # the table of a run that was killed; another table remains as it is
         stopped_at = time.monotonic()
+        location = None
         try:
             if source_table is not None:
                 mover.stop_writers(identifier)
@@ -81,14 +83,13 @@ class TableMigration:
             location = self._prepare(stopped)
             if not self._is_continued(location):
                 self._point_target(location)
+                self._check_unchanged(stopped)
             target_table = self._require_target()
-            if target_table.metadata_location == location:
-                self._compare(stopped, target_table, depth)
+            self._compare(stopped, _load_state(target_table, location), self._limit_depth(stopped, depth))
             self._record_owner(target_table)  # an earlier version may have stopped the writers
         except BaseException:
             with suppress(Exception):
-                # A target that does not respond has no writes, unless an earlier run moved the writers to it.
-                if not self._may_have_writes(is_unknown=source_table is None):
+                if not self._has_moved_writers(location, was_stopped=source_table is None):
                     mover.resume_writers(identifier)
             raise
         seconds = round(time.monotonic() - stopped_at, 3)
@@ -112,12 +113,33 @@ class TableMigration:
         self._check_fence(stopped)
         return stopped
 
-    def _may_have_writes(self, *, is_unknown: bool) -> bool:
-        """Return whether the target's table has commits of other writers; `is_unknown` if it cannot be loaded."""
+    def _has_moved_writers(self, location: str | None, *, was_stopped: bool) -> bool:
+        """Return whether writers may have continued in the target, so that the source's writers must wait.
+
+        Args:
+            location: The metadata file of the source's last state, for the target; None if it is not known.
+            was_stopped: Whether an earlier run had stopped the source's writers. That run may have moved them.
+        """
         try:
-            return self._has_writes()
-        except Exception:  # noqa: BLE001  # any error: the writers wait
-            return is_unknown
+            if was_stopped:
+                return self._has_writes()
+            return location is not None and self._is_continued(location)
+        except Exception:  # noqa: BLE001  # any error: no writer has moved, unless an earlier run moved the writers
+            return was_stopped
+
+    def _check_unchanged(self, stopped: Table) -> None:
+        """Raise MigrationError if a writer changed a stopped table, as in a store that ignores `If-None-Match`."""
+        if self._load_stopped().metadata_location != stopped.metadata_location:
+            raise MigrationError(
+                f"{self.entry}: another writer changed the table in {self.source} after its writers were stopped. Stop "
+                "its writers, and run --cut-over again"
+            )
+
+    def _limit_depth(self, stopped: Table, depth: Depth) -> Depth:
+        """Return a depth that reads no rows if all rows of a stopped table would be read."""
+        since = self.entry.verified_snapshot
+        has_all_files = since is None or list_later_snapshots(stopped, since) is None
+        return Depth.METADATA if has_all_files else depth
 
     @property
     def _own_properties(self) -> Collection[str]:
@@ -130,11 +152,7 @@ class TableMigration:
         if (stopped := source_mover.load_stopped(identifier)) is not None:
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
-                if self._has_writes() and self.entry.method is Method.COPY:
-                    raise MigrationError(
-                        f"{self.entry}: the target has commits since the cut-over, and its files are copies: the "
-                        "source cannot continue from them. Migrate the table back as a new migration"
-                    )
+                self._check_copy_unwritten(target_table)
             try:
                 if target_table is not None:
                     target_mover.stop_writers(identifier)
@@ -142,7 +160,7 @@ class TableMigration:
                 source_mover.resume_writers(identifier)
             except BaseException:
                 with suppress(Exception):
-                    if target_table is not None and source_mover.load_stopped(identifier) is not None:
+                    if all(mover.load_stopped(identifier) is not None for mover in (source_mover, target_mover)):
                         target_mover.resume_writers(identifier)
                 raise
         else:
@@ -151,15 +169,17 @@ class TableMigration:
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
                 self._check_unwritten(target_table)
+                self._forget_owner(target_table)
                 self.target.drop(identifier)
         if (stopped_target := target_mover.load_stopped(identifier)) is not None:
             self._check_fence(stopped_target)
+            self._forget_owner(stopped_target)
             target_mover.forget_stopped(identifier)
         source_table = self._require_source()
-        if self.entry.method is Method.REGISTER:
-            forget_owner(source_table, self.ledger.run)
+        if target_table is None and stopped_target is None:
+            self._forget_owner(source_table)
         self._remove_fence(self.source, source_table)
-        self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None)
+        self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None, previous_owner=None)
 
     def _restore_registration(self) -> None:
         """Register the table in the source, if an undo was killed between the drop and the registration of `repoint`.
@@ -173,11 +193,37 @@ class TableMigration:
             self.source.register(identifier, stopped_target.metadata_location)
 
     def _return_commits(self, stopped: Table) -> None:
-        """Let the source's stopped table have the commits of the target's stopped table."""
+        """Let the source's stopped table have the commits of the target's stopped table.
+
+        A killed cut-over stops the source's table before the target has its last state: the target has no commits of
+        its own then, and the source keeps its state.
+
+        Raises:
+            MigrationError: The target's commits do not continue the source's last state, or its files are copies.
+        """
         stopped_target = self.target.mover.load_stopped(self.entry.identifier)
-        is_shared = self.entry.method is Method.REGISTER
-        if is_shared and stopped_target and stopped_target.metadata_location != stopped.metadata_location:
-            self.source.mover.repoint_stopped(stopped, self.entry.identifier, stopped_target.metadata_location)
+        if stopped_target is None or not self._is_written(stopped_target):
+            return
+        self._check_copy_unwritten(stopped_target)
+        location = stopped_target.metadata_location
+        if location == stopped.metadata_location or stopped_target.metadata == stopped.metadata:
+            return  # a killed undo returned them; a Hadoop catalog has a copy of the metadata file
+        # A recorded cut-over compared the states, and the log of many commits does not have the file.
+        if self.entry.step is not Step.CUT_OVER and not _has_earlier_state(stopped_target, stopped.metadata_location):
+            raise MigrationError(
+                f"{self.entry}: a killed cut-over stopped the table in {self.source}, and {self.target} has commits of "
+                "other writers on an earlier state. Nothing was changed. Drop that table in the target without its "
+                "files, which gives up these commits, and run --undo again"
+            )
+        self.source.mover.repoint_stopped(stopped, self.entry.identifier, location)
+
+    def _check_copy_unwritten(self, target_table: Table) -> None:
+        """Raise MigrationError if a copy has commits, whose files the source does not have."""
+        if self.entry.method is Method.COPY and self._is_written(target_table):
+            raise MigrationError(
+                f"{self.entry}: the target has commits since the cut-over, and its files are copies: the source cannot "
+                "continue from them. Migrate the table back as a new migration"
+            )
 
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.
@@ -205,7 +251,21 @@ class TableMigration:
     def _record_owner(self, target_table: Table) -> None:
         """Let an object name the target as owner of the files, before the source can use the name for another table."""
         if self.entry.method is Method.REGISTER:
-            record_owner(target_table, self.target, self.ledger.run)
+            record_owner(target_table, self.target, self.ledger.run, self._save_previous_owner)
+
+    def _save_previous_owner(self, document: str) -> None:
+        self._record(self.entry.step, previous_owner=document)
+
+    def _forget_owner(self, table: Table) -> None:
+        """Restore the state before the object of the cut-over. A refusal does not hold up the undo."""
+        previous = self.entry.previous_owner
+        was_attempted = previous is not None or self.entry.step is Step.CUT_OVER  # an earlier version saved none
+        if self.entry.method is not Method.REGISTER or not was_attempted:
+            return
+        try:
+            forget_owner(table, self.ledger.run, previous or "")
+        except MigrationError as error:
+            self.entry = replace(self.entry, note=str(error))  # written with the step's end
 
     def _fence(self, table: Table) -> None:
         fence = read_fence(table.properties)
@@ -293,9 +353,7 @@ class TableMigration:
     def _is_continued(self, location: str) -> bool:
         """Return whether the target has commits after this metadata file: it was cut over by a run that was killed."""
         target_table = self.target.find_table(self.entry.identifier)
-        return target_table is not None and any(
-            entry.metadata_file == location for entry in target_table.metadata.metadata_log
-        )
+        return target_table is not None and _has_earlier_state(target_table, location)
 
     def _check_source_has_table(self) -> None:
         """Raise MigrationError if an undo could drop the only table that is left."""
@@ -323,3 +381,16 @@ class TableMigration:
     def _record(self, step: Step, **changes: Any) -> None:
         self.entry = replace(self.entry, step=step, error="", **changes)
         self.ledger.record(self.entry)
+
+
+def _has_earlier_state(table: Table, location: str) -> bool:
+    """Return whether a metadata file is in the log of a table's earlier metadata files."""
+    return any(entry.metadata_file == location for entry in table.metadata.metadata_log)
+
+
+def _load_state(table: Table, location: str) -> Table:
+    """Return a table at a metadata file, which may be an earlier file: a writer may have committed since then."""
+    if table.metadata_location == location:
+        return table
+    metadata = FromInputFile.table_metadata(table.io.new_input(location))
+    return Table(table.name(), metadata, location, table.io, table.catalog)

@@ -52,7 +52,8 @@ class ViewMigration:
                 self._copy_to_target(stopped)
         except BaseException:
             with suppress(Exception):
-                source.rename(moved, identifier)
+                if view is not None:  # otherwise the target may have users since a killed run
+                    source.rename(moved, identifier)
             raise
         if (
             target_view is not None

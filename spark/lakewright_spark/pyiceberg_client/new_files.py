@@ -32,7 +32,7 @@ def create_file(io: PyArrowFileIO, location: str, content: bytes) -> None:
     """
     scheme, _, path = io.parse_location(location, io.properties)
     if scheme in _S3_SCHEMES:
-        _create_object(io, location, content)
+        _create_object(io, location, path, content)
     elif scheme == "file":
         _create_local_file(Path(path), content)
     else:
@@ -43,10 +43,10 @@ def create_file(io: PyArrowFileIO, location: str, content: bytes) -> None:
             raise _build_error(location) from None
 
 
-def _create_object(io: PyArrowFileIO, location: str, content: bytes) -> None:
+def _create_object(io: PyArrowFileIO, location: str, path: str, content: bytes) -> None:
     files = cast(Any, FsspecFileIO(io.properties).get_fs("s3"))
     try:
-        files.pipe_file(location, content, mode="create")
+        files.pipe_file(path, content, mode="create")  # s3fs takes the scheme `s3n` for a part of the path
     except OSError:
         current = None
         with suppress(OSError), io.new_input(location).open() as stream:

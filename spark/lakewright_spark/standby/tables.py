@@ -29,6 +29,8 @@ from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mar
 
 _DIFFERENT = (*OWN_PROPERTIES, *LOCATION_PROPERTIES)
 """Properties that may differ between a table and its copy."""
+UNCHANGED = "unchanged"
+"""Result of a copy that had nothing to do, and that compared nothing."""
 _CLOCK_DIFFERENCE_MS = 60_000
 """Clocks of writers differ by less, as Iceberg assumes."""
 
@@ -94,19 +96,29 @@ class StandbyTable:
             return mark
         mover = self._require_source().mover
         source_table = self._require_source().find_table(self.identifier)
+        compared_snapshot = None
         if source_table is not None:
-            self._copy_state(source_table, store, Depth.METADATA, now)  # most files, while the writers continue
+            # Most files, while the writers continue.
+            self._compare_unchanged(source_table, self._copy_state(source_table, store, Depth.METADATA, now))
+            compared_snapshot = find_snapshot(source_table)
             mover.stop_writers(self.identifier)
         try:
             stopped = self._load_stopped()
             # Files of earlier states are left to the maintenance of the promoted table: the writers wait.
-            self._advance(self.find_copy(), stopped, store, Depth.METADATA, now)
+            result = self._advance(self.find_copy(), stopped, store, Depth.METADATA, now, since=compared_snapshot)
+            if source_table is None:
+                self._compare_unchanged(stopped, result)
             return self._release(now)
         except BaseException:
             with suppress(Exception):
                 if self._find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
+
+    def _compare_unchanged(self, source_table: Table, result: CopyResult) -> None:
+        """Compare a state that the standby had already: a run that was killed may not have compared it."""
+        if result.compared == UNCHANGED:
+            verify(source_table, self.require_copy()[0], Depth.METADATA, _DIFFERENT)
 
     def promote_last_copy(self, now: datetime) -> StandbyMark:
         """Let the standby have writers, without the source, and return its mark. Commits after the copy are lost."""
@@ -153,8 +165,10 @@ class StandbyTable:
         store: CopyStore,
         depth: Depth,
         now: datetime,
+        *,
+        since: int | None = None,
     ) -> CopyResult:
-        """Copy what the standby lacks. The files of the state before were compared when that state was copied."""
+        """Copy what the standby lacks. With `since`, only files of snapshots after this snapshot are compared."""
         if copy is None:
             self.standby.create_namespace(self.identifier[:-1])
             location, replaced = self._choose_location(source_table), None
@@ -164,7 +178,7 @@ class StandbyTable:
             if mark.metadata == source_table.metadata_location:
                 self.standby.protect(table, is_protected=True)  # an earlier run may have been killed
                 is_compared = depth is not Depth.METADATA
-                compared = verify(source_table, table, depth, _DIFFERENT) if is_compared else "unchanged"
+                compared = verify(source_table, table, depth, _DIFFERENT) if is_compared else UNCHANGED
                 return CopyResult(compared, mark.copied_at)
             self._check_successor(source_table, table)
             location, replaced = table.metadata.location, table
@@ -178,7 +192,6 @@ class StandbyTable:
             self.standby.repoint(replaced, self.identifier, metadata_location)
             new_table = self.require_copy()[0]
         self.standby.protect(new_table, is_protected=True)
-        since = find_snapshot(replaced) if replaced and depth is Depth.METADATA else None
         try:
             compared = verify(source_table, new_table, depth, _DIFFERENT, since)
         except LakewrightSparkError:

@@ -14,14 +14,18 @@ import pytest
 import s3fs
 from jdbc_catalog import create_bucket
 from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration import copy_stores
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.copy_stores import CopyStore, S3Store, StorePair, open_copy_store
+from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.typedef import Identifier
 from store_keys import create_bucket_key
 
 
@@ -110,6 +114,28 @@ def test_undo_of_a_copy_refuses_to_lose_commits(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
 
 
+def test_undo_of_a_copy_keeps_a_late_commit(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer of the target commits between the undo's check and the stop."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True, depth="metadata")
+    catalogs.migrate(Action.CUT_OVER)
+    table = catalogs.open_target().load_table("sales.orders")
+    monkeypatch.setattr(RenamingMover, "stop_writers", _run_before_stop(lambda: table.append(build_rows(2))))
+    with pytest.raises(MigrationError, match="the source cannot continue from them"):
+        catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 8
+
+
+def _run_before_stop(act: Callable[[], object]) -> Callable[..., None]:
+    stop = RenamingMover.stop_writers
+
+    def act_and_stop(mover: RenamingMover, identifier: Identifier) -> None:
+        act()
+        stop(mover, identifier)
+
+    return act_and_stop
+
+
 @pytest.mark.long
 def test_undo_of_an_unchanged_copy(catalogs: Catalogs) -> None:
     catalogs.add_table("sales.orders")
@@ -169,10 +195,15 @@ def test_cut_over_reads_new_manifests_alone(catalogs: Catalogs, monkeypatch: pyt
     for count in (1, 2, 3):
         source_table.append(build_rows(count))
     catalogs.migrate(copy=True)
-    source_table.refresh()
-    source_table.append(build_rows(4))
     read_files: list[str] = []
+
+    def append_late() -> None:
+        source_table.refresh()
+        source_table.append(build_rows(4))
+        read_files.clear()
+
     with monkeypatch.context() as patch:
+        patch.setattr(RenamingMover, "stop_writers", _run_before_stop(append_late))
         patch.setattr(S3Store, "read", _count_reads(read_files))
         patch.setattr(ManifestFile, "fetch_manifest_entry", _count_manifests(read_files))
         (entry,) = catalogs.migrate(Action.CUT_OVER).entries
@@ -195,6 +226,83 @@ def test_rows_of_the_last_commit_are_compared(catalogs: Catalogs, monkeypatch: p
         with pytest.raises(MigrationError, match=r"rows of /data/.* differ"):
             catalogs.migrate(Action.CUT_OVER)
     source_table.append(build_rows(1))
+
+
+def test_killed_cut_over_compares_the_state_before_later_commits(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copied file has other rows. The target's writer commits before the comparison, which a later run completes."""
+    source_table = catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True, depth="metadata")
+    source_table.refresh()
+    with monkeypatch.context() as patch:
+        patch.setattr(RenamingMover, "stop_writers", _run_before_stop(lambda: source_table.append(build_rows(2))))
+        patch.setattr(S3Store, "copy", _copy_other_rows)
+        patch.setattr(RenamingMover, "resume_writers", _end_process)
+        patch.setattr(TableMigration, "_limit_depth", _end_process)
+        with pytest.raises(KeyboardInterrupt):
+            catalogs.migrate(Action.CUT_OVER)
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    with pytest.raises(MigrationError, match=r"rows of /data/.* differ"):
+        catalogs.migrate(Action.CUT_OVER)
+    assert not catalogs.open_source().table_exists("sales.orders"), "the target has a commit that the source lacks"
+
+
+def _end_process(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_files_of_a_killed_copy_are_compared(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.add_table("sales.orders")
+
+    def copy_other_content(store: S3Store, pairs: Mapping[str, str]) -> None:
+        for source, target in pairs.items():
+            store.write(target, store.read(source)[::-1])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(S3Store, "copy", copy_other_content)
+        with pytest.raises(KeyboardInterrupt):
+            catalogs.migrate(copy=True, depth="metadata")
+    with pytest.raises(MigrationError, match="found a file that differs"):
+        catalogs.migrate(copy=True, depth="metadata")
+    catalogs.migrate(copy=True)
+    assert read_rows(catalogs.open_target(), "sales.orders") == read_rows(catalogs.open_source(), "sales.orders")
+
+
+@pytest.mark.parametrize("kind", [S3Store, StorePair])
+def test_copies_that_cannot_be_compared_are_deleted(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, kind: type[CopyStore]
+) -> None:
+    (old,) = catalogs.source.warehouses
+    store = open_copy_store(old, old)
+    pair = S3Store(store.source) if kind is S3Store else StorePair(store.source, store.source)
+    location = f"{old.location}/files"
+    for name in ("a", "b"):
+        store.write(f"{location}/{name}", b"rows")
+    monkeypatch.setattr(copy_stores, "read_digests", _refuse_head)
+    with pytest.raises(MigrationError, match="could not be compared"):
+        pair.copy({f"{location}/{name}": f"{location}/copy-{name}" for name in ("a", "b")})
+    assert set(store.list_files(location)) == {f"{location}/a", f"{location}/b"}
+
+
+def _refuse_head(*_: object, **__: object) -> None:
+    raise PermissionError("Access Denied")
+
+
+@pytest.mark.stand_in("changes the encryption of a bucket")
+def test_short_copy_of_a_file_without_digest_is_refused(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source ends early, and its ETag is no digest: the sizes differ."""
+    (old,) = catalogs.source.warehouses
+    store = open_copy_store(old, old)
+    source, target, other = (f"{old.location}/{name}" for name in ("source", "target", "other"))
+    for location, content in ((source, b"rows"), (other, b"row")):
+        cast(Any, store.source).pipe_file(location, content, ServerSideEncryption="aws:kms")
+    stream = cast(Any, StorePair)._stream
+    monkeypatch.setattr(StorePair, "_stream", lambda pair, _, path: stream(pair, other, path))
+    with pytest.raises(MigrationError, match=r"expected a copy of .* with its size and checksum"):
+        StorePair(store.source, store.source).copy({source: target})
+    assert target not in store.list_files(str(old.location))
 
 
 def _copy_other_rows(store: S3Store, pairs: Mapping[str, str]) -> None:

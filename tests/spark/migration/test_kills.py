@@ -7,7 +7,9 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration import steps
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
@@ -17,6 +19,7 @@ from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_
 from projects import Project
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import TableAlreadyExistsError
+from pyiceberg.table import Table
 
 CALLS: list[tuple[Any, str]] = [
     (Ledger, "record"),
@@ -96,6 +99,84 @@ def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.Monkey
     assert count_rows(catalogs.open_source(), "sales.orders") == 9
     assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
     assert catalogs.open_target().list_tables("sales") == []
+
+
+def test_undo_at_once_after_each_kill_of_a_cut_over(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source has a commit just before its writers stop: an undo keeps it, also if the target lacks it."""
+    catalogs.add_table("sales.orders")
+    # The ledger's rows are between these calls.
+    killer = Killer(
+        monkeypatch,
+        [(RenamingMover, "_rename"), (Endpoint, "register"), (Endpoint, "repoint"), (steps, "record_owner")],
+    )
+    calls, is_killed, commits = 0, True, set[int]()
+    while is_killed:
+        calls += 1
+        assert calls < 30
+        catalogs.migrate(depth="metadata")
+        source_table = catalogs.open_source().load_table("sales.orders")
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                RenamingMover, "stop_writers", _append_before(source_table, build_rows(2), RenamingMover.stop_writers)
+            )
+            is_killed = killer.run(calls, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+        rows = source_table.scan().to_arrow().num_rows
+        commits.add(rows)
+        catalogs.migrate(Action.UNDO)
+        assert count_rows(catalogs.open_source(), "sales.orders") == rows, calls
+        assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+        assert catalogs.open_target().list_tables("sales") == []
+    assert calls > 3
+    assert len(commits) > 2
+
+
+def test_undo_refuses_commits_on_an_earlier_state(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cut-over is killed between the stop and the registration, and a writer uses the target's earlier state."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    killer = Killer(monkeypatch, [(RenamingMover, "_rename")])
+    with monkeypatch.context() as patch:
+        source_table = catalogs.open_source().load_table("sales.orders")
+        patch.setattr(
+            RenamingMover, "stop_writers", _append_before(source_table, build_rows(2), RenamingMover.stop_writers)
+        )
+        assert killer.run(1, lambda: catalogs.migrate(Action.CUT_OVER, depth="metadata"))
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    for _ in range(2):
+        with pytest.raises(MigrationError, match="commits of other writers on an earlier state"):
+            catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 7
+    assert count_rows(catalogs.open_source(), "sales.orders__moved") == 8
+
+
+def test_failed_undo_after_a_killed_undo(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target's writers continue, also if an earlier run stopped them."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.open_target().load_table("sales.orders").append(build_rows(1))
+    killer = Killer(monkeypatch, [(RenamingMover, "_rename")])
+    assert killer.run(1, lambda: catalogs.migrate(Action.UNDO))
+    assert not catalogs.open_target().table_exists("sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(RenamingMover, "repoint_stopped", _refuse)
+        with pytest.raises(MigrationError, match="out of order"):
+            catalogs.migrate(Action.UNDO)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 7
+
+
+def _refuse(*_: object) -> None:
+    raise MigrationError("out of order")
+
+
+def _append_before(table: Table, rows: pa.Table, call: Callable[..., None]) -> Callable[..., None]:
+    """Return a call before which a writer of a table commits."""
+
+    def append_and_call(*args: Any) -> None:
+        table.append(rows)
+        call(*args)
+
+    return append_and_call
 
 
 def test_killed_undo_on_a_server_that_overwrites_nothing(

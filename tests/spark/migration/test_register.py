@@ -13,7 +13,7 @@ from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.steps import TableMigration
-from migration_catalogs import Catalogs, build_catalogs, build_rows, count_rows, read_rows
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -89,6 +89,40 @@ def test_undo_forgets_the_owner_of_the_cut_over(
     catalogs.migrate(Action.UNDO)
 
     assert list_owners(catalogs) == []
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+
+
+def test_undo_of_a_second_migration_restores_the_first_owner(catalogs: Catalogs, tmp_path: Path) -> None:
+    """A table moves from A to B, and then from B to C: after an undo, B owns its files."""
+    catalogs.add_table("sales.orders")
+    for action in (Action.REGISTER, Action.CUT_OVER, Action.FINISH):
+        catalogs.migrate(action)
+    owners = list_owners(catalogs)
+    name = f"{catalogs.target.project_id}/{NEW}"
+    warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "location": name, "id": None})
+    config = catalogs.target.model_copy(update={"kind": "rest", "project_id": None, "warehouses": [warehouse]})
+    target = catalogs.source.model_copy(update={"uri": f"sqlite:///{tmp_path}/new.db"})
+    second = Catalogs(config, target, tmp_path / "second.db", catalogs.sandbox, "old", catalogs.source_warehouse)
+    second.migrate()
+    second.migrate(Action.CUT_OVER)
+    assert [owner.warehouse for owner in list_owners(catalogs)] == [catalogs.source_warehouse]
+
+    second.migrate(Action.UNDO)
+
+    assert list_owners(catalogs) == owners
+    assert count_rows(catalogs.open_target(), "sales.orders") == 6
+
+
+def test_undo_without_rights_to_delete_the_owner(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    monkeypatch.setattr(PyArrowFileIO, "delete", _refuse_write)
+    assert not catalogs.migrate(Action.UNDO).plan.losses, "no cut-over wrote an object"
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER)
+    (note,) = catalogs.migrate(Action.UNDO).plan.losses
+    assert note.startswith("sales.orders: s3://")
+    assert "could not be deleted: Access Denied. Delete it" in note
     assert count_rows(catalogs.open_source(), "sales.orders") == 6
 
 

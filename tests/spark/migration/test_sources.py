@@ -13,7 +13,9 @@ from lakewright_sandbox.in_process import serve
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.endpoint import HadoopMover
 from lakewright_spark.migration.fence import FENCE
+from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.new_files import create_file
@@ -22,6 +24,7 @@ from nessie_stand_in import NessieStandIn
 from projects import Project
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 
@@ -97,6 +100,26 @@ def test_hadoop_catalog_to_the_end(hadoop_catalogs: Catalogs) -> None:
     assert objects <= catalogs.list_objects()
 
 
+def test_lost_block_of_a_hadoop_table(hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer without `If-None-Match` replaces the version that stops the writers: the source keeps its commit."""
+    catalogs = hadoop_catalogs
+    catalogs.migrate()
+    writer = catalogs.open_source().load_table("sales.orders")
+    check = TableMigration._check_unchanged
+
+    def replace_block(migration: TableMigration, stopped: Table) -> None:
+        HadoopMover(migration.source, cast(HadoopCatalog, migration.source.catalog)).resume_writers(("sales", "orders"))
+        writer.append(build_rows(2))
+        check(migration, stopped)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableMigration, "_check_unchanged", replace_block)
+        with pytest.raises(MigrationError, match=r"found none|changed the table"):
+            catalogs.migrate(Action.CUT_OVER)
+    catalogs.migrate(Action.CUT_OVER)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 5
+
+
 @pytest.mark.parametrize("is_compressed", [False, True])
 def test_commit_while_a_hadoop_table_is_stopped(
     hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, *, is_compressed: bool
@@ -136,6 +159,17 @@ def _write_compressed_version(catalogs: Catalogs, location: str) -> None:
     metadata["properties"]["comment"] = "by a writer"
     with table.io.new_output(location.replace(".metadata.json", ".gz.metadata.json")).create() as output:
         output.write(gzip.compress(json.dumps(metadata).encode()))
+
+
+def test_new_object_under_the_scheme_of_hadoop(hadoop_catalogs: Catalogs) -> None:
+    table = hadoop_catalogs.open_source().load_table("sales.orders")
+    assert isinstance(table.io, PyArrowFileIO)
+    location = f"{table.location()}/new".replace("s3://", "s3n://")
+    create_file(table.io, location, b"first")
+    with pytest.raises(CommitFailedException, match="written by another writer"):
+        create_file(table.io, location, b"second")
+    with table.io.new_input(f"{table.location()}/new").open() as stream:
+        assert stream.read() == b"first"
 
 
 def test_new_file_on_a_local_disk(tmp_path: Path) -> None:

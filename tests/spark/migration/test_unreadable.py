@@ -49,6 +49,20 @@ def test_store_error_after_the_stop_lets_writers_continue(catalogs: Catalogs, mo
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
 
 
+def test_programming_error_has_its_traceback(
+    catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalogs.add_table("sales.orders")
+    monkeypatch.setattr(steps, "verify", _use_wrong_type)
+    with pytest.raises(MigrationError, match=r"sales.orders: TypeError: "):
+        catalogs.migrate()
+    assert "in _use_wrong_type" in caplog.text
+
+
+def _use_wrong_type(*_: object) -> None:
+    raise TypeError("expected a number")
+
+
 def test_target_down_after_the_stop_lets_writers_continue(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")

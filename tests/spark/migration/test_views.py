@@ -16,6 +16,7 @@ from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Ledger, Step
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import describe_view, limit_history, list_missing_versions
+from lakewright_spark.migration.view_steps import ViewMigration
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
 from projects import Project
 from pyiceberg.catalog.rest import RestCatalog
@@ -223,6 +224,25 @@ def test_killed_cut_over_without_the_last_change(catalogs: Catalogs, monkeypatch
     queries = [version["representations"][0]["sql"] for version in require(source.find(VIEW))["versions"]]
     assert {"SELECT 2 AS id", "SELECT 3 AS id"} < set(queries)
     assert require(source.find(VIEW))["current version"]["representations"][0]["sql"] == "SELECT 3 AS id"
+
+
+def test_failed_rerun_leaves_the_view_of_a_killed_cut_over(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The killed run took the view from the users of the source, and the users of the target may have changed it."""
+    catalogs.migrate()
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewCatalog, "find", kill_at_moved(ViewCatalog.find))
+        with pytest.raises(Killed):
+            catalogs.migrate(Action.CUT_OVER)
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewMigration, "_is_written", refuse)
+        with pytest.raises(MigrationError, match="the target does not respond"):
+            catalogs.migrate(Action.CUT_OVER)
+    assert list_names(open_views(catalogs, "source")) == ["large_orders__moved"]
+    catalogs.migrate(Action.CUT_OVER)
+
+
+def refuse(*_: object) -> None:
+    raise MigrationError("the target does not respond")
 
 
 def kill_at_moved(find: Callable[..., Any]) -> Callable[..., Any]:

@@ -73,6 +73,27 @@ def test_standby_to_the_end(pair: Pair) -> None:
     pair.copies.drop_table("sales.orders")  # no longer protected
 
 
+def test_promotion_compares_a_copy_that_was_killed(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.add_table("sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "verify", _end_process)
+        with pytest.raises(KeyboardInterrupt):
+            pair.copy()
+    assert pair.copies.table_exists("sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "verify", _find_difference)
+        assert "the tables differ" in pair.promote()["sales.orders"].detail
+    assert pair.promote()["sales.orders"].state is State.PROMOTED
+
+
+def _end_process(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _find_difference(*_: object) -> None:
+    raise MigrationError("the tables differ")
+
+
 def test_promotion_without_the_source(pair: Pair) -> None:
     table = pair.add_table("sales.orders")
     pair.copy()

@@ -1,7 +1,7 @@
 """Files under a warehouse's key prefix that a migration in place has handed over to another catalog.
 
-A purge empties the whole prefix, so it would delete the tables of that catalog. The end of a migration
-leaves an object with each such table, which `lakewright_spark.handed_over` describes.
+A purge empties the whole prefix, so it would delete the tables of that catalog. A cut-over writes an object for each
+such table, which `lakewright_spark.handed_over` describes, and an undo deletes it.
 """
 
 # boto3 has no types; its results are cast where they are used.

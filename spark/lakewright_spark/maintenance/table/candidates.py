@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -11,13 +10,14 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from lakewright_spark import handed_over
 from lakewright_spark.maintenance.table.backups import FOLDER, list_backed_up_files
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, instant_sql, iterate
 from lakewright_spark.maintenance.table.location_listing import list_location
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
-from lakewright_spark.maintenance.table.shared_location import TRACES, check_traces
+from lakewright_spark.maintenance.table.shared_location import check_location
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.history_rules import resolve_longest_run
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
@@ -59,13 +59,13 @@ def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing:
         SharedLocationError: Another table has files under the location.
     """
     path = f.col("file_path")
-    is_trace = path.rlike(TRACES)
-    files = list_location(opened, listing).where(~path.endswith(".metadata.json") | is_trace)
-    # Traces of other tables count at any age.
-    modified = f.when(is_trace, f.lit(_EPOCH)).otherwise(f.col("last_modified"))
+    is_owner = path.rlike(handed_over.PATTERN)
+    files = list_location(opened, listing).where(~path.endswith(".metadata.json"))
+    # Objects that name an owner count at any age.
+    modified = f.when(is_owner, f.lit(_EPOCH)).otherwise(f.col("last_modified"))
     files = compare_with_metadata(opened, files.select(path, modified.alias("last_modified")), older_than)
-    check_traces(opened, (row.file_path for row in files.where(is_trace).collect()))
-    files = files.where(~is_trace)
+    check_location(opened, (row.file_path for row in files.where(is_owner).collect()))
+    files = files.where(~is_owner)
     files = files if listing is None else files.distinct()  # a user's listing may name a file twice
     files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
     if backup_files := list_backed_up_files(opened):
@@ -118,17 +118,17 @@ def has_no_unreferenced_files(opened: IcebergTable, older_than: datetime) -> boo
     if not metadata.is_small:
         return False
     referenced, limit = metadata.list_referenced_files(), older_than.timestamp() * 1000
-    traces: list[str] = []
+    owner_objects: list[str] = []
     for number, file in enumerate(iterate(opened.java.io().listPrefix(f"{opened.location}/"))):
         if number == MAX_LISTED:
             return False
         path = file.location()
-        if re.search(TRACES, path) and path not in metadata.earlier_files:
-            traces.append(path)
+        if handed_over.is_key(path):
+            owner_objects.append(path)
             continue
         if path not in referenced and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
             return False
-    check_traces(opened, traces)
+    check_location(opened, owner_objects)
     return True
 
 

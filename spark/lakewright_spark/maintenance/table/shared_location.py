@@ -6,29 +6,31 @@ table of the same name at the same default location afterwards, and each table's
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import heapq
+import re
+from collections.abc import Iterable, Iterator
 
 from py4j.protocol import Py4JJavaError
 
 from lakewright_spark import handed_over
 from lakewright_spark.errors import SharedLocationError
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
+from lakewright_spark.maintenance.table.metadata import Metadata
 
-FIRST_METADATA = r"/metadata/00000-[^/]*\.metadata\.json$"
-"""Regular expression for the address of the first metadata file of a table."""
-TRACES = f"{handed_over.PATTERN}|{FIRST_METADATA}"
-"""Regular expression for addresses that show another table under a location."""
+MAX_READ = 50
+"""Metadata files that are read, beside the first metadata file of each table."""
+_METADATA_FILE = re.compile(r"\.metadata\.json(?:\.gz)?$")
+_FIRST_FILE = re.compile(r"/00000-[^/]*$")
 
 
-def check_traces(opened: IcebergTable, traces: Iterable[str]) -> None:
-    """Raise SharedLocationError if a file that matches `TRACES` belongs to another table.
+def check_location(opened: IcebergTable, owner_objects: Iterable[str]) -> None:
+    """Raise SharedLocationError if another table has files under a table's location.
 
     Args:
         opened: The table.
-        traces: Addresses under the table's location that its metadata does not refer to.
+        owner_objects: Addresses under the table's location that match `handed_over.PATTERN`.
     """
-    paths = sorted(traces)
-    owners = {path: uuid for path in paths if (uuid := handed_over.find_uuid(path)) is not None}
+    owners = {path: uuid for path in sorted(owner_objects) if (uuid := handed_over.find_uuid(path)) is not None}
     for path, uuid in owners.items():
         if uuid != opened.uuid.lower():
             raise SharedLocationError(
@@ -37,22 +39,39 @@ def check_traces(opened: IcebergTable, traces: Iterable[str]) -> None:
                 "object"
             )
     if opened.uuid.lower() in owners.values():
-        _check_first_metadata(opened, [path for path in paths if path not in owners])
+        _check_metadata(opened)
 
 
-def _check_first_metadata(opened: IcebergTable, paths: Collection[str]) -> None:
+def _check_metadata(opened: IcebergTable) -> None:
     """Raise SharedLocationError if the old catalog created a table at the location of a table that it gave away."""
-    parser = opened.jvm.org.apache.iceberg.TableMetadataParser
-    for path in paths:
+    parser, io = opened.jvm.org.apache.iceberg.TableMetadataParser, opened.java.io()
+    for path in _list_unreferenced_metadata(opened):
         try:
-            uuid = parser.read(opened.java.io(), path).uuid()
+            uuid = parser.read(io, path).uuid()
         except Py4JJavaError:
+            if not io.newInputFile(path).exists():
+                continue  # a commit deleted it
             uuid = None
         if uuid is None or uuid.lower() != opened.uuid.lower():
             raise SharedLocationError(
                 f"its location has files of another table, which the old catalog created after the migration ({path}): "
                 "give that table a location of its own. If no catalog has that table, delete its metadata file"
             )
+
+
+def _list_unreferenced_metadata(opened: IcebergTable) -> Iterator[str]:
+    """Yield the first metadata files, then the newest metadata files, which the table's metadata does not refer to.
+
+    A table whose commits delete earlier metadata files has no first metadata file after a few commits.
+    """
+    referenced = Metadata.read(opened).earlier_files
+    files = (
+        (file.createdAtMillis(), file.location())
+        for file in iterate(opened.java.io().listPrefix(f"{opened.location}/metadata/"))
+    )
+    unreferenced = [file for file in files if _METADATA_FILE.search(file[1]) and file[1] not in referenced]
+    yield from (path for _, path in unreferenced if _FIRST_FILE.search(path))
+    yield from (path for _, path in heapq.nlargest(MAX_READ, unreferenced))
 
 
 def _describe_owner(opened: IcebergTable, path: str) -> str:
