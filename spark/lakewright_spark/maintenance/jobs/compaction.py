@@ -117,6 +117,11 @@ def describe_basis(facts: TableFacts, policies: TablePolicies) -> dict[str, Any]
     return CompactionBasis.from_table(facts, policies.compaction or CompactionPolicy()).to_json()
 
 
+def keeps_steps(policies: TablePolicies) -> bool:
+    """Return whether groups are committed by themselves, so that a cancelled run keeps its completed groups."""
+    return (policies.compaction or CompactionPolicy()).partial_progress_commits > 0
+
+
 def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
     """Return how many files fewer the table has, and the files and bytes to rewrite."""
     size = TableTotals(
@@ -141,7 +146,8 @@ JOB = MaintenanceJob(
     primary_only=True,
     waits_for_executions=True,
     deletes_files=True,
-    keeps_steps=True,
+    keeps_steps=keeps_steps,
+    reads_columns=True,
     describe_basis=describe_basis,
 )
 
