@@ -73,7 +73,12 @@ def maintain(
         timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="Stop after this time, such as 4h.")
     ] = None,
     task_timeout: Annotated[
-        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Time limit of one job on one table.")
+        timedelta,
+        typer.Option(
+            parser=duration,
+            metavar="DURATION",
+            help="Time limit of one job on one table. Compaction then has half of it more for its groups in work.",
+        ),
     ] = "15m",  # type: ignore[assignment]  # typer parses it
     grace: Annotated[
         timedelta,

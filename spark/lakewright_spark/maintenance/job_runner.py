@@ -16,6 +16,7 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.jobs.job import JobMetrics
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.maintenance.table.facts import format_unreadable
 from lakewright_spark.maintenance.table.iceberg import SharedTable, first_line
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.session.own_classes import MAINTENANCE_CATALOG
@@ -81,8 +82,8 @@ def run_job(
     try:
         return JOBS_BY_NAME[name].run(opened, policy, dry_run=dry_run, now=now)
     except (PySparkException, Py4JJavaError) as error:
-        if UNSUPPORTED_TYPE in first_line(error):
-            reason = f"Spark cannot read columns of type {first_line(error).rpartition(': ')[2]}"
+        if JOBS_BY_NAME[name].reads_columns and UNSUPPORTED_TYPE in first_line(error):
+            reason = format_unreadable([first_line(error).rpartition(": ")[2]])
             return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
         raise JobFailedError(f"{name} of table {table} failed: {first_line(error)}") from error
 

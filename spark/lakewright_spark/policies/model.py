@@ -42,6 +42,9 @@ JOBS: tuple[JobName, ...] = get_args(JobName)
 """In run order."""
 
 MiB, TiB = 2**20, 2**40
+LEAST_TARGETS = 2
+"""Least size of a group of files that is compacted, as a multiple of the target size. Files that are compacted for
+their size are smaller than 0.75 times the target size, so a full group has more than the target size."""
 _MILLENNIUM: Mapping[Unit, int] = {"hour": 8_766_000, "day": 365_250, "month": 12_000, "year": 1_000}
 """Longest retention in units, within the range of the calendar."""
 _CENTURY = 36_525
@@ -161,20 +164,26 @@ class CompactionPolicy(_Policy):
     delete_file_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 5
     """Rewrite a data file to which at least this many delete files apply, whatever its size."""
     equality_delete_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """As `delete_file_threshold`, for a table with equality deletes and at least this many delete files: each reader
-    compares rows with equality deletes until the rows are rewritten."""
+    """Rewrite all files of a table with equality deletes and at least this many delete files, if the table has at most
+    1.8 times the target file size and the policy has no `where`. Larger tables have `delete_file_threshold` only."""
     delete_ratio_threshold: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Rewrite a data file of which at least this part is deleted, by delete files of this data file alone."""
     rewrite_old_partitions: bool = False
     """Write files of earlier partition specs again by the current spec.
 
-    As long as there are such files, a run rewrites all files of the table, or all files for `where`."""
+    As long as there are such files, a run rewrites all files of the table. Without effect if the policy has `where`,
+    since the condition may leave such files, and each run would rewrite all files again."""
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """Maximum number of commits, each of which is kept if a later commit fails; 0 for a single commit."""
     max_group_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] | None = None
-    """Most bytes of the files that are rewritten together, which is one group for each core and table in work. Default:
-    all groups in work take half the job's time limit at 2 MiB per second, and each has at least the target file size.
-    With two cores, four tables and two hours, a group has 900 MiB."""
+    """Most bytes of the files that are rewritten together, at least twice `target_file_size`. The tables in work share
+    the cores, and each core has a group. Default: all groups in work take half the job's time limit at 2 MiB per
+    second. With two cores, four tables and two hours, a group has 1800 MiB."""
+
+    @property
+    def replaces_old_partitions(self) -> bool:
+        """Return whether files of earlier partition specs are written again. Some would remain with `where`."""
+        return self.rewrite_old_partitions and self.where is None
 
     def list_column_names(self) -> list[str]:
         """Return the full names of the columns to sort by."""
@@ -189,6 +198,16 @@ class CompactionPolicy(_Policy):
         for text in self.columns:
             if not parse_sort_column(text).is_plain and self.strategy == "z-order":
                 raise ValueError(f"z-order: expected names of top-level columns, found {text!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_group_size(self) -> CompactionPolicy:
+        least = ByteSize(LEAST_TARGETS * self.target_file_size)
+        if self.max_group_size is not None and self.max_group_size < least:
+            raise ValueError(
+                f"max_group_size: expected at least twice `target_file_size`, {least.human_readable()}, found "
+                f"{self.max_group_size.human_readable()}: smaller groups may hold too few files to be rewritten"
+            )
         return self
 
 
@@ -274,7 +293,8 @@ class JobSettings(_Policy):
     whichever is later. Default: `7d` for `orphan-files` and `engine-statistics`, otherwise every night on which the
     table needs the job."""
     timeout: Duration | None = None
-    """Time limit of one run, such as `2h`. Default: that of the runner (`--task-timeout`, 15 minutes)."""
+    """Time limit of one run, such as `2h`. A compaction then begins no further group of files, and its groups in work
+    have half of the limit more. Default: that of the runner (`--task-timeout`, 15 minutes)."""
 
 
 class Lock(_Policy):

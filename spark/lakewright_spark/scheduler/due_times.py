@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, MaintenanceJob, due_after
 from lakewright_spark.maintenance.table.expiration import Ref
-from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.facts import TableFacts, format_unreadable
 from lakewright_spark.policies.model import TablePolicies
 
 PRECISION = timedelta(hours=1)
@@ -23,7 +23,9 @@ _MAIN = "main"
 def decide_due(
     job: MaintenanceJob, facts: TableFacts, policies: TablePolicies, history: History, now: datetime
 ) -> DueDecision:
-    """Return whether a job is due by its rule and by the cadence of the policies."""
+    """Return whether a job is due by its rule and by the cadence of the policies, if Spark can read the table."""
+    if job.reads_columns and facts.unreadable_types:
+        return DueDecision(is_due=False, reason=format_unreadable(facts.unreadable_types))
     decision = job.is_due(facts, policies, history, now)
     if decision.is_due and (every := policies.every(job.name)):
         return due_after(every, job.name, policies, history, now)

@@ -18,7 +18,7 @@ from lakewright_spark.errors import (
 from lakewright_spark.policies.builtin import is_own
 from lakewright_spark.pyiceberg_client.read_errors import ALL_TABLES
 from lakewright_spark.scheduler.plan import WarehousePlan
-from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import BASIS, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.times import format_json_time
 from lakewright_spark.unavailable_warehouses import UnavailableWarehouses
@@ -119,7 +119,7 @@ def _count(problems: int) -> str:
 
 
 def run_to_json(run: RunRecord) -> dict[str, Any]:
-    """Return a run for JSON."""
+    """Return a run for JSON, without what only the next plan reads."""
     return {
         "id": run.id,
         "runner": run.runner,
@@ -134,5 +134,5 @@ def run_to_json(run: RunRecord) -> dict[str, Any]:
         "started_at": run.started_at and format_json_time(run.started_at),
         "finished_at": run.finished_at and format_json_time(run.finished_at),
         "seconds": run.seconds,
-        "metrics": dict(run.metrics),
+        "metrics": {name: value for name, value in run.metrics.items() if name != BASIS},
     }

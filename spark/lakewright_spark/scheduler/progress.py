@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lakewright_spark.policies.builtin import is_own
 from lakewright_spark.scheduler.run_log.records import (
+    BASIS,
     FIRST,
     GB_HOURS,
     KILLED,
@@ -23,7 +24,7 @@ from lakewright_spark.scheduler.run_log.records import (
 from lakewright_spark.scheduler.supervisor import Observer
 from lakewright_spark.table_identifier import TableIdentifier
 
-_NOT_PRINTED = {"dry_run", FIRST, PREDICTED, GB_HOURS, KILLED, SUSPECT, TIMED_OUT}
+_NOT_PRINTED = {"dry_run", BASIS, FIRST, PREDICTED, GB_HOURS, KILLED, SUSPECT, TIMED_OUT}
 _ALWAYS_PRINTED = {RunState.FAILED, RunState.CANCELLED}
 
 

@@ -91,7 +91,10 @@ class _Active:
     @property
     def keeps_steps(self) -> bool:
         """Return whether the job of the current run keeps what its Spark jobs did, although it is cancelled."""
-        return self.run is not None and self.run.job in JOBS and JOBS_BY_NAME[self.run.job].keeps_steps
+        if self.run is None or self.run.job not in JOBS:
+            return False
+        keeps_steps = JOBS_BY_NAME[self.run.job].keeps_steps
+        return keeps_steps is not None and keeps_steps(self.worker.work.policies)
 
 
 def ignore_run(_: RunRecord) -> None:
@@ -158,7 +161,8 @@ class Supervisor:
             return False
         remaining_seconds = (self.limits.deadline - self.clock()).total_seconds()
         # Jobs that run now have to end first.
-        return remaining_seconds <= min(needed + self.limits.task_timeout.total_seconds(), self._longest_reserve)
+        longest_run = (1 + OVERTIME) * self.limits.task_timeout.total_seconds()
+        return remaining_seconds <= min(needed + longest_run, self._longest_reserve)
 
     def _may_start(self) -> bool:
         """Return whether another table may begin. Abandoned workers count, but one table is always in work."""
@@ -282,7 +286,10 @@ class Supervisor:
             self._cancel_all_at = now
 
     def _apply_stop(self, active: _Active, now: float) -> None:
-        """Cancel the run after a stop request. A job that keeps its steps begins none in the last part of the time."""
+        """Cancel the run after a stop request. A job that keeps its steps begins none in the last part of the time.
+
+        A run that begins no further step, since it is late or near the deadline, does not begin steps again.
+        """
         deadline = self.limits.deadline
         if self.why_stopped:
             active.worker.stop.set()
@@ -290,7 +297,9 @@ class Supervisor:
                 return
             if now >= self._cancel_all_at:
                 self._cancel(active, self.why_stopped, now)
-            elif active.keeps_steps and self._cancel_all_at - now <= self.limits.grace.total_seconds() / 2:
+            elif active.keeps_steps and (
+                active.wind_down or self._cancel_all_at - now <= self.limits.grace.total_seconds() / 2
+            ):
                 self._wind_down(active, self.why_stopped)
         elif deadline and active.keeps_steps and self._is_near(deadline, now - active.began):
             active.is_near_deadline = True

@@ -118,6 +118,46 @@ def test_each_equality_delete_of_a_small_table_is_removed(create_table: CreateTa
     assert sorted(table.column("SELECT n FROM THIS")) == [0, *range(2, 10), *range(20, 30)]
 
 
+def append_random(table: Maintained, rows: int) -> None:
+    """Append a file of about 8 bytes for each row, in partition 1."""
+    table.do(f"INSERT INTO THIS SELECT /*+ COALESCE(1) */ id, 1, rand() FROM range({rows})")
+
+
+def list_sizes(table: Maintained) -> list[float]:
+    """Return the sizes of the data files in MiB, smallest first."""
+    return sorted(size / 2**20 for size in table.column("SELECT file_size_in_bytes FROM THIS.data_files"))
+
+
+def test_equality_deletes_of_a_large_table(create_table: CreateTable) -> None:
+    """One delete file is no reason to rewrite a table of two files of the target size."""
+    table = create_table("upserts", "(n int, k int, x double) USING iceberg PARTITIONED BY (k)")
+    table.set_policies(compaction={"target_file_size": "1MiB", "delete_file_threshold": 2})
+    for _ in range(2):
+        append_random(table, 120_000)
+    sizes = list_sizes(table)
+    assert sizes[0] > 0.75
+    assert sizes[-1] < 1.8 < sum(sizes)
+    delete_by_equality(table, 1, 1)
+    assert table.job("compaction", dry_run=True).rewritten == 0
+    delete_by_equality(table, 2, 1)
+    done = table.job("compaction")
+    assert (done.rewritten, list_delete_files(table)) == (2, [])
+    assert table.do("SELECT n FROM THIS WHERE n < 4").count() == 4
+
+
+def test_few_files_of_medium_size_are_compacted(create_table: CreateTable) -> None:
+    """Four files of a third of the target size: fewer than `min_input_files`, but more than a full file."""
+    table = create_table("medium", "(n bigint, k int, x double) USING iceberg PARTITIONED BY (k)")
+    table.set_policies(compaction={"target_file_size": "1MiB"})
+    for _ in range(4):
+        append_random(table, 35_000)
+    sizes = list_sizes(table)
+    assert 0.3 < sizes[0] <= sizes[-1] < 0.4
+    done = table.job("compaction")
+    assert (done.rewritten, len(list_sizes(table))) == (4, done.added)
+    assert done.added < 4
+
+
 def test_files_of_position_deletes_are_merged_and_converted(create_table: CreateTable) -> None:
     table = create_with_deletes(create_table, 2, rows=100)
     table.do("ALTER TABLE THIS SET TBLPROPERTIES ('write.delete.granularity'='partition')")
@@ -151,6 +191,8 @@ def test_compaction_of_some_files_and_of_old_partitions(create_table: CreateTabl
     table.do("ALTER TABLE THIS REPLACE PARTITION FIELD k WITH bucket(2, n)")
     table.set_policies(compaction={"min_input_files": 100})
     assert table.job("compaction").rewritten == 0
+    table.set_policies(compaction={"min_input_files": 100, "rewrite_old_partitions": True, "where": "k = 0"})
+    assert table.job("compaction", dry_run=True).rewritten == 0, "files of k = 1 would remain"
     table.set_policies(compaction={"min_input_files": 100, "rewrite_old_partitions": True})
     assert table.job("compaction").rewritten == 3
     assert table.column("SELECT DISTINCT spec_id FROM THIS.data_files") == [1]

@@ -25,12 +25,17 @@ from lakewright_spark.maintenance.table.compaction_reasons import (
     converts_deletes,
     find_change,
     find_delete_reason,
-    rewrites_equality_deletes,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.file_groups import FileGroups, choose_groups, count_cores
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
-from lakewright_spark.maintenance.table.rewrite_estimate import LARGEST, TableTotals, estimate_rewrite, read_number
+from lakewright_spark.maintenance.table.rewrite_estimate import (
+    LARGEST,
+    TableTotals,
+    estimate_rewrite,
+    read_number,
+    rewrites_whole_table,
+)
 from lakewright_spark.policies.model import CompactionPolicy, PoliciesInForce, TablePolicies
 from lakewright_spark.policies.sort_columns import parse_sort_column
 from lakewright_spark.table_identifier import literal
@@ -100,7 +105,7 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
     target, files, size = int(policy.target_file_size), facts.data_files, facts.data_bytes
     is_small = files is not None and size is not None and files < policy.min_input_files and size <= LARGEST * target
     has_reason = (
-        policy.rewrite_old_partitions
+        policy.replaces_old_partitions
         or find_delete_reason(facts, policy) is not None
         or converts_deletes(facts, last_basis)
     )
@@ -115,6 +120,11 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 def describe_basis(facts: TableFacts, policies: TablePolicies) -> dict[str, Any]:
     """Return what the run depends on beside the rows, for the rule of the next run."""
     return CompactionBasis.from_table(facts, policies.compaction or CompactionPolicy()).to_json()
+
+
+def keeps_steps(policies: TablePolicies) -> bool:
+    """Return whether groups are committed by themselves, so that a cancelled run keeps its completed groups."""
+    return (policies.compaction or CompactionPolicy()).partial_progress_commits > 0
 
 
 def predict(facts: TableFacts, policies: TablePolicies, history: History) -> Effect:
@@ -141,7 +151,8 @@ JOB = MaintenanceJob(
     primary_only=True,
     waits_for_executions=True,
     deletes_files=True,
-    keeps_steps=True,
+    keeps_steps=keeps_steps,
+    reads_columns=True,
     describe_basis=describe_basis,
 )
 
@@ -178,11 +189,11 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
 def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
     """Return the groups for the cores of this session and the tables that its runner works on at the same time."""
     parallel_tables = policy.parallel_tables if isinstance(policy, PoliciesInForce) else 1
-    current, context = opened.java.currentSnapshot(), opened.spark.sparkContext
+    current, properties = opened.java.currentSnapshot(), dict(opened.spark.sparkContext.getConf().getAll())
     return choose_groups(
         policy.compaction or CompactionPolicy(),
         policy.timeout("compaction") or TIMEOUT,
-        cores=count_cores(dict(context.getConf().getAll()), context.defaultParallelism),
+        cores=count_cores(properties, opened.jvm.java.lang.Runtime.getRuntime().availableProcessors()),
         parallel_tables=parallel_tables,
         table_bytes=read_number(dict(current.summary()), "total-files-size") if current is not None else None,
     )
@@ -190,33 +201,27 @@ def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
 
 def _build_options(opened: IcebergTable, compaction: CompactionPolicy, groups: FileGroups) -> dict[str, str]:
     """Return the options that select and group the files to rewrite."""
-    rewrites_all, threshold = _choose_for_deletes(opened, compaction)
-    every = rewrites_all or (compaction.rewrite_old_partitions and _has_old_partitions(opened))
+    every = _removes_equality_deletes(opened, compaction) or (
+        compaction.replaces_old_partitions and _has_old_partitions(opened)
+    )
     return {
         "target-file-size-bytes": str(int(compaction.target_file_size)),
         "min-input-files": str(compaction.min_input_files),
         "max-file-group-size-bytes": str(groups.size),
         "max-concurrent-file-group-rewrites": str(groups.at_once),
-        "delete-file-threshold": str(threshold),
+        "delete-file-threshold": str(compaction.delete_file_threshold),
         "delete-ratio-threshold": str(compaction.delete_ratio_threshold),
         **({"rewrite-all": "true"} if every else {}),
     }
 
 
-def _choose_for_deletes(opened: IcebergTable, compaction: CompactionPolicy) -> tuple[bool, int]:
-    """Return whether to rewrite all files, and at how many delete files to rewrite a file.
-
-    A delete file with equality deletes remains as long as its partition has an older data file, whether or not the
-    deletes apply to it. So a small table is rewritten as a whole.
-    """
+def _removes_equality_deletes(opened: IcebergTable, compaction: CompactionPolicy) -> bool:
+    """Return whether to rewrite all files of a small table, by the summary of its current snapshot."""
     current = opened.java.currentSnapshot()
     summary = dict(current.summary()) if current is not None else {}
     totals = (read_number(summary, f"total-{name}") for name in ("equality-deletes", "delete-files", "files-size"))
     equality_deletes, delete_files, size = (number or 0 for number in totals)
-    if not rewrites_equality_deletes(equality_deletes, delete_files, compaction):
-        return False, compaction.delete_file_threshold
-    threshold = min(compaction.delete_file_threshold, compaction.equality_delete_threshold)
-    return size <= LARGEST * compaction.target_file_size, threshold
+    return rewrites_whole_table(equality_deletes, delete_files, size, compaction)
 
 
 def _has_old_partitions(opened: IcebergTable) -> bool:

@@ -135,6 +135,14 @@ class BasisRule(Protocol):
         ...
 
 
+class KeepsRule(Protocol):
+    """Decides whether a cancelled run of a job keeps its completed steps. A pure function."""
+
+    def __call__(self, policies: TablePolicies) -> bool:
+        """Return whether it keeps them."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceJob:
     """A maintenance job. `maintenance.registry` lists all jobs in the order in which they run on a table."""
@@ -152,8 +160,11 @@ class MaintenanceJob:
     """Whether the job treats every file under the table's location as the table's."""
     deletes_files: bool = False
     """Whether the job deletes files, or replaces files that another job has to delete."""
-    keeps_steps: bool = False
-    """Whether a cancelled run keeps what its completed Spark jobs did, so that these may complete first."""
+    keeps_steps: KeepsRule | None = None
+    """Decides whether a cancelled run keeps what its completed Spark jobs did, so that these may complete first. None:
+    it keeps nothing."""
+    reads_columns: bool = False
+    """Whether Spark reads the table's columns, so that the job cannot run on a table with a type that Spark lacks."""
     needs_listing: bool = False
     """Whether the job lists the table's location."""
     ops_tables: tuple[OpsTable, ...] = ()

@@ -88,7 +88,12 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 
 
 JOB = MaintenanceJob(
-    name="statistics", run=run, is_due=is_due, read_only=True, ops_tables=(TABLES, PARTITIONS, COMMITS)
+    name="statistics",
+    run=run,
+    is_due=is_due,
+    read_only=True,
+    reads_columns=True,
+    ops_tables=(TABLES, PARTITIONS, COMMITS),
 )
 
 Row = dict[str, Any]

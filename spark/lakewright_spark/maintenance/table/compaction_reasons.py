@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.maintenance.table.rewrite_estimate import rewrites_whole_table
 from lakewright_spark.policies.model import CompactionPolicy
 
 WITH_DELETION_VECTORS = 3
@@ -35,9 +36,12 @@ class CompactionBasis:
         return cls(facts.format_version, facts.partition_spec, digest[:16])
 
     @classmethod
-    def from_json(cls, basis: Mapping[str, Any]) -> CompactionBasis:
-        """Return the basis that a run recorded."""
-        return cls(int(basis["format_version"]), int(basis["partition_spec"]), str(basis["policy"]))
+    def from_json(cls, basis: Mapping[str, Any]) -> CompactionBasis | None:
+        """Return the basis that a run recorded; None if another release recorded another form."""
+        try:
+            return cls(int(basis["format_version"]), int(basis["partition_spec"]), str(basis["policy"]))
+        except (KeyError, TypeError, ValueError):
+            return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that `from_json` reads."""
@@ -53,13 +57,13 @@ def find_change(
         facts: Metadata of the table.
         policy: Policy of the table.
         current: Basis of a compaction now.
-        last: Basis of the last compaction. None: an earlier release recorded none.
+        last: Basis of the last compaction. None: an earlier release recorded none, so no change is known.
     """
     if last is None:
         return None
     if current.policy != last.policy:
         return "the policy changed"
-    if policy.rewrite_old_partitions and current.partition_spec != last.partition_spec:
+    if policy.replaces_old_partitions and current.partition_spec != last.partition_spec:
         return "the default partition spec changed"
     if converts_deletes(facts, last):
         return f"the table was upgraded to format version {facts.format_version}"
@@ -75,21 +79,17 @@ def converts_deletes(facts: TableFacts, last: CompactionBasis | None) -> bool:
 def find_delete_reason(facts: TableFacts, policy: CompactionPolicy) -> str | None:
     """Return which deletes of a table with few data files a compaction removes or merges; None if there are none.
 
-    A table's totals do not show which data file has the deletes, so all deleted rows may belong to one file.
+    A table's totals do not show which data file has the deletes, so all deleted rows may belong to one file. The rule
+    takes files to have equal numbers of rows: it may miss a file with few rows, most of which are deleted.
     """
     if not facts.delete_files:
         return None
     if facts.equality_deletes is None:
         return "delete files of an unknown kind"
-    if rewrites_equality_deletes(facts.equality_deletes, facts.delete_files, policy):
+    if rewrites_whole_table(facts.equality_deletes, facts.delete_files, facts.data_bytes or 0, policy):
         return "equality deletes"
     if facts.delete_files >= min(policy.delete_file_threshold, policy.min_input_files):
         return f"{facts.delete_files} delete files"
     if facts.deleted_share * max(facts.data_files or 1, 1) >= policy.delete_ratio_threshold:
         return "deleted rows"
     return None
-
-
-def rewrites_equality_deletes(equality_deletes: int, delete_files: int, policy: CompactionPolicy) -> bool:
-    """Return whether a table has enough delete files, some of them with equality deletes."""
-    return equality_deletes > 0 and delete_files >= policy.equality_delete_threshold

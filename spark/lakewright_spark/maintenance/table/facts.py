@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from pyiceberg.schema import index_by_id
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+from pyiceberg.types import NestedField
 
 from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_values import is_switched_off, optional_span, to_instant
@@ -53,6 +55,8 @@ class TableFacts:
     """Data files of each commit that led to the current snapshot, except rewrites."""
     commits_since: datetime | None = None
     """When the oldest known commit was made; earlier commits have expired. None: all commits are known."""
+    unreadable_types: tuple[str, ...] = ()
+    """Types of columns, nested columns as well, that Spark cannot read."""
 
     def drop_history(self) -> TableFacts:
         """Return the facts without what only due rules need: a plan holds the facts of every table."""
@@ -105,7 +109,21 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         partitions=max((commit.partitions for commit, _ in commits), default=1),
         commits_since=_find_known_since(ancestors, commits),
         additions=tuple(commit for commit, is_rewrite in commits if not is_rewrite),
+        unreadable_types=tuple(sorted(_UNREADABLE & {str(field.field_type) for field in _list_fields(metadata)})),
     )
+
+
+_UNREADABLE = {"timestamp_ns", "timestamptz_ns"}
+"""Types that Spark cannot read with Iceberg 1.12."""
+
+
+def format_unreadable(types: Iterable[str]) -> str:
+    """Return why jobs that read columns cannot run on a table."""
+    return f"Spark cannot read columns of type {', '.join(types)}"
+
+
+def _list_fields(metadata: TableMetadata) -> Iterable[NestedField]:
+    return index_by_id(metadata.schema()).values()
 
 
 def _check_snapshots(metadata: TableMetadata) -> None:

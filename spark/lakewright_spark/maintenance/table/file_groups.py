@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
-from lakewright_spark.policies.model import CompactionPolicy
+from lakewright_spark.policies.model import LEAST_TARGETS, CompactionPolicy
 
 BYTES_PER_SECOND = 2 * 2**20
 """Rate of all groups of files that are rewritten at the same time, from OpenHouse (`REWRITE_BYTES_PER_SECOND` of
@@ -14,10 +15,16 @@ OpenHouseDataLayoutStrategyGenerator). Two cores are about four times as fast; a
 machine as well."""
 _ICEBERG_GROUP_SIZE = 100 * 2**30
 """Bytes: Iceberg's default of `max-file-group-size-bytes`."""
+_MOST_AT_ONCE = 64
+"""Most groups at the same time: each is a thread of the driver and at least one Spark job."""
+_EXECUTORS = "2"
+"""Spark's default of `spark.executor.instances`."""
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+"""Master of a session without executors, such as `local[4]`. `local` has one core."""
 
 
 _MOST_IN_WORK = 0.05
-"""Part of a table that is in work at the same time, unless files of the target size need more."""
+"""Part of a table that is in work at the same time, unless the least size of a group needs more."""
 
 
 class FileGroups(NamedTuple):
@@ -29,22 +36,25 @@ class FileGroups(NamedTuple):
     """Number of groups at the same time."""
 
 
-def count_cores(properties: Mapping[str, str], present: int) -> int:
+def count_cores(properties: Mapping[str, str], processors: int) -> int:
     """Return the number of Spark tasks at the same time, with all executors that Spark may add while tasks wait.
 
     Args:
-        properties: Properties of the session.
-        present: Number of tasks at the same time now.
+        properties: Properties of the session, with `spark.master`.
+        processors: Number of processors of the driver, which `local[*]` uses.
 
-    >>> count_cores({"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "6"}, 2)
-    6
-    >>> count_cores({}, 2)
-    2
+    >>> count_cores({"spark.master": "local[3]", "spark.default.parallelism": "200"}, 2)
+    3
+    >>> count_cores({"spark.master": "k8s://host", "spark.executor.instances": "4", "spark.executor.cores": "2"}, 2)
+    8
     """
+    if local := _LOCAL.fullmatch(properties.get("spark.master", "")):
+        return processors if local[1] == "*" else int(local[1] or 1)
+    executors = int(properties.get("spark.executor.instances", _EXECUTORS))
     most = properties.get("spark.dynamicAllocation.maxExecutors", "")
-    if properties.get("spark.dynamicAllocation.enabled") != "true" or not most.isdecimal():
-        return present
-    return max(int(most) * int(properties.get("spark.executor.cores", "1")), present)
+    if properties.get("spark.dynamicAllocation.enabled") == "true" and most.isdecimal():
+        executors = max(executors, int(most))
+    return executors * int(properties.get("spark.executor.cores", "1"))
 
 
 def choose_groups(
@@ -57,10 +67,10 @@ def choose_groups(
 ) -> FileGroups:
     """Return the size of the groups of files, and how many are rewritten at the same time.
 
-    Each core has a group. By default, the groups of all tables in work have the bytes that half the time limit rewrites
-    at `BYTES_PER_SECOND`, and, unless they sort rows, at most a twentieth of the table, which is what a killed run
-    repeats. A group is at least as large as a file of the target size, since smaller files would be rewritten again,
-    and at most as large as Iceberg's default.
+    The tables in work share the cores, and each core has a group. By default, the groups of all tables in work have the
+    bytes that half the time limit rewrites at `BYTES_PER_SECOND`, and, unless they sort rows, at most a twentieth of
+    the table, which is what a killed run repeats. A group has at most Iceberg's default and at least twice the target
+    size: Iceberg's planner leaves a group with less than the target size and fewer than `min_input_files`.
 
     Args:
         compaction: Policy of the table.
@@ -70,12 +80,12 @@ def choose_groups(
         table_bytes: Size of the table's data files, if it is known.
 
     >>> choose_groups(CompactionPolicy(), timedelta(hours=2), cores=2, parallel_tables=4).size // 2**20
-    900
+    1800
     """
-    at_once = max(cores, 1)
+    at_once = min(max(-(-cores // parallel_tables), 1), _MOST_AT_ONCE)
     if compaction.max_group_size is not None:
         return FileGroups(int(compaction.max_group_size), at_once)
     size = int(timeout.total_seconds() / 2 * BYTES_PER_SECOND / (at_once * parallel_tables))
     if table_bytes is not None and compaction.strategy == "bin-pack":
         size = min(size, int(table_bytes * _MOST_IN_WORK / at_once))
-    return FileGroups(min(max(size, int(compaction.target_file_size)), _ICEBERG_GROUP_SIZE), at_once)
+    return FileGroups(max(min(size, _ICEBERG_GROUP_SIZE), LEAST_TARGETS * int(compaction.target_file_size)), at_once)

@@ -87,7 +87,7 @@ def estimate_rewrite(
     new_files, new_bytes = sum(commit.files for commit in new_commits), sum(commit.bytes for commit in new_commits)
     old_files, old_bytes = max(size.data_files - new_files, 0), max(size.bytes - new_bytes, 0)
     has_deletes = _rewrites_for_deletes(size, policy)
-    if since is not None and not (has_deletes or policy.rewrite_old_partitions):
+    if since is not None and not (has_deletes or policy.replaces_old_partitions):
         all_partitions = max(size.partitions, partitions, 1)
         if size.commits_since is not None and size.commits_since > since:
             partitions = all_partitions
@@ -96,13 +96,13 @@ def estimate_rewrite(
             share = partitions / all_partitions if new_commits else 0.0
             old_files, old_bytes = _select_remaining(old_files, old_bytes, all_partitions, share, policy)
     for number, number_bytes in ((old_files, old_bytes), *((commit.files, commit.bytes) for commit in new_commits)):
-        if number and (has_deletes or policy.rewrite_old_partitions or _has_wrong_size(number, number_bytes, policy)):
+        if number and (has_deletes or policy.replaces_old_partitions or _has_wrong_size(number, number_bytes, policy)):
             files, total = files + number, total + number_bytes
     files, total = min(files, size.data_files), min(total, size.bytes)
     target = int(policy.target_file_size)
     groups = max(min(partitions, files), 1)
     is_enough = files >= policy.min_input_files * groups or total > target * groups
-    if not files or not (is_enough or has_deletes or policy.rewrite_old_partitions):
+    if not files or not (is_enough or has_deletes or policy.replaces_old_partitions):
         return Rewrite()
     return Rewrite(files, min(max(-(-total // target), groups), files), total)
 
@@ -153,10 +153,26 @@ def _has_wrong_size(files: int, size: int, policy: CompactionPolicy) -> bool:
     return not SMALLEST * policy.target_file_size <= size / files <= LARGEST * policy.target_file_size
 
 
+def rewrites_whole_table(equality_deletes: int, delete_files: int, size: int, policy: CompactionPolicy) -> bool:
+    """Return whether a compaction rewrites all files of a table, which removes its equality deletes.
+
+    A delete file with equality deletes remains as long as its partition has an older data file, whether or not the
+    deletes apply to it. So a small table is rewritten as a whole.
+
+    Args:
+        equality_deletes: Number of equality deletes.
+        delete_files: Number of delete files of each kind.
+        size: Bytes of all files.
+        policy: Policy of the table.
+    """
+    is_small = policy.where is None and size <= LARGEST * policy.target_file_size
+    return is_small and equality_deletes > 0 and delete_files >= policy.equality_delete_threshold
+
+
 def _rewrites_for_deletes(size: TableTotals, policy: CompactionPolicy) -> bool:
     """Return whether enough deletes apply to a data file on average. Equality deletes may apply to each file."""
     return (
         size.deleted_share >= policy.delete_ratio_threshold
-        or size.delete_files >= policy.delete_file_threshold * max(size.data_files, 1)
-        or (size.equality_deletes > 0 and size.delete_files >= policy.equality_delete_threshold)
+        or size.delete_files >= policy.delete_file_threshold * (1 if size.equality_deletes else max(size.data_files, 1))
+        or rewrites_whole_table(size.equality_deletes, size.delete_files, size.bytes, policy)
     )

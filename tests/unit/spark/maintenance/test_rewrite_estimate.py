@@ -28,6 +28,7 @@ from lakewright_spark.policies.model import CompactionPolicy, TablePolicies
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadataUtil
 
 MIB = 2**20
 NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
@@ -257,6 +258,14 @@ def test_prediction_begins_at_the_last_compaction() -> None:
         assert compaction.predict(replace(large, **deletes), policies, History()).rewritten == 28
 
 
+def test_equality_deletes_of_a_large_table_need_the_usual_number() -> None:
+    """Only a small table is rewritten as a whole for its first equality delete."""
+    small, large = commit(1, 100), commit(5, 100)
+    assert estimate(small, equality_deletes=1, delete_files=1) == Rewrite(1, 1, 100 * MIB)
+    assert estimate(large, equality_deletes=1, delete_files=1) == NOTHING
+    assert estimate(large, equality_deletes=5, delete_files=5) == Rewrite(5, 5, 500 * MIB)
+
+
 def create_table(catalog: SqlCatalog, appends: int) -> Table:
     catalog.create_namespace_if_not_exists("sales")
     rows = pa.table({"n": [1, 2, 3]})
@@ -281,6 +290,20 @@ def test_facts_of_a_table_without_snapshots(local_catalog: SqlCatalog) -> None:
     facts = table_facts(TABLE, create_table(local_catalog, 0))
     assert (facts.data_files, facts.additions, facts.deleted_share) == (None, (), 0.0)
     assert compaction.predict(facts, TablePolicies(), History()) == Effect()
+
+
+def test_facts_have_nested_types_that_spark_cannot_read(local_catalog: SqlCatalog) -> None:
+    """PyIceberg reads tables of format version 3, but does not create them."""
+    table = create_table(local_catalog, 1)
+    assert table_facts(TABLE, table).unreadable_types == ()
+    times = {"type": "list", "element-id": 3, "element": "timestamp_ns", "element-required": False}
+    times_field = {"id": 2, "name": "times", "type": times, "required": False}
+    struct_field = {"id": 4, "name": "s", "type": {"type": "struct", "fields": [times_field]}, "required": False}
+    document = table.metadata.model_dump(mode="json", by_alias=True)
+    document["schemas"][0]["fields"].append(struct_field)
+    document |= {"format-version": 3, "next-row-id": 0, "last-column-id": 4}
+    table.metadata = TableMetadataUtil.parse_obj(document)
+    assert table_facts(TABLE, table).unreadable_types == ("timestamp_ns",)
 
 
 def test_facts_have_the_files_of_commits(local_catalog: SqlCatalog) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from lakewright_spark.policies.model import JobName
+from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.scheduler import supervisor as supervisor_module
 from lakewright_spark.scheduler.run_log.records import TIMED_OUT, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
@@ -88,6 +88,8 @@ class Supervised:
     """Seconds by which the clock of the deadline is ahead of the timer, once the tables began."""
     is_stopped: bool = False
     """Whether the process is asked to stop when a run begins."""
+    stops_wind_down: bool = False
+    """Whether the process is asked to stop once the run begins no further step."""
     control: Control = dataclasses.field(default_factory=Control)
     runs: dict[str, RunRecord] = dataclasses.field(default_factory=dict[str, RunRecord])
 
@@ -115,6 +117,8 @@ class Supervised:
         names = {work.table.name for work in self.works if not work.table.name.startswith("next")}
         if not names <= self.runs.keys():
             return 0.0
+        if self.stops_wind_down and self.spark.cancelled_jobs:
+            self.control.ended.set()
         self.seconds += self.pace
         return self.seconds
 
@@ -178,6 +182,27 @@ def test_steps_in_work_end_in_the_grace_period() -> None:
     assert supervised.run().why_stopped == "the process was asked to stop"
     assert (spark.cancelled_jobs[:3], spark.cancelled_tags) == ([2, 3, 4], {})
     assert 60 <= supervised.seconds < 120, "in its second half"
+
+
+def test_stop_request_near_the_deadline_begins_no_steps_again() -> None:
+    """The grace period is long, but the run had begun its last step before SIGTERM."""
+    spark = SteppedSpark()
+    limits = Limits(deadline=NOW + timedelta(hours=4), grace=timedelta(minutes=2), task_timeout=timedelta(hours=8))
+    supervised = Supervised(spark, [build_work("slow")], limits, timedelta(hours=4, seconds=-50).total_seconds())
+    supervised.stops_wind_down = True
+    assert supervised.run().why_stopped == "the process was asked to stop"
+    assert (spark.cancelled_jobs[:3], spark.cancelled_tags) == ([2, 3, 4], {})
+
+
+def test_single_commit_keeps_no_steps() -> None:
+    """Groups in work would end for nothing."""
+    spark = SteppedSpark()
+    policies = TablePolicies.model_validate({"compaction": {"partial_progress_commits": 0}})
+    works = [dataclasses.replace(build_work("slow"), policies=policies)]
+    supervised = Supervised(spark, works, Limits(task_timeout=LIMIT), LIMIT.total_seconds() * 1.2)
+    supervised.run()
+    assert spark.cancelled_jobs == []
+    assert spark.cancelled_tags.keys() == {supervised.runs["slow"].id}
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -120,12 +120,26 @@ def test_job_order_and_selection() -> None:
         ("compaction", {}, {**DELETES, "delete_files": 1, "equality_deletes": 1}, History(), True),
         (
             "compaction",
+            {"compaction": {"where": "d > 1"}},
+            {**DELETES, "delete_files": 1, "equality_deletes": 1},
+            History(),
+            False,
+        ),
+        (
+            "compaction",
             {"compaction": {"equality_delete_threshold": 2}},
             {**DELETES, "delete_files": 1, "equality_deletes": 1},
             History(),
             False,
         ),
         ("compaction", {"compaction": {"rewrite_old_partitions": True}}, {"data_files": 1}, History(), True),
+        (
+            "compaction",
+            {"compaction": {"rewrite_old_partitions": True, "where": "d > 1"}},
+            {"data_files": 1},
+            History(),
+            False,
+        ),
         ("compaction", {}, {}, done("compaction", HOUR / 2), False),
         ("compaction", {}, {}, done("compaction", 2 * HOUR), True),
         ("rewrite-manifests", {}, {}, done("rewrite-manifests", 2 * HOUR), False),
@@ -139,6 +153,9 @@ def test_job_order_and_selection() -> None:
         ("rewrite-manifests", {}, {"snapshots": commits(9)[1:], "refs": ()}, done("rewrite-manifests", PAUSE), True),
         ("statistics", {}, {}, done("statistics", PAUSE), True),
         ("statistics", {}, {"touched_at": NOW - 2 * PAUSE}, done("statistics", PAUSE), False),
+        ("statistics", {}, {"unreadable_types": ("timestamp_ns",)}, History(), False),
+        ("compaction", {}, {"unreadable_types": ("timestamp_ns",)}, History(), False),
+        ("orphan-files", {}, {"unreadable_types": ("timestamp_ns",)}, History(), True),
     ],
 )
 def test_reasons_for_a_due_job(
@@ -179,6 +196,12 @@ def test_idle_table_is_due_after_a_change_beside_its_rows(
     history = History({"compaction": NOW - HOUR / 2}, bases={"compaction": done_again})
     assert "compaction" not in due(facts(**changes), policies, history), "once"
     assert "compaction" not in due(facts(**changes), policies, done("compaction", HOUR / 2)), "of an earlier release"
+
+
+@pytest.mark.parametrize("basis", [{"policy": "00ff"}, {"format_version": "new", "partition_spec": 0}, ["a list"]])
+def test_basis_of_another_form_is_ignored(basis: Any) -> None:
+    history = History({"compaction": NOW - HOUR / 2}, bases={"compaction": basis})
+    assert "compaction" not in due(facts(), history=history)
 
 
 def test_due_job_that_is_not_allowed_is_held() -> None:

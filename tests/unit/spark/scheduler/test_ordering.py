@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from lakewright_spark.errors import MaintenanceFailedError
 from lakewright_spark.maintenance.jobs.job import Failures, History
 from lakewright_spark.maintenance.table.expiration import Ref, Snapshot
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.file_groups import BYTES_PER_SECOND, choose_groups
+from lakewright_spark.maintenance.table.file_groups import BYTES_PER_SECOND, choose_groups, count_cores
 from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
@@ -137,25 +138,51 @@ def test_invalid_budget(text: str) -> None:
         parse_budget(text)
 
 
-@given(st.integers(1, 24 * 60), st.integers(2**20, 2**36), st.integers(0, 64), st.integers(1, 16))
+@given(st.integers(1, 24 * 60), st.integers(2**20, 2**36), st.integers(0, 300), st.integers(1, 16))
 def test_groups_in_work_take_at_most_half_the_time_limit(minutes: int, target: int, cores: int, tables: int) -> None:
-    """The groups of all tables share the rate, unless the target file size needs larger groups."""
+    """The groups of all tables share the rate, unless twice the target file size needs larger groups."""
     limit = timedelta(minutes=minutes)
     policy = CompactionPolicy.model_validate({"target_file_size": target})
     size, at_once = choose_groups(policy, limit, cores=cores, parallel_tables=tables)
-    assert at_once == max(cores, 1)
-    assert target == size or target < size <= limit.total_seconds() / 2 * BYTES_PER_SECOND / (at_once * tables)
-    policy = CompactionPolicy.model_validate({"target_file_size": target, "max_group_size": "64MiB"})
+    assert at_once == min(max(math.ceil(cores / tables), 1), 64)
+    assert size == 2 * target or 2 * target < size <= limit.total_seconds() / 2 * BYTES_PER_SECOND / (at_once * tables)
+    policy = CompactionPolicy.model_validate({"target_file_size": "4MiB", "max_group_size": "64MiB"})
     assert choose_groups(policy, limit, cores=cores, parallel_tables=tables) == (64 * 2**20, at_once)
 
 
 def test_groups_in_work_are_a_twentieth_of_a_large_table() -> None:
-    """A killed run repeats them. Sorted groups are larger: each group is sorted by itself."""
+    """A killed run repeats at most these groups. Sorted groups are larger: each group is sorted by itself."""
     policy, limit, gib = CompactionPolicy(), timedelta(hours=24), 2**30
     assert choose_groups(policy, limit, cores=2, table_bytes=400 * gib) == (10 * gib, 2)
-    assert choose_groups(policy, limit, cores=2, table_bytes=4 * gib) == (gib // 2, 2)
+    assert choose_groups(policy, limit, cores=2, table_bytes=4 * gib) == (gib, 2)
     sorted_policy = CompactionPolicy(strategy="sort", columns=("n",))
     assert choose_groups(sorted_policy, limit, cores=2, table_bytes=4 * gib).size > 40 * gib
+
+
+EXECUTORS = {"spark.master": "k8s://host", "spark.executor.instances": "4", "spark.executor.cores": "2"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "cores"),
+    [
+        ({"spark.master": "local"}, 1),
+        ({"spark.master": "local[*]"}, 6),
+        ({"spark.master": "local[3, 2]", "spark.default.parallelism": "200"}, 3),
+        (EXECUTORS, 8),
+        ({**EXECUTORS, "spark.default.parallelism": "200"}, 8),
+        ({**EXECUTORS, "spark.dynamicAllocation.maxExecutors": "12"}, 8),
+        ({**EXECUTORS, "spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "12"}, 24),
+        ({**EXECUTORS, "spark.dynamicAllocation.enabled": "true"}, 8),
+        ({"spark.master": "k8s://host"}, 2),
+    ],
+)
+def test_cores_of_a_session(properties: dict[str, str], cores: int) -> None:
+    assert count_cores(properties, 6) == cores
+
+
+def test_small_groups_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected at least twice `target_file_size`, 1\.0GiB, found 512\.0MiB"):
+        CompactionPolicy.model_validate({"max_group_size": "512MiB"})
 
 
 def decide_job(job: JobName, history: History, **policies: object) -> tuple[str, str]:
@@ -241,6 +268,14 @@ def test_rewrites_are_no_changes(snapshots: int) -> None:
     check_waits(compacted, history, 2 * HOUR, "compaction")
     with pytest.raises(MaintenanceFailedError, match=r"^1 jobs have been due for more than 0:30:00: compaction of"):
         check_waits(compacted, history, HOUR / 2, "compaction")
+
+
+def test_unreadable_table_waits_for_nothing() -> None:
+    """Spark would skip the jobs every night."""
+    unreadable = dataclasses.replace(BUSY, unreadable_types=("timestamp_ns",))
+    check_waits(unreadable, History(first_due=NOW - 9 * DAY), DAY, "compaction", "statistics")
+    (decision,) = decide(unreadable, TablePolicies(), History(), NOW, jobs=["compaction"])
+    assert decision.reason == "Spark cannot read columns of type timestamp_ns"
 
 
 def test_slowly_growing_table_waits_since_its_fifth_file() -> None:

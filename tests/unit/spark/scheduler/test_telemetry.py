@@ -16,9 +16,10 @@ from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.scheduler import progress, supervisor, telemetry
+from lakewright_spark.scheduler.outcome import run_to_json
 from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
-from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import BASIS, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -163,6 +164,12 @@ def test_progress_lines_or_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None
             observer(run)
     assert "1/1" in drawn.getvalue()
     assert "succeeded" not in drawn.getvalue()
+
+
+def test_line_has_no_metrics_for_the_next_plan() -> None:
+    run = dataclasses.replace(RUN[-1], metrics={**RUN[-1].metrics, BASIS: {"policy": "00ff"}})
+    assert progress.format_line(run.table, [run]) == "w.a.t: compaction succeeded in 2.0 s (rewritten 6, added 1)"
+    assert BASIS not in run_to_json(run)["metrics"]
 
 
 def test_signal_requests_a_stop() -> None:
