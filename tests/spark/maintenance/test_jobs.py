@@ -261,7 +261,7 @@ class TestSnapshots:
         assert (done.snapshots, done.data_files) == (1, 1)
 
     @pytest.mark.stand_in("removes the branch main when no rows replace a table; some releases of Lakekeeper do not")
-    def test_readers_keep_their_files_after_a_replacement_without_rows(self, create_table: CreateTable) -> None:
+    def test_readers_keep_files_after_a_replacement_without_rows(self, create_table: CreateTable) -> None:
         table, replaced_at = replace_table(create_table("emptied", "(n int) USING iceberg"))
         before = table.objects()
         table.do("CREATE OR REPLACE TABLE THIS (n int) USING iceberg")

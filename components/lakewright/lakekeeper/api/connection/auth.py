@@ -244,28 +244,13 @@ def make_auth(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | b
     Raises:
         InsecureEndpointError: A token or secret would be sent to another machine without TLS.
     """
-    tokens = make_tokens(server, resolve, verify=verify)
-    return None if tokens is None else BearerAuth(tokens)
-
-
-def make_tokens(server: ServerRef, resolve: Resolve, *, verify: ssl.SSLContext | bool = True) -> Tokens | None:
-    """Return the tokens of a server's `auth`; None without authentication.
-
-    Args:
-        server: The server and how to authenticate.
-        resolve: Returns the secret behind a reference.
-        verify: TLS verification of the token endpoint.
-
-    Raises:
-        InsecureEndpointError: A token or secret would be sent to another machine without TLS.
-    """
     require_tls(server)
     match auth := server.auth:
         case NoServerAuth():
             return None
         case ServerTokenAuth(token=reference):
-            return FixedToken(reference, resolve)
+            return BearerAuth(FixedToken(reference, resolve))
         case ServerTokenFileAuth(path=path):
-            return TokenFile(path)
+            return BearerAuth(TokenFile(path))
         case ServerClientCredentialsAuth():
-            return ClientCredentials(auth, resolve, make_token_client(verify=verify))
+            return BearerAuth(ClientCredentials(auth, resolve, make_token_client(verify=verify)))
