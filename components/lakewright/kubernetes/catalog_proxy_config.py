@@ -74,7 +74,7 @@ const ADDRESS = /^("[^"]*"\\s*:\\s*")https?:\\/\\/[^"]*?\\/catalog(?=[\\/"])/;
 const QUOTE = 34;
 
 // Bytes at the end of the last part that may be the beginning of a key with an address.
-let rest = null;
+let unsent = null;
 
 // Kubernetes replaces the file before the token expires.
 function authorization(r) {{
@@ -88,15 +88,15 @@ function authorization(r) {{
 }}
 
 function start(r) {{
-    rest = null;
+    unsent = null;
     delete r.headersOut['Content-Length'];
 }}
 
 function relocate(r, data, flags) {{
     const keys = r.uri === '/catalog/v1/config' ? CONFIG_KEYS : TABLE_KEYS;
-    if (rest) {{
-        data = Buffer.concat([rest, data]);
-        rest = null;
+    if (unsent) {{
+        data = Buffer.concat([unsent, data]);
+        unsent = null;
     }}
     let sent = 0;
     for (let key = findKey(data, 0, keys); key; key = findKey(data, key.end, keys)) {{
@@ -104,7 +104,7 @@ function relocate(r, data, flags) {{
         if (end < 0) {{
             if (!flags.last && data.length - key.start < LONGEST_ADDRESS) {{
                 sent = send(r, data, sent, key.start);
-                rest = data.subarray(key.start);
+                unsent = data.subarray(key.start);
                 return;
             }}
             continue;
@@ -128,7 +128,7 @@ function relocate(r, data, flags) {{
     const complete = findPartialKey(data, sent, keys);
     send(r, data, sent, complete);
     if (complete < data.length) {{
-        rest = data.subarray(complete);
+        unsent = data.subarray(complete);
     }}
 }}
 

@@ -212,6 +212,18 @@ def test_hadoop_catalog_is_no_target(hadoop_catalogs: Catalogs) -> None:
         swapped.migrate()
 
 
+def undo_and_finish(moving: Catalogs) -> None:
+    """Undo a migration after commits in the target, and complete it then."""
+    moving.migrate(Action.CUT_OVER)
+    moving.open_target().load_table("sales.orders").append(build_rows(2))
+    moving.migrate(Action.UNDO)
+    assert count_rows(moving.open_source(), "sales.orders") == 5
+    moving.migrate()
+    moving.migrate(Action.CUT_OVER)
+    moving.migrate(Action.FINISH)
+    assert moving.open_source().list_tables("sales") == []
+
+
 @pytest.mark.long
 def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source is a REST service without Lakekeeper's calls; an undo gives it the commits of the database."""
@@ -228,14 +240,7 @@ def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatc
     catalog.create_namespace("sales")
     catalog.create_table("sales.orders", build_rows(1).schema).append(build_rows(3))
     moving.migrate()
-    moving.migrate(Action.CUT_OVER)
-    moving.open_target().load_table("sales.orders").append(build_rows(2))
-    moving.migrate(Action.UNDO)
-    assert count_rows(moving.open_source(), "sales.orders") == 5
-    moving.migrate()
-    moving.migrate(Action.CUT_OVER)
-    moving.migrate(Action.FINISH)
-    assert moving.open_source().list_tables("sales") == []
+    undo_and_finish(moving)
     assert count_rows(moving.open_target(), "sales.orders") == 5
 
 
@@ -257,14 +262,7 @@ def test_nessie_to_a_database(project: Project, tmp_path: Path, monkeypatch: pyt
             catalog.create_table(("sales", table), build_rows(1).schema, properties=properties).append(build_rows(3))
         moving.migrate()
         moving.migrate()
-        moving.migrate(Action.CUT_OVER)
-        moving.open_target().load_table("sales.orders").append(build_rows(2))
-        moving.migrate(Action.UNDO)
-        assert count_rows(moving.open_source(), "sales.orders") == 5
-        moving.migrate()
-        moving.migrate(Action.CUT_OVER)
-        moving.migrate(Action.FINISH)
-        assert moving.open_source().list_tables("sales") == []
+        undo_and_finish(moving)
     assert nessie.refused == []
     assert count_rows(moving.open_target(), "sales.orders") == 5
     migrated = {table: moving.open_target().load_table(("sales", table)).properties for table in ("orders", "kept")}

@@ -1,6 +1,6 @@
 """`ops.daily_usage`: a row for each UTC day with the bytes of a warehouse and the work on it, for cost reports.
 
-It also has the rows of archived warehouses of the tenant, which nobody can write.
+The table also has the rows of the tenant's archived warehouses, which accept no writes.
 """
 
 from __future__ import annotations

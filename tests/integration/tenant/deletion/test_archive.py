@@ -84,6 +84,13 @@ class ArchivingTenant:
         self.clock.advance(days * 86_400)
         self.days += days
 
+    def wait_for_purge(self) -> None:
+        """Remove the warehouse from the spec, announce its purge, and let the time of the purge come."""
+        self.remove_from_spec()
+        self.advance(84)
+        self.expire()
+        self.advance(8)
+
     def expire(self, *permitted: str, machine_days: float | None = None) -> StackExpiry:
         """Run `lakewright expire` on this machine, whose clock may differ from that of the server."""
         days = self.days if machine_days is None else machine_days
@@ -539,10 +546,7 @@ def test_table_of_another_catalog_stops_the_purge(
     """A migration in place gave the table to another Lakekeeper before its warehouse was archived."""
     target = create_second_warehouse(archiving, second_server)
     migrate_in_place(archiving, target, tmp_path)
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
 
     expiry = archiving.expire()
 
@@ -686,10 +690,7 @@ def test_declared_warehouse_is_never_purged(archiving: ArchivingTenant) -> None:
 def test_killed_purge_is_completed(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
 
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
@@ -709,10 +710,7 @@ def test_killed_purge_is_completed(
 
 def begin_purge_and_kill(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch, module: Any, step: str) -> None:
     """Let the time of the purge come, and kill the run at a step of it."""
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
 
     def kill(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -755,10 +753,7 @@ def test_up_refuses_a_half_purged_warehouse(
 def test_up_during_a_purge_is_refused(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, module: Any, step: str
 ) -> None:
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
     archiving.declare_again()
     delete, errors = getattr(module, step), list[str]()
 
@@ -777,10 +772,7 @@ def test_up_during_a_purge_is_refused(
 
 def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The update holds the lock of the stack when the purge begins, and may have read that it had not begun."""
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
     call, backend = archive_records.note_begin, load_project(archiving.tenant.folder).backend()
 
     with ExitStack() as locks, monkeypatch.context() as patch:
@@ -804,10 +796,7 @@ def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, m
 def test_failed_purge_leaves_the_warehouse_read_only(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archiving.remove_from_spec()
-    archiving.advance(84)
-    archiving.expire()
-    archiving.advance(8)
+    archiving.wait_for_purge()
 
     def fail(*_: object) -> None:
         raise LakekeeperError("the server is busy")
