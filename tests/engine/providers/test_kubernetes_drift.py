@@ -73,6 +73,7 @@ def drift(outcome: Any) -> list[str]:
     return sorted(line.strip() for line in text.getvalue().splitlines() if line.startswith("      "))
 
 
+@pytest.mark.long
 def test_drift_of_scaled_computing_unit_is_fixed(tmp_path: Path, config: Path) -> None:
     apps = kubernetes_client.AppsV1Api(kubernetes_config.new_client_from_config(str(config)))
     stack = Stack(tmp_path, PROGRAM)

@@ -102,6 +102,7 @@ def test_each_command_runs_the_program_as_it_is(commands: Any) -> None:
     assert uses(commands) > began
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_nothing_of_a_caller_stays(commands: Any) -> None:
     """The process that waits has no secret of a caller in its memory, environment, arguments or files."""

@@ -102,6 +102,7 @@ def test_resume_runs_only_remaining_stacks(fleet: FleetProject) -> None:
     assert [entry["resumed"] for entry in resumed["stacks"]] == [True, False, False, False]
 
 
+@pytest.mark.long
 def test_resume_runs_changed_stacks_again(fleet: FleetProject) -> None:
     fleet.report("up", "--yes", "--stack", "[ab]")
     fleet.write("a", value="2")
@@ -184,6 +185,7 @@ def test_a_killed_run_is_resumed(fleet: FleetProject) -> None:
     assert set(statuses(fleet.report("preview", "--expect-no-changes")).values()) == {"unchanged"}
 
 
+@pytest.mark.long
 def test_damaged_and_locked_states_hide_no_other(fleet: FleetProject) -> None:
     fleet.state_file("b").write_text('{"version": 3, "checkpoint"')
     with fleet.project.backend().lock("fleet", "c"):

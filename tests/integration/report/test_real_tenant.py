@@ -16,6 +16,8 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.command_server import run_command
 
+pytestmark = pytest.mark.long
+
 TENANT = "reported"
 
 

@@ -84,6 +84,7 @@ def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
     assert "Nothing of the sandbox was running" in sandbox_command("down", "--dir", str(directory)).stdout
 
 
+@pytest.mark.long
 def test_a_restart_keeps_catalog_keys_and_ports_not_buckets(directory: Path, sandbox_command: Run) -> None:
     before = up(sandbox_command, directory)
     project = create_project(before)
@@ -149,7 +150,8 @@ def test_reset_empties_a_sandbox_and_keeps_its_options(directory: Path, sandbox_
     assert sandbox_command("reset", "--yes", "--dir", str(directory / "none")).returncode == 1
 
 
-@pytest.mark.parametrize("process_name", [pytest.param("aws", marks=pytest.mark.long), "lakekeeper"])
+@pytest.mark.long
+@pytest.mark.parametrize("process_name", ["aws", "lakekeeper"])
 def test_only_the_crashed_process_is_restarted(directory: Path, sandbox_command: Run, process_name: str) -> None:
     before = up(sandbox_command, directory)
     kill(before[process_name]["pid"])
@@ -208,6 +210,7 @@ def test_a_failed_start_is_reported_with_the_log(directory: Path, sandbox_comman
     up(sandbox_command, directory)
 
 
+@pytest.mark.long
 def test_a_database_url_of_the_environment_is_not_in_ps(directory: Path, tmp_path: Path, sandbox_command: Run) -> None:
     """The URL of a database may contain a password."""
     url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
@@ -292,6 +295,7 @@ def test_purge_keeps_files_of_other_users(directory: Path, sandbox_command: Run)
     assert project not in projects(fresh)
 
 
+@pytest.mark.long
 def test_the_users_own_aws_keys_do_not_reach_the_sandbox(directory: Path, sandbox_command: Run) -> None:
     os_environment = {**os.environ, "AWS_SECRET_ACCESS_KEY": "of-a-real-account", "AWS_PROFILE": "production"}
     completed = sandbox_command("up", "--dir", str(directory), "--json", env=os_environment)

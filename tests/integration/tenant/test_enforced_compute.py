@@ -154,6 +154,7 @@ def sum_seconds(rows: list[dict[str, Any]]) -> dict[str, float]:
     return {pod: sum(row["seconds"] for row in rows if row["pod"] == pod) for pod in {row["pod"] for row in rows}}
 
 
+@pytest.mark.long
 def test_hours_of_pods_are_recorded_once(tenant: Tenant, cluster: httpx.Client) -> None:
     """Each run measures again: a pod and day has one row."""
     now = datetime.now(UTC).replace(microsecond=0)
@@ -176,6 +177,7 @@ def test_hours_of_pods_are_recorded_once(tenant: Tenant, cluster: httpx.Client) 
     assert (use["quantity"], use["limit"], use["used"], use["state"]) == ("compute", 100, 0, "below")
 
 
+@pytest.mark.long
 def test_new_month_lets_units_start(tenant: Tenant, cluster: httpx.Client) -> None:
     enforce(tenant, 120)
     assert enforce(tenant, 96).units is None, "95 % of the limit is 95"
@@ -222,6 +224,7 @@ def test_up_without_the_limit_ends_it(tenant: Tenant, cluster: httpx.Client) -> 
     assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
 
 
+@pytest.mark.long
 def test_cluster_without_response_is_a_problem(tenant: Tenant, cluster: httpx.Client) -> None:
     """The record remains until the quota is deleted, so the next run continues."""
     enforce(tenant, 100)

@@ -183,6 +183,7 @@ def test_limit_of_a_namespace_suspends_what_holds_in_it(tenant: Tenant, openfga:
     assert list_access(openfga) == KEPT, "4 of 5 tables end the enforcement of the namespace"
 
 
+@pytest.mark.long
 def test_up_gives_no_grant_back(tenant: Tenant, openfga: httpx.Client) -> None:
     enforce(tenant, 2000)
     tenant.spec["grants"] += [
@@ -206,6 +207,7 @@ def test_up_gives_no_grant_back(tenant: Tenant, openfga: httpx.Client) -> None:
     assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
 
 
+@pytest.mark.long
 def test_up_without_enforcement_ends_it(tenant: Tenant, openfga: httpx.Client) -> None:
     enforce(tenant, 2000)
     del tenant.spec["warehouses"][0]["limits"]
@@ -244,7 +246,7 @@ def test_incomplete_measurement_ends_nothing(tenant: Tenant, openfga: httpx.Clie
     assert "so no enforcement of limits of data ends" in enforcement.problems[0]
 
 
-@pytest.mark.parametrize("used", [2000, 0], ids=["begin", "end"])
+@pytest.mark.parametrize("used", [pytest.param(2000, id="begin"), pytest.param(0, id="end", marks=pytest.mark.long)])
 def test_killed_run_is_completed(
     tenant: Tenant, openfga: httpx.Client, monkeypatch: pytest.MonkeyPatch, used: int
 ) -> None:
@@ -288,6 +290,7 @@ def test_run_leaves_a_stack_that_is_updated(tenant: Tenant, openfga: httpx.Clien
     assert list_access(openfga) == KEPT | SUSPENDED
 
 
+@pytest.mark.long
 def test_spec_from_server_has_the_suspended_grants(tenant: Tenant) -> None:
     command = ["spec", "from-server", "--environment", "sandbox", "--project", tenant.name, "--name", "other"]
     file = tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml"
@@ -309,6 +312,7 @@ def test_spec_from_server_has_the_suspended_grants(tenant: Tenant) -> None:
     assert draft_spec() == before
 
 
+@pytest.mark.long
 def test_command_measures_usage(tenant: Tenant, openfga: httpx.Client) -> None:
     write_environment(tenant, openfga, jobs_auth={"kind": "token", "token": "env:STACK_TOKEN"})
     tenant.spec["warehouses"][0]["limits"] = {"tables": 1, "enforce": True}
@@ -330,6 +334,7 @@ def test_command_measures_usage(tenant: Tenant, openfga: httpx.Client) -> None:
     assert list_access(openfga) == KEPT | SUSPENDED
 
 
+@pytest.mark.long
 def test_forged_record_grants_nothing(tenant: Tenant, openfga: httpx.Client) -> None:
     """A user who may change roles adds a grant to the record."""
     enforce(tenant, 2000)
@@ -344,6 +349,7 @@ def test_forged_record_grants_nothing(tenant: Tenant, openfga: httpx.Client) -> 
     assert list_access(openfga) == KEPT | SUSPENDED
 
 
+@pytest.mark.long
 def test_destroy_deletes_the_record(tenant: Tenant, openfga: httpx.Client) -> None:
     for warehouse in tenant.spec["warehouses"]:
         warehouse["deletion"] = "purge"

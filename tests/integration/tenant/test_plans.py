@@ -73,6 +73,7 @@ def test_unchanged_credentials_are_sent_again(
     tenant.output("preview", "--refresh", "--expect-no-changes", *on_engine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
 def test_plan_refuses_to_delete_newer_data(
     make_tenant: MakeTenant, request: pytest.FixtureRequest, engine: str

@@ -41,6 +41,7 @@ def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogC
     lifecycle.down(directory)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("signing", ["0.13"], indirect=True)
 @pytest.mark.stand_in("plays its own version")
 def test_orphan_removal_requires_vending_on_releases(signing: CatalogConfig, tmp_path: Path) -> None:

@@ -145,11 +145,8 @@ def test_time_travel_branches_and_tags(spark: SparkSession, catalog: str) -> Non
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
-@pytest.mark.parametrize(
-    "catalog",
-    ["vended", *(pytest.param(name, marks=pytest.mark.long) for name in ("role", "signed"))],
-    indirect=True,
-)
+@pytest.mark.long
+@pytest.mark.parametrize("catalog", ["vended", "role", "signed"], indirect=True)
 def test_maintenance(spark: SparkSession, sandbox: Sandbox, catalog: str, bucket: str) -> None:
     table = f"{catalog}.n.maintained"
     spark.sql(f"CREATE TABLE {table} AS SELECT 0 AS id")

@@ -77,6 +77,7 @@ def test_job_may_delete_under_soft_deletion(
     assert active_runners(catalog, datetime.now(UTC)) == frozenset(), "the claim is released"
 
 
+@pytest.mark.long
 def test_job_switched_off_starts_no_spark(create_table: Callable[..., Maintained], config: Path) -> None:
     create_table("switched", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.switched"))

@@ -16,7 +16,7 @@ from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from tests.spark.maintenance.conftest import Maintained
 from tests.spark.maintenance.delete_files import delete_by_equality
 
-pytestmark = [pytest.mark.spark, pytest.mark.stand_in("reads the store with the sandbox's key")]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.stand_in("reads the store with the sandbox's key")]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def store(tenant: CatalogConfig, create_table: Callable[..., Maintained]) -> S3S
     return S3Store(files)
 
 
-@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.parametrize("version", [2, 3])
 def test_copy_keeps_deleted_rows_deleted(
     create_table: Callable[..., Maintained], tenant: CatalogConfig, store: S3Store, version: int
 ) -> None:

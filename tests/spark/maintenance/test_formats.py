@@ -55,6 +55,7 @@ def test_policy_of_a_table_with_a_variant_column(create_table: CreateTable, tena
     assert live_table.table_exists(table.table.within), "the catalog is usable"
 
 
+@pytest.mark.long
 def test_table_of_orc_files_is_maintained(create_table: CreateTable) -> None:
     table = create_table("orc", "(n int, k int) USING iceberg TBLPROPERTIES ('write.format.default'='orc')")
     for number in range(3):
@@ -79,7 +80,7 @@ def create_with_deletes(create_table: CreateTable, version: int, rows: int = 10)
     return table
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_file_with_many_deleted_rows_is_rewritten(create_table: CreateTable, version: int) -> None:
     """Its size is right, and it is alone in its partition: only the deletes are a reason."""
     table = create_with_deletes(create_table, version)
@@ -128,6 +129,7 @@ def list_sizes(table: Maintained) -> list[float]:
     return sorted(size / 2**20 for size in table.column("SELECT file_size_in_bytes FROM THIS.data_files"))
 
 
+@pytest.mark.long
 def test_equality_deletes_of_a_large_table(create_table: CreateTable) -> None:
     """One delete file is no reason to rewrite a table of two files of the target size."""
     table = create_table("upserts", "(n int, k int, x double) USING iceberg PARTITIONED BY (k)")

@@ -62,6 +62,7 @@ def test_tables_of_every_format_version(create_table: CreateTable, version: int)
     assert sorted(table.column(f"SELECT {row_ids} FROM THIS")) == before
 
 
+@pytest.mark.long
 def test_statistics_of_old_partitions_and_staged_files(create_table: CreateTable) -> None:
     table = create_table("repartitioned", "(n int) USING iceberg PARTITIONED BY (n)")
     table.do("INSERT INTO THIS VALUES (1), (2)")

@@ -49,7 +49,7 @@ def convert_value(spark: SparkSession, kind: str) -> Any:
 
 @pytest.mark.parametrize(
     "kind",
-    ["timestamp_ns", "geometry", pytest.param("timestamptz_ns", marks=LONG), pytest.param("geography", marks=LONG)],
+    ["timestamp_ns", *(pytest.param(kind, marks=LONG) for kind in ("timestamptz_ns", "geometry", "geography"))],
 )
 def test_values_survive_each_job(table: Maintained, kind: str) -> None:
     """Spark reads no times in nanoseconds, so no job writes or reads their data files."""

@@ -148,6 +148,7 @@ def loaded_table(faulty: FaultyWarehouse, spark: SparkSession, sandbox: Sandbox)
     spark.sql(f"DROP TABLE {table.sql}")
 
 
+@pytest.mark.long
 def test_jobs_share_a_load_with_credentials(
     faulty: FaultyWarehouse, loaded_table: Maintained, monkeypatch: pytest.MonkeyPatch
 ) -> None:

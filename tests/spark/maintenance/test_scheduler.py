@@ -363,6 +363,7 @@ def test_policy_changed_after_planning(scheduled: ScheduledNamespace) -> None:
     assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
+@pytest.mark.long
 def test_idle_table_is_compacted_after_an_upgrade(scheduled: ScheduledNamespace) -> None:
     """The position deletes are converted once, although few rows are deleted and no row changed since the last run."""
     sql = scheduled.table("one", files=0, clauses="TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
@@ -431,6 +432,7 @@ def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> 
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("variant_columns")
 def test_variant_table_is_maintained_with_others(scheduled: ScheduledNamespace) -> None:
     """PyIceberg does not know the type `variant`. Unreadable tables are among the unit tests of the scheduler."""

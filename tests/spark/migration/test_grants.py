@@ -144,6 +144,7 @@ def test_undo_removes_the_added_grants_alone(catalogs: Catalogs, sides: tuple[Si
     assert target.list_grants(ORDERS) == set()
 
 
+@pytest.mark.long
 def test_grants_on_a_namespace_alone(catalogs: Catalogs, sides: tuple[Side, Side], tmp_path: Path) -> None:
     source, target = (side.grants.endpoint for side in sides)
     entries = catalogs.migrate(copy=True).entries
@@ -158,6 +159,7 @@ def test_grants_on_a_namespace_alone(catalogs: Catalogs, sides: tuple[Side, Side
     assert sides[1].list_grants(SALES) == {("select", "oidc~ann"), TARGET_GRANT}
 
 
+@pytest.mark.long
 def test_grants_that_would_apply_to_other_tables(catalogs: Catalogs, sides: tuple[Side, Side]) -> None:
     catalogs.open_target().create_namespace("ops")
     catalogs.open_target().create_table("ops.runs", build_rows(1).schema)
@@ -169,6 +171,7 @@ def test_grants_that_would_apply_to_other_tables(catalogs: Catalogs, sides: tupl
     ) in plan.losses
 
 
+@pytest.mark.long
 def test_no_table_moves_if_grants_cannot_be_read(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     catalogs.migrate(copy=True)
     with monkeypatch.context() as refused:

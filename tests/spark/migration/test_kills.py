@@ -101,6 +101,7 @@ def test_killed_cut_over_and_undo(catalogs: Catalogs, monkeypatch: pytest.Monkey
     assert catalogs.open_target().list_tables("sales") == []
 
 
+@pytest.mark.long
 def test_undo_at_once_after_each_kill_of_a_cut_over(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source has a commit just before its writers stop: an undo keeps it, also if the target lacks it."""
     catalogs.add_table("sales.orders")

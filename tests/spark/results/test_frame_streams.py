@@ -69,6 +69,7 @@ def write_available(frames: ResultFrames, uri: ResultUri, folder: Path) -> None:
     assert query.awaitTermination(120)
 
 
+@pytest.mark.long
 def test_batch_that_was_committed_is_not_written_again(
     frames: ResultFrames, reader: ResultReader, tmp_path: Path
 ) -> None:

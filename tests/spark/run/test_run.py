@@ -123,6 +123,7 @@ def test_script_is_one_execution(runner: Runner) -> None:
     assert {table.uri: table.rows for table in record.tables} == uris
 
 
+@pytest.mark.long
 def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     assert runner(STREAM, arguments=("3",)).code == 0
     assert runner("print('nothing else')", execution=1).code == 0

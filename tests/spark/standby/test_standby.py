@@ -140,6 +140,7 @@ def test_files_remain_for_readers_of_the_state_before(pair: Pair) -> None:
     assert pair.copies.load_table("sales.orders").scan(snapshot_id=first_snapshot).to_arrow().num_rows == 3
 
 
+@pytest.mark.long
 def test_tables_that_are_no_copies_are_left_alone(pair: Pair) -> None:
     """A table of the standby's own, commits of other writers, and a table that the source has dropped."""
     for name in ("sales.own", "sales.written", "sales.dropped", "sales.good"):

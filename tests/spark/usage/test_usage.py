@@ -111,6 +111,7 @@ def test_table_without_snapshots(catalog: Catalog, catalog_config: CatalogConfig
     assert measure(catalog_config, "usage.empty").size == TableSize()
 
 
+@pytest.mark.long
 def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catalog_config: CatalogConfig) -> None:
     table = create_table(catalog, "usage.growing", appends=2)
     create_table(catalog, "usage.unknown")

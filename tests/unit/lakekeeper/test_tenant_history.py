@@ -103,6 +103,7 @@ def test_earlier_deletion_counts_when_a_warehouse_moves() -> None:
     assert [item["key_prefix"] for item in record(before, a=warehouse("purge", key_prefix="x"))["kept"]] == ["acme/a"]
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["protect", "retain", "purge"]), min_size=1),

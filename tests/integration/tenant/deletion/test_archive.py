@@ -258,6 +258,7 @@ def test_destroyed_warehouse_is_purged(archiving: ArchivingTenant, aws: Callable
     assert list_objects(aws, archiving.tenant, "raw") != []
 
 
+@pytest.mark.long
 def test_stack_of_another_backend_purges_nothing(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -446,6 +447,7 @@ def require_empty(server: httpx.Client, path: str) -> None:
     assert server.get(path).json()["tabulars"] == []
 
 
+@pytest.mark.long
 def test_soft_deleted_table_postpones_the_purge(archiving: ArchivingTenant, aws: Callable[..., Any]) -> None:
     archiving.remove_from_spec()
     warehouse_id = find_warehouse(archiving)["id"]
@@ -540,6 +542,7 @@ def migrate_in_place(archiving: ArchivingTenant, target: CatalogConfig, folder: 
         assert result.error is None, result.error
 
 
+@pytest.mark.long
 def test_table_of_another_catalog_stops_the_purge(
     archiving: ArchivingTenant, second_server: httpx.Client, aws: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -666,6 +669,7 @@ def test_up_after_a_killed_destroy_reactivates(archiving: ArchivingTenant) -> No
     assert archiving.list_records().keys() == {"lakewright-record"}
 
 
+@pytest.mark.long
 def test_declared_warehouse_is_never_purged(archiving: ArchivingTenant) -> None:
     """The state keeps another removed warehouse, so the run looks for archives."""
     archiving.remove_from_spec()
@@ -721,6 +725,7 @@ def begin_purge_and_kill(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyP
             archiving.expire()
 
 
+@pytest.mark.long
 def test_up_refuses_a_half_purged_warehouse(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -742,11 +747,12 @@ def test_up_refuses_a_half_purged_warehouse(
     assert archiving.list_warehouses() == {"executions", "raw"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "step"),
     [
         (warehouse_contents, "remove"),
-        pytest.param(emptying, "empty", marks=pytest.mark.long),
+        (emptying, "empty"),
     ],
     ids=["before-the-removal", "before-the-emptying"],
 )
@@ -770,6 +776,7 @@ def test_up_during_a_purge_is_refused(
     assert_purged(archiving, aws)
 
 
+@pytest.mark.long
 def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The update holds the lock of the stack when the purge begins, and may have read that it had not begun."""
     archiving.wait_for_purge()
@@ -820,6 +827,7 @@ def test_failed_purge_leaves_the_warehouse_read_only(
     assert_purged(archiving, aws)
 
 
+@pytest.mark.long
 def test_interrupted_purge_remains_interrupted(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """IAM limits no role after the user's interrupt."""
 
@@ -830,6 +838,7 @@ def test_interrupted_purge_remains_interrupted(archiving: ArchivingTenant, monke
     begin_purge_and_kill(archiving, monkeypatch, warehouse_contents, "remove")
 
 
+@pytest.mark.long
 def test_partly_restored_roles_are_limited_again(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """IAM refuses to restore the second role, and the third role does not exist.
 
@@ -871,6 +880,7 @@ def test_partly_restored_roles_are_limited_again(archiving: ArchivingTenant, mon
     append_row(tenant)
 
 
+@pytest.mark.long
 def test_archives_are_read_where_the_stack_sends_its_token(archiving: ArchivingTenant) -> None:
     """The jobs have another address without TLS. The secret's file is deleted, and begun purges are left out."""
     tenant, endpoint = archiving.tenant, str(archiving.server.base_url).rstrip("/")

@@ -204,6 +204,7 @@ def test_own_key_is_kept_while_objects_need_it(make_tenant: Callable[..., Any], 
     assert key_state(aws, tenant.bucket) == "PendingDeletion"
 
 
+@pytest.mark.long
 def test_key_is_deleted_with_its_bucket_and_kept_with_its_data(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:

@@ -60,6 +60,7 @@ def test_up_killed_at_every_call_finishes_in_the_end(
     assert len(roles) == 1
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     """The kill comes right after the bucket's creation: its `BucketRemoval` does not exist yet."""

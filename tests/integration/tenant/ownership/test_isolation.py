@@ -163,6 +163,7 @@ def read_external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatc
     return str(external_id_resource.outputs["value"].value)
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("makes roles in IAM")
 def test_role_gives_access_to_its_prefix_with_external_id(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch

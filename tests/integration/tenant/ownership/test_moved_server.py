@@ -28,6 +28,7 @@ def other_server(tmp_path: Path) -> Iterator[str]:
         yield endpoint
 
 
+@pytest.mark.long
 def test_moved_server_is_refused_by_every_verb(
     make_tenant: MakeTenant, other_server: str, aws: Callable[..., Any]
 ) -> None:

@@ -94,6 +94,7 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
     assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
+@pytest.mark.long
 def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
     unit = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}
     tenant = deploy_with_table(make_tenant, computing_units=[unit])

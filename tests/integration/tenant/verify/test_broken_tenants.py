@@ -49,6 +49,7 @@ def wide_role(acme: Tenant) -> Iterator[str]:
     iam.delete_role_policy(RoleName=name, PolicyName="added")
 
 
+@pytest.mark.long
 def test_over_wide_role_fails(verify: Verify, wide_role: str) -> None:
     failed_checks = group_failed_checks(verify("warehouse-roles", "other-prefixes"))
 

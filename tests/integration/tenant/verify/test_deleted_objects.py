@@ -15,7 +15,7 @@ from lakewright_sandbox.runtime.state import Sandbox
 from tests.integration.tenant.verify.conftest import deploy_tenant
 from tests.tenant_project import PASSPHRASE, Tenant
 
-pytestmark = [pytest.mark.xdist_group("deleted-objects"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("deleted-objects"), pytest.mark.timeout(300)]
 
 COLUMNS = [{"name": "id", "type": "long"}]
 GRANTS = [
@@ -138,7 +138,6 @@ def test_recreated_namespace_has_no_missing_rights(
     assert "Namespace" not in {kind for kind, _ in find_deleted()}
 
 
-@pytest.mark.long
 def test_every_deleted_kind_is_reported_without_a_problem(
     sandbox: Sandbox,
     stack_http: httpx.Client,
