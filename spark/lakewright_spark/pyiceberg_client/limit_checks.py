@@ -65,7 +65,7 @@ Amounts = Mapping[Quantity, int]
 
 @dataclass(frozen=True)
 class MeasuredAmounts:
-    """What limits count in warehouses and in namespaces with limits. Warehouses that could not be read are absent."""
+    """Amounts by warehouse and namespace that limits count. Warehouses that could not be read are absent."""
 
     warehouses: Mapping[str, Amounts]
     namespaces: Mapping[str, Mapping[str, Amounts]]
