@@ -142,8 +142,8 @@ def move_copies(polaris: Polaris, project: Project) -> None:
 
     assert {entry.step for entry in entries} == {Step.FINISHED}
     assert polaris.catalog.list_views("sales") == []
-    kept = polaris.catalog.load_table("sales.orders__moved")
-    assert FENCE not in kept.properties, "the source keeps the files of a copied table"
+    source_table = polaris.catalog.load_table("sales.orders__moved")
+    assert FENCE not in source_table.properties, "the source keeps the files of a copied table"
 
 
 CHANGES: dict[str, tuple[Callable[[CatalogConfig], CatalogConfig], type[LakewrightSparkError], str]] = {
