@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from lakewright_spark.catalog import kinds
-from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
 from lakewright_spark.catalog.kinds import Kind
 from lakewright_spark.catalog.limits import TenantLimits
@@ -41,6 +41,8 @@ class CatalogConfig(ConfigModel):
     project_id: str | None = None
     """Project ID in Lakekeeper. None for other kinds."""
     auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoAuth()
+    headers: Annotated[dict[str, str], ADDED_LATER] = {}
+    """Kind `rest`: HTTP headers without secrets of all requests, also to `token_url`, such as `Polaris-Realm`."""
     ca_bundle: Annotated[str | None, ADDED_LATER] = None
     """Path of a PEM file with the certificate authorities of catalog and storage, on the machine that runs the job."""
     truststore: Annotated[str | None, ADDED_LATER] = None
@@ -98,6 +100,8 @@ class CatalogConfig(ConfigModel):
         """
         if isinstance(self.auth, PasswordAuth) or any(warehouse.s3_keys for warehouse in self.warehouses):
             raise ValueError("expected auth by token or client credentials and no S3 keys: Spark reads no other itself")
+        if self.headers and isinstance(self.auth, ClientCredentialsAuth):
+            raise ValueError("expected no headers with client credentials: requests of tokens by Spark lack them")
         properties = self.spark_properties()
         for warehouse in self.warehouses:
             prefix = f"spark.sql.catalog.{warehouse.name}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from lakewright_spark.catalog.auth import CatalogAuth, NoAuth, PasswordAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, PasswordAuth
 from lakewright_spark.catalog.warehouse import CatalogWarehouse, Delegation, StorageKind
 from lakewright_spark.iceberg_values import COMMIT_RETRIES, CONNECT_SECONDS, SOCKET_SECONDS
 
@@ -32,6 +32,7 @@ _FILE_IO: Mapping[StorageKind, str] = {
 }
 """Iceberg's implementations of FileIO by storage service."""
 
+_RESERVED_HEADERS = frozenset({"authorization", "cookie", DELEGATION_HEADER.lower()})
 _S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
 
 
@@ -49,6 +50,9 @@ class _Settings(Protocol):
 
     @property
     def auth(self) -> CatalogAuth: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
     @property
     def ca_bundle(self) -> str | None: ...
@@ -88,6 +92,10 @@ def check_kind(config: _Settings) -> None:
             raise ValueError("kind lakekeeper: expected project_id, and an id in every warehouse")
     elif config.project_id is not None:
         raise ValueError(f"kind {config.kind}: expected no project_id, which only kind lakekeeper has")
+    if config.headers and config.kind != "rest":
+        raise ValueError(f"kind {config.kind}: expected no headers, which only kind rest has")
+    if reserved_names := sorted(name for name in config.headers if name.lower() in _RESERVED_HEADERS):
+        raise ValueError(f"headers: expected no {', '.join(reserved_names)}, which `auth` and `delegation` set")
     if config.kind == "jdbc":
         if not isinstance(config.auth, NoAuth | PasswordAuth):
             raise ValueError(f"kind jdbc: expected auth of kind password or none, found {config.auth.kind}")
@@ -154,7 +162,7 @@ def pyiceberg_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[st
         "warehouse": _server_warehouse(config, warehouse),
         **_headers(config, warehouse),
         **warehouse.s3,
-        **config.auth.pyiceberg_options(),
+        **_build_pyiceberg_auth(config),
         **({"ssl": {"cabundle": config.ca_bundle}} if config.ca_bundle else {}),
         **(_file_io(config, warehouse) if warehouse.delegation == "vended" else {}),
     }
@@ -168,11 +176,19 @@ def _server_warehouse(config: _Settings, warehouse: CatalogWarehouse) -> str:
 
 
 def _headers(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:
-    headers = {DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
+    headers = {**config.headers, DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
     if config.project_id is not None:
         # A server without a default project that reads roles from tokens rejects every request without this header.
         headers[PROJECT_HEADER] = config.project_id
     return {f"header.{name}": value for name, value in headers.items()}
+
+
+def _build_pyiceberg_auth(config: _Settings) -> dict[str, Any]:
+    options = config.auth.pyiceberg_options()
+    if config.headers and isinstance(config.auth, ClientCredentialsAuth):
+        # The token endpoint of Polaris needs the realm, too.
+        options["auth"]["custom"]["headers"] = dict(config.headers)
+    return options
 
 
 def _files(warehouse: CatalogWarehouse) -> dict[str, str]:

@@ -19,9 +19,12 @@ from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.times import format_time
 
 if TYPE_CHECKING:
-    from lakewright_spark.standby.actions import Standby, TableStatus
+    from lakewright_spark.standby.actions import Standby
+    from lakewright_spark.standby.status import TableStatus
 
-app = PlainHelpTyper(no_args_is_help=True, help="Copy tables to another bucket and catalog, and let them take over.")
+app = PlainHelpTyper(
+    no_args_is_help=True, help="Copy tables and views to another bucket and catalog, and let them take over."
+)
 
 Source = Annotated[
     Path, typer.Option("--from", metavar="CONFIG", help="Catalog configuration (JSON) that has the tables.")
@@ -33,7 +36,7 @@ Target = Annotated[
 
 @app.callback()
 def _group() -> None:
-    """Copy tables to another bucket and catalog, and let them take over."""
+    """Copy tables and views to another bucket and catalog, and let them take over."""
 
 
 @app.command("copy")
@@ -49,7 +52,7 @@ def copy(
     ] = VerifyDepth.METADATA,
     as_json: AsJson = False,
 ) -> None:
-    """Copy what the standby lacks of each table, and compare. Run it every night.
+    """Copy what the standby lacks of each table and view, and compare. Run it every night.
 
     Example: lakewright-spark standby copy --from main.json --to standby.json
     """
@@ -75,7 +78,7 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tables with the age of their last copy, and how far they are behind. Nothing is changed.
+    """List the tables and views with the age of their last copy, and how far they are behind. Nothing is changed.
 
     Example: lakewright-spark standby status --from main.json --to standby.json --max-lag 26h
     """
@@ -117,7 +120,7 @@ def _open(
 
 def _print(statuses: Sequence[TableStatus], max_lag: timedelta | None = None, *, as_json: bool) -> None:
     """Print the tables, and raise StandbyError if some failed or are too far behind."""
-    from lakewright_spark.standby.actions import find_problems, format_lag  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.standby.status import find_problems, format_lag  # noqa: PLC0415  # loads PyIceberg
 
     if as_json:
         print(json.dumps({"tables": [status.to_json() for status in statuses]}))
@@ -128,9 +131,15 @@ def _print(statuses: Sequence[TableStatus], max_lag: timedelta | None = None, *,
             lag = format_lag(status.lag) if status.lag else ""
             rows.add_row(status.name, status.state.value, copied, lag, str(status.snapshots or ""), status.detail)
         printing.show(rows)
-        counts = Counter(status.state.value for status in statuses)
-        print(", ".join(f"{count} {state}" for state, count in counts.items()) or "no tables")
+        print(_count([status for status in statuses if not status.is_view]) or "no tables")
+        if views := [status for status in statuses if status.is_view]:
+            print(f"views: {_count(views)}")
     problems = find_problems(statuses, max_lag)
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         raise StandbyError(f"{len(problems)} of {len(statuses)} tables need attention: {problems[0]}{more}")
+
+
+def _count(statuses: Sequence[TableStatus]) -> str:
+    counts = Counter(status.state.value for status in statuses)
+    return ", ".join(f"{count} {state}" for state, count in counts.items())

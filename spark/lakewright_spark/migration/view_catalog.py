@@ -87,6 +87,10 @@ class ViewCatalog:
         """Give the view of `start_copy` its name, which has to be free."""
         self.rename(rename_copying(identifier), identifier)
 
+    def set_properties(self, identifier: Identifier, values: dict[str, str]) -> None:
+        """Commit properties of a view."""
+        self._commit(identifier, self._load(identifier).metadata, [{"action": "set-properties", "updates": values}])
+
     def rename(self, old: Identifier, new: Identifier) -> None:
         """Give a view another name."""
         body = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import requests
 from pyiceberg.catalog.rest.auth import AuthManager, OAuth2AuthManager, OAuth2TokenProvider
@@ -28,14 +31,15 @@ class ReferencedToken(AuthManager):
 
 
 class TimedTokenProvider(OAuth2TokenProvider):
-    """Requests tokens with a time limit and an audience. PyIceberg 0.12 has neither."""
+    """Requests tokens with a time limit, an audience and headers. PyIceberg 0.12 has none of these."""
 
     audience: str | None = None
+    headers: Mapping[str, str] | None = None
 
     def _refresh_token(self) -> None:
         data = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         data |= {"audience": self.audience} if self.audience else {}
-        headers = {"Authorization": self._client_secret_header}
+        headers = {**(self.headers or {}), "Authorization": self._client_secret_header}
         response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT_SECONDS, SOCKET_SECONDS))
         response.raise_for_status()
         token = response.json()
@@ -47,12 +51,19 @@ class ReferencedClientCredentials(OAuth2AuthManager):
     """Client credentials, exchanged for a token that is renewed a minute before it expires."""
 
     def __init__(
-        self, client_id: str, client_secret: str, token_url: str, scope: str | None = None, audience: str | None = None
+        self,
+        client_id: str,
+        client_secret: str,
+        token_url: str,
+        scope: str | None = None,
+        audience: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Store the client ID, the reference of its secret, the token endpoint, and what the token is limited to."""
         super().__init__(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
         provider = TimedTokenProvider(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
-        provider.audience = audience
+        provider.audience, provider.headers = audience, headers
         self.token_provider = provider
         self._failure = f"token endpoint {token_url} gave no token to client {client_id}"
 
@@ -61,9 +72,20 @@ class ReferencedClientCredentials(OAuth2AuthManager):
         try:
             return super().auth_header()
         except requests.HTTPError as error:
-            status = error.response.status_code if error.response is not None else "an error"
+            status = "an error" if error.response is None else _describe_refusal(error.response)
             raise IdentityError(f"{self._failure}: it responded with {status}") from None
         except requests.RequestException as error:
             raise IdentityError(f"{self._failure}: {type(error).__name__}") from None
         except (KeyError, ValueError):
             raise IdentityError(f"{self._failure}: its response has no access_token") from None
+
+
+def _describe_refusal(response: requests.Response) -> str:
+    """Return the status, with the error code of OAuth 2 or the type of an error of Iceberg REST."""
+    try:
+        error: Any = response.json()["error"]
+        code = error if isinstance(error, str) else str(error["type"])
+    except (ValueError, KeyError, TypeError):
+        code = ""
+    # Other texts may repeat parts of the request.
+    return f"{response.status_code} ({code})" if re.fullmatch(r"[A-Za-z_]{1,60}", code) else str(response.status_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -59,6 +59,19 @@ class ComputeHours:
         return int(hours) if self.is_complete or hours >= limit else None
 
 
+Amounts = Mapping[Quantity, int]
+"""Amounts that limits on data count."""
+
+
+@dataclass(frozen=True)
+class MeasuredAmounts:
+    """Amounts by warehouse and namespace that limits count. Warehouses that could not be read are absent."""
+
+    warehouses: Mapping[str, Amounts]
+    namespaces: Mapping[str, Mapping[str, Amounts]]
+    """Amounts by warehouse and full name of the namespace."""
+
+
 def list_limit_uses(config: CatalogConfig, report: UsageReport, compute: ComputeHours | None = None) -> list[LimitUse]:
     """Return the use of every limit of the configuration, first the limits of the tenant.
 
@@ -70,24 +83,34 @@ def list_limit_uses(config: CatalogConfig, report: UsageReport, compute: Compute
         report: The usage of its warehouses.
         compute: Hours of computing units; None if they are not known.
     """
+    limits = {warehouse.name: warehouse.limits for warehouse in config.warehouses}
+    amounts = MeasuredAmounts(
+        {usage.warehouse: _count(total([usage])) for usage in report.warehouses},
+        {usage.warehouse: measure_limited_namespaces(limits[usage.warehouse], usage) for usage in report.warehouses},
+    )
+    return compare_amounts(config, amounts, compute)
+
+
+def compare_amounts(
+    config: CatalogConfig, amounts: MeasuredAmounts, compute: ComputeHours | None = None
+) -> list[LimitUse]:
+    """Return the use of every limit of the configuration, as `list_limit_uses` does, by measured amounts."""
     uses: list[LimitUse] = []
-    usages = {usage.warehouse: usage for usage in report.warehouses}
-    if config.limits and usages.keys() >= {warehouse.name for warehouse in config.warehouses}:
-        uses += _compare(f"tenant {config.tenant}", None, None, config.limits, total(report.warehouses))
+    if config.limits and amounts.warehouses.keys() >= {warehouse.name for warehouse in config.warehouses}:
+        uses += _compare(f"tenant {config.tenant}", None, None, config.limits, _add(amounts.warehouses.values()))
     if config.limits and compute:
         scope = f"computing units of tenant {config.tenant}"
         uses += _compare_hours(scope, None, config.limits.compute, compute)
     for warehouse in config.warehouses:
+        name = warehouse.name
         if warehouse.limits and compute:
-            scope = f"computing units of warehouse {warehouse.name}"
-            uses += _compare_hours(scope, warehouse.name, warehouse.limits.compute, compute)
-        usage = usages.get(warehouse.name)
-        if usage is None or warehouse.limits is None:
+            uses += _compare_hours(f"computing units of warehouse {name}", name, warehouse.limits.compute, compute)
+        if name not in amounts.warehouses or warehouse.limits is None:
             continue
-        uses += _compare(f"warehouse {warehouse.name}", warehouse.name, None, warehouse.limits, total([usage]))
+        uses += _compare(f"warehouse {name}", name, None, warehouse.limits, amounts.warehouses[name])
         for namespace, limits in warehouse.limits.namespaces.items():
-            scope = f"namespace {warehouse.name}.{namespace}"
-            uses += _compare(scope, warehouse.name, namespace, limits, total([_select_namespace(usage, namespace)]))
+            if (counted := amounts.namespaces.get(name, {}).get(namespace)) is not None:
+                uses += _compare(f"namespace {name}.{namespace}", name, namespace, limits, counted)
     return uses
 
 
@@ -98,9 +121,9 @@ def _compare_hours(scope: str, warehouse: str | None, limit: int | None, compute
 
 
 def _compare(
-    scope: str, warehouse: str | None, namespace: str | None, limits: DataLimits, sums: Total
+    scope: str, warehouse: str | None, namespace: str | None, limits: DataLimits, amounts: Amounts
 ) -> Iterator[LimitUse]:
-    for quantity, used in _count(sums).items():
+    for quantity, used in amounts.items():
         limit = getattr(limits, quantity)
         if limit is not None:
             yield LimitUse(scope, warehouse, namespace, quantity, limit, used)
@@ -110,6 +133,14 @@ def measure_limited_namespaces(limits: WarehouseLimits | None, usage: WarehouseU
     """Return the amounts that limits count in each namespace with limits; empty without such limits."""
     namespaces = limits.namespaces if limits else ()
     return {namespace: _count(total([_select_namespace(usage, namespace)])) for namespace in namespaces}
+
+
+def _add(parts: Iterable[Amounts]) -> Amounts:
+    sums: dict[Quantity, int] = {"bytes": 0, "files": 0, "tables": 0}
+    for part in parts:
+        for quantity, amount in part.items():
+            sums[quantity] = sums.get(quantity, 0) + amount
+    return sums
 
 
 def _count(sums: Total) -> dict[Quantity, int]:

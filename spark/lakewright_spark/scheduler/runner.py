@@ -19,6 +19,7 @@ from lakewright_spark.errors import JobFailedError, LeaseHeldError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.maintenance.job_runner import session_properties
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
+from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
 from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.claims import list_live_runners
 from lakewright_spark.scheduler.heartbeat import Heartbeat
@@ -37,7 +38,7 @@ from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Sup
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.scheduler.table_worker import TableWork, TableWorker
-from lakewright_spark.scheduler.usage_recording import record_usage
+from lakewright_spark.scheduler.usage_recording import list_recorded_uses, read_hours, record_usage
 from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.session.builder import Workload, forget_dead_session, spark_session
 from lakewright_spark.session.secrets import check_before_start
@@ -88,7 +89,7 @@ class MaintenanceRunner:
     observers: Sequence[Observer] = ()
     plan_observers: Sequence[Callable[[Sequence[WarehousePlan]], None]] = ()
     """Are called with the plans before the work begins."""
-    usage_observers: Sequence[Callable[[Sequence[DailyUsage]], None]] = ()
+    usage_observers: Sequence[Callable[[Sequence[DailyUsage], Sequence[LimitUse]], None]] = ()
     """Are called with the rows that the run wrote to `ops.daily_usage`."""
     control: Control = field(default_factory=Control)
     clock: Callable[[], datetime] = _utc_now
@@ -179,8 +180,14 @@ class MaintenanceRunner:
         maintained = {name: catalog for name, catalog in catalogs.items() if name not in outcome.unavailable}
         usages, problems = record_usage(self.config, maintained, self.clock())
         outcome.warnings += problems
+        if not self.usage_observers:
+            return
+        # Limits of the tenant are about all warehouses.
+        config = self.config.model_copy(update={"limits": None}) if self.named_warehouses else self.config
+        usages_of_day, hours = read_hours(config, maintained, usages, self.clock())
+        uses = list_recorded_uses(config, usages_of_day, hours)
         for observe in self.usage_observers:
-            observe(usages)
+            observe(usages_of_day, uses)
 
     def _build_planner(self) -> MaintenancePlanner:
         return MaintenancePlanner(

@@ -17,6 +17,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMe
 
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.policies.model import JOBS
+from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
 from lakewright_spark.scheduler.outcome import run_to_json
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage
@@ -33,8 +34,12 @@ _USAGE_GAUGES = (
     ("warehouse_tables", "Tables of a warehouse", "tables"),
     ("warehouse_files", "Live files of a warehouse", "files"),
     ("warehouse_maintenance_minutes", "Minutes of maintenance jobs today", "maintenance_minutes"),
+    ("warehouse_cu_hours", "Hours of computing units today", "cu_hours"),
+    ("warehouse_requests", "Requests to the store today", "requests"),
 )
-"""Name, text and field of each gauge of a day's usage."""
+"""Name, text and field of each gauge of a day's usage. Amounts that no source reports have no gauge."""
+_LIMIT_GAUGES = (("limit", "The limit", "limit"), ("limit_used", "Amount that the limit counts", "used"))
+"""Name, text and field of each gauge of the use of a limit."""
 
 
 def _list_attributes(usage: DailyUsage) -> dict[str, str]:
@@ -68,10 +73,13 @@ class TelemetryObserver:
         meter.create_observable_gauge("warehouse_storage", [self._observe_bytes], "By", sizes)
         for name, text, field in _USAGE_GAUGES:
             meter.create_observable_gauge(name, [self._build_usage_callback(field)], "1", text)
+        self._uses: Sequence[LimitUse] = ()
+        for name, text, field in _LIMIT_GAUGES:
+            meter.create_observable_gauge(name, [self._build_limit_callback(field)], "1", text)
 
-    def observe_usage(self, usages: Sequence[DailyUsage]) -> None:
-        """Handle the rows that a run wrote to `ops.daily_usage`."""
-        self._usages = usages
+    def observe_usage(self, usages: Sequence[DailyUsage], uses: Sequence[LimitUse]) -> None:
+        """Handle the rows that a run wrote to `ops.daily_usage`, and the use of limits by these rows."""
+        self._usages, self._uses = usages, uses
 
     def _observe_bytes(self, options: CallbackOptions) -> Iterator[Observation]:
         """Yield the bytes of each warehouse by kind, without unknown values."""
@@ -85,7 +93,17 @@ class TelemetryObserver:
         def observe(options: CallbackOptions) -> Iterator[Observation]:
             del options
             for usage in self._usages:
-                yield Observation(getattr(usage, field), _list_attributes(usage))
+                if (amount := getattr(usage, field)) is not None:
+                    yield Observation(amount, _list_attributes(usage))
+
+        return observe
+
+    def _build_limit_callback(self, field: str) -> Callable[[CallbackOptions], Iterator[Observation]]:
+        def observe(options: CallbackOptions) -> Iterator[Observation]:
+            del options
+            for use in self._uses:
+                part = {"warehouse": use.warehouse or "", "namespace": use.namespace or ""}
+                yield Observation(getattr(use, field), {**part, "quantity": use.quantity})
 
         return observe
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -16,10 +17,17 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.dropped_tables import list_dropped_uuids
-from lakewright_spark.pyiceberg_client.limit_checks import measure_limited_namespaces
+from lakewright_spark.pyiceberg_client.limit_checks import (
+    ComputeHours,
+    LimitUse,
+    MeasuredAmounts,
+    compare_amounts,
+    measure_limited_namespaces,
+)
 from lakewright_spark.pyiceberg_client.recorded_sizes import read_last_bytes
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.usage import measure_usage, total
+from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_month_seconds, sum_hours
 from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, write_day
 from lakewright_spark.scheduler.run_log.job_runs import sum_minutes
 from lakewright_spark.scheduler.run_log.orphan_candidates import list_open_candidates
@@ -80,6 +88,42 @@ def measure_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
         measured_at=now,
         limited_namespaces=json.dumps(namespaces) if namespaces else None,
     )
+
+
+def read_hours(
+    config: CatalogConfig, catalogs: Mapping[str, Catalog], usages: Sequence[DailyUsage], now: datetime
+) -> tuple[list[DailyUsage], ComputeHours]:
+    """Return the usage of the day with its hours of computing units, and the hours of the month until now.
+
+    A pod is measured in the warehouses of `catalogs`, and counts in one of them. A warehouse whose hours cannot be read
+    has none, and the hours of the month are not complete.
+    """
+    seconds: dict[str, PodSeconds] = {}
+    for name, catalog in catalogs.items():
+        with suppress(Exception):  # the night's jobs have succeeded, and hours are measured again
+            seconds[name] = read_month_seconds(catalog, now)
+    hours, by_warehouse = sum_hours(seconds), dict[str, float]()
+    for (name, _), amount in hours.items():
+        by_warehouse[name] = by_warehouse.get(name, 0.0) + amount
+    is_complete = all(warehouse.name in seconds for warehouse in config.warehouses)
+    of_day = [replace(usage, cu_hours=hours.get((usage.warehouse, usage.day))) for usage in usages]
+    return of_day, ComputeHours(by_warehouse, is_complete)
+
+
+def list_recorded_uses(config: CatalogConfig, usages: Sequence[DailyUsage], hours: ComputeHours) -> list[LimitUse]:
+    """Return the use of every limit of the configuration on the day of these rows."""
+    amounts = MeasuredAmounts(
+        {
+            usage.warehouse: {
+                "bytes": usage.bytes_live + usage.bytes_reclaimable,
+                "files": usage.files,
+                "tables": usage.tables,
+            }
+            for usage in usages
+        },
+        {usage.warehouse: json.loads(usage.limited_namespaces or "{}") for usage in usages},
+    )
+    return compare_amounts(config, amounts, hours)
 
 
 def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:

@@ -1,25 +1,24 @@
-"""The commands on all tables of a standby: copy, status, promote. A table that fails does not hold up other tables."""
+"""The commands on the tables and views of a standby: copy, status, promote. A failure does not hold up the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import Enum
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
-from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, LeaseHeldError, LeaseLostError, StandbyError
 from lakewright_spark.migration.copy_stores import CopyStore, open_copy_store
-from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.endpoint import Endpoint, find_original_name
 from lakewright_spark.migration.plan import PARALLEL, Patterns
 from lakewright_spark.migration.verify import Depth
+from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.policies.builtin import OPS
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.scheduler.heartbeat import Heartbeat
@@ -27,54 +26,16 @@ from lakewright_spark.scheduler.runner import new_runner_name
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.standby.mark import read_mark
+from lakewright_spark.standby.status import State, TableStatus, measure_table, measure_view, measure_without_source
 from lakewright_spark.standby.tables import StandbyTable
+from lakewright_spark.standby.views import StandbyView
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.times import format_json_time
 
 _CLAIM_ID = UUID("8f0d6c0e-2f0b-4a54-9c3e-5b7d8e2a1f60")
 """Identifies the claim of the standby as a whole among the claims of tables."""
 
 
-class State(Enum):
-    """How a table of the standby relates to its source."""
-
-    CURRENT = "current"
-    BEHIND = "behind"
-    MISSING = "missing"
-    """The standby does not have it."""
-    DROPPED = "dropped"
-    """The source no longer has it."""
-    UNKNOWN = "unknown"
-    """The source does not respond."""
-    WRITTEN = "written"
-    """Other writers have changed it in the standby."""
-    PROMOTED = "promoted"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class TableStatus:
-    """The state of one table."""
-
-    name: str
-    state: State
-    copied_at: datetime | None = None
-    """Time of the last copy (UTC)."""
-    lag: timedelta = timedelta()
-    """Time since the first commit that the standby lacks; age of the last copy if the source does not respond."""
-    snapshots: int = 0
-    """Number of the source's snapshots that the standby lacks."""
-    detail: str = ""
-    """The parts that were compared, or why the table failed."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the status for JSON."""
-        return {
-            **asdict(self),
-            "state": self.state.value,
-            "copied_at": format_json_time(self.copied_at) if self.copied_at else None,
-            "lag": round(self.lag.total_seconds(), 3),
-        }
+Item = TypeVar("Item", StandbyTable, StandbyView)
 
 
 @dataclass(frozen=True)
@@ -120,25 +81,27 @@ class Standby:
         return f"warehouse {self.source_warehouse} of {self.source_config.uri}{project}"
 
     def copy(self, depth: Depth, now: datetime) -> list[TableStatus]:
-        """Copy what the standby lacks, and return a status of each table of the source.
+        """Copy what the standby lacks, and return a status of each table and view of the source.
 
         Raises:
-            StandbyError: The source has no tables: all of them were promoted, or the pattern selects none.
+            StandbyError: The source has no tables and views: all were promoted, or the pattern selects none.
         """
-        store, source = self._open_store(), self._open_source()
-        tables = self._list_tables(source)
-        if not tables:
+        source = self._open_source()
+        tables, views = self._list_tables(source), self._list_views(source)
+        if not (tables or views):
             raise StandbyError(f"{self.source_name}: expected tables to copy, found none")
+        store = self._open_store() if tables else None
 
-        def copy_table(table: StandbyTable) -> TableStatus:
-            done = table.copy(store, depth, now)
-            return TableStatus(table.name, State.CURRENT, done.copied_at, detail=done.compared)
+        def copy_item(item: StandbyTable | StandbyView) -> TableStatus:
+            is_view = isinstance(item, StandbyView)
+            done = item.copy(now) if is_view else item.copy(_require(store), depth, now)
+            return TableStatus(item.name, State.CURRENT, done.copied_at, detail=done.compared, is_view=is_view)
 
         with self._claim():
-            return self._run(tables, copy_table)
+            return self._run([*tables, *views], copy_item)
 
     def promote(self, now: datetime, *, is_source_lost: bool) -> list[TableStatus]:
-        """Let the standby have writers, and return a status of each of its tables.
+        """Let the standby have writers, and return a status of each of its tables and views.
 
         Args:
             now: The time (UTC).
@@ -147,69 +110,64 @@ class Standby:
         Raises:
             StandbyError: The standby has no copies.
         """
-        store, source = (None, None) if is_source_lost else (self._open_store(), self._open_source())
-        copies = self._list_copies(source)
-        tables = self._merge(copies, self._list_tables(source)) if source else copies
-        if not copies:
+        source = None if is_source_lost else self._open_source()
+        copies, view_copies = self._list_copies(source), self._list_view_copies(source)
+        if not (copies or view_copies):
             raise StandbyError(f"{self.standby}: expected copies of {self.source_name}, found none")
+        tables = self._merge(copies, self._list_tables(source)) if source else copies
+        views = self._merge(view_copies, self._list_views(source)) if source else view_copies
+        store = self._open_store() if source and tables else None
 
-        def promote_table(table: StandbyTable) -> TableStatus:
-            mark = table.promote_last_copy(now) if store is None else table.promote(store, now)
-            return TableStatus(table.name, State.PROMOTED, mark.copied_at)
+        def promote_item(item: StandbyTable | StandbyView) -> TableStatus:
+            is_view = isinstance(item, StandbyView)
+            if source is None:
+                mark = item.promote_last_copy(now)
+            else:
+                mark = item.promote(now) if is_view else item.promote(_require(store), now)
+            return TableStatus(item.name, State.PROMOTED, mark.copied_at, is_view=is_view)
 
         with self._claim():
-            return self._run(tables, promote_table)
+            return self._run([*tables, *views], promote_item)
 
     def measure(self, now: datetime) -> list[TableStatus]:
-        """Return the status of each table of the source and of the standby. Nothing is changed."""
+        """Return the status of each table and view of the source and of the standby. Nothing is changed."""
         try:
             source = self._open_source()
-            tables = self._list_tables(source)
+            tables, views = self._list_tables(source), self._list_views(source)
         except LakewrightSparkError as error:
             reason = str(error).splitlines()[0]
-            copies = self._list_copies(None)
-            return self._run(copies, lambda table: self._measure_without_source(table, reason, now))
-        # A table of the source is measured with its copy; the other copies are of tables that the source has dropped.
-        source_identifiers = {table.identifier for table in tables}
-        merged = self._merge(self._list_copies(source, source_identifiers), tables)
-        return self._run(merged, lambda table: self._measure(table, source, now))
+            copies = [*self._list_copies(None), *self._list_view_copies(None)]
+            return self._run(copies, lambda copy: measure_without_source(copy, reason, now))
+        # An item of the source is measured with its copy; the other copies are of items that the source has dropped.
+        names = {item.identifier for item in (*tables, *views)}
+        merged_tables = self._merge(self._list_copies(source, names), tables)
+        merged_views = self._merge(self._list_view_copies(source, names), views)
 
-    def _measure(self, table: StandbyTable, source: Endpoint, now: datetime) -> TableStatus:
-        name = table.name
-        source_table, copy = source.find_table(table.identifier), table.find_copy()
-        if copy is None:
-            return TableStatus(name, State.MISSING, lag=_find_age(source_table, now), detail="never copied")
-        standby_table, mark = copy
-        if mark.promoted_at:
-            return TableStatus(name, State.PROMOTED, mark.copied_at)
-        if table.is_written(standby_table, mark):
-            return TableStatus(name, State.WRITTEN, mark.copied_at, now - mark.copied_at)
-        if source_table is None:
-            return TableStatus(name, State.DROPPED, mark.copied_at)
-        if source_table.metadata_location == mark.metadata:
-            return TableStatus(name, State.CURRENT, mark.copied_at)
-        copied = {snapshot.snapshot_id for snapshot in standby_table.snapshots()}
-        times = [snapshot.timestamp_ms for snapshot in source_table.snapshots() if snapshot.snapshot_id not in copied]
-        behind_since = _to_time(min(times, default=source_table.metadata.last_updated_ms))
-        return TableStatus(name, State.BEHIND, mark.copied_at, max(now - behind_since, timedelta()), len(times))
+        def measure_item(item: StandbyTable | StandbyView) -> TableStatus:
+            return measure_view(item, now) if isinstance(item, StandbyView) else measure_table(item, source, now)
 
-    def _measure_without_source(self, table: StandbyTable, reason: str, now: datetime) -> TableStatus:
-        _, mark = table.require_copy()
-        if mark.promoted_at:
-            return TableStatus(table.name, State.PROMOTED, mark.copied_at)
-        return TableStatus(table.name, State.UNKNOWN, mark.copied_at, now - mark.copied_at, detail=reason)
+        return self._run([*merged_tables, *merged_views], measure_item)
 
-    def _run(self, tables: Collection[StandbyTable], act: Callable[[StandbyTable], TableStatus]) -> list[TableStatus]:
-        def act_on(table: StandbyTable) -> TableStatus:
+    def _run(
+        self,
+        items: Collection[StandbyTable | StandbyView],
+        act: Callable[[StandbyTable | StandbyView], TableStatus],
+    ) -> list[TableStatus]:
+        """Act on all items, several at a time. A view that the standby cannot have is reported as missing."""
+
+        def act_on(item: StandbyTable | StandbyView) -> TableStatus:
+            is_view = isinstance(item, StandbyView)
             try:
-                return act(table)
+                if is_view and (obstacle := item.obstacle):
+                    return TableStatus(item.name, State.MISSING, detail=obstacle, is_view=True)
+                return act(item)
             except LakewrightSparkError as error:
-                return TableStatus(table.name, State.FAILED, detail=str(error))
+                return TableStatus(item.name, State.FAILED, detail=str(error), is_view=is_view)
             except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
-                return TableStatus(table.name, State.FAILED, detail=describe_error(error))
+                return TableStatus(item.name, State.FAILED, detail=describe_error(error), is_view=is_view)
 
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="standby") as pool:
-            return list(pool.map(act_on, tables))
+            return list(pool.map(act_on, items))
 
     def _open_source(self) -> Endpoint:
         return Endpoint.open(self.source_config, self.source_warehouse)
@@ -223,21 +181,53 @@ class Standby:
         """Return the tables of the standby, except `besides`, that are copies of the source."""
         copies: list[StandbyTable] = []
         for identifier in sorted(set(self._select(self.standby)) - set(besides)):
-            if _is_copy(self.standby.find_table(identifier), self.source_name):
+            table = self.standby.find_table(identifier)
+            if table and _has_mark(table.properties, self.source_name):
                 copies.append(self._build_table(identifier, source))
         return copies
 
-    def _merge(self, *groups: Collection[StandbyTable]) -> list[StandbyTable]:
-        """Return the tables of all groups by name, each once."""
-        tables = {table.identifier: table for group in groups for table in group}
-        return [tables[identifier] for identifier in sorted(tables)]
+    def _list_views(self, source: Endpoint) -> list[StandbyView]:
+        """Return the views of the source that have a name of their own."""
+        names = [name for name in self._select_views(source) if find_original_name(name) is None]
+        return [self._build_view(identifier, source) for identifier in sorted(names)]
+
+    def _list_view_copies(
+        self, source: Endpoint | None, besides: Collection[Identifier] = frozenset()
+    ) -> list[StandbyView]:
+        """Return the views of the standby, except `besides`, that are copies of the source."""
+        if not self.standby.has_views:
+            return []
+        # A killed run may have left a complete copy that has not got its name.
+        names = {find_original_name(name) or name for name in self._select_views(self.standby)}
+        views = [self._build_view(identifier, source) for identifier in sorted(names - set(besides))]
+        return [view for view in views if self._is_view_copy(view)]
+
+    def _is_view_copy(self, view: StandbyView) -> bool:
+        """Return whether a view is a copy of the source. A mark that cannot be read is reported with its view."""
+        stored = ViewCatalog(self.standby).find(view.identifier)
+        if stored is None:
+            return view.find_copy() is not None
+        return _has_mark(stored.metadata.get("properties") or {}, self.source_name)
+
+    def _merge(self, *groups: Iterable[Item]) -> list[Item]:
+        """Return the items of all groups by name, each once."""
+        items: Mapping[Identifier, Item] = {item.identifier: item for group in groups for item in group}
+        return [items[identifier] for identifier in sorted(items)]
 
     def _select(self, endpoint: Endpoint) -> list[Identifier]:
         """Return the tables of the patterns. The maintenance of each warehouse has its own tables in `ops`."""
         return [name for name in endpoint.list_tables() if name[0] != OPS and self.patterns.select(name)]
 
+    def _select_views(self, endpoint: Endpoint) -> list[Identifier]:
+        """Return the views of the patterns. A copy that is not complete has the pattern's name with an ending."""
+        names = endpoint.list_views() if endpoint.lists_views else []
+        return [name for name in names if name[0] != OPS and self.patterns.select(find_original_name(name) or name)]
+
     def _build_table(self, identifier: Identifier, source: Endpoint | None) -> StandbyTable:
         return StandbyTable(identifier, self.source_name, source, self.standby, self._check_claim)
+
+    def _build_view(self, identifier: Identifier, source: Endpoint | None) -> StandbyView:
+        return StandbyView(identifier, self.source_name, source, self.standby, self._check_claim)
 
     def _open_store(self) -> CopyStore:
         source = self.source_config.warehouse(self.source_warehouse)
@@ -269,36 +259,18 @@ class Standby:
             raise LeaseLostError(reasons[0])
 
 
-def _is_copy(table: Table | None, source_name: str) -> bool:
-    """Return whether a table is a copy of the source. A mark that cannot be read is reported with its table."""
+def _has_mark(properties: Mapping[str, str], source_name: str) -> bool:
+    """Return whether a table or view with these properties is a copy of the source, or has a mark of any text.
+
+    A mark that cannot be read is reported with its table.
+    """
     try:
-        mark = read_mark(table.properties) if table else None
+        mark = read_mark(properties)
     except StandbyError:
         return True
     return mark is not None and mark.source == source_name
 
 
-def _to_time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _find_age(table: Table | None, now: datetime) -> timedelta:
-    """Return the time since a table's first snapshot."""
-    times = [_to_time(snapshot.timestamp_ms) for snapshot in table.snapshots()] if table else []
-    return now - min(times, default=now)
-
-
-def find_problems(statuses: Sequence[TableStatus], max_lag: timedelta | None = None) -> list[str]:
-    """Return a sentence for each table that failed, was written, or is further behind than the limit."""
-    problems = [f"{status.name}: {status.detail}" for status in statuses if status.state is State.FAILED]
-    problems += [f"{s.name}: other writers changed it in the standby" for s in statuses if s.state is State.WRITTEN]
-    if max_lag is not None:
-        problems += [f"{s.name}: the source no longer has it" for s in statuses if s.state is State.DROPPED]
-        behind = [status for status in statuses if status.lag > max_lag and status.state is not State.WRITTEN]
-        problems += [f"{status.name}: {format_lag(status.lag)} behind its source" for status in behind]
-    return problems
-
-
-def format_lag(lag: timedelta) -> str:
-    """Return a lag in whole seconds."""
-    return str(timedelta(seconds=round(lag.total_seconds())))
+def _require(store: CopyStore | None) -> CopyStore:
+    assert store is not None, "tables have a store"
+    return store

@@ -1,4 +1,4 @@
-"""The mark of a standby table: a property of the copy with its source and the metadata file that it is a copy of."""
+"""The mark of a standby table or view: a property of the copy with its source and the source's metadata file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ OWN_PROPERTIES = (MARK, *HELD)
 
 @dataclass(frozen=True)
 class StandbyMark:
-    """The mark of a table that is or was a standby."""
+    """The mark of a table or view that is or was a standby."""
 
     source: str
     """Catalog and warehouse of the source."""
     metadata: str
-    """Metadata file of the source that the table is a copy of."""
+    """Metadata file of the source that the table or view is a copy of."""
     copied_at: datetime
     previous: Mapping[str, str | None]
     """The source's values of the properties that keep the table's files; None for a property that is not set."""
     promoted_at: datetime | None = None
     """None: the table is a standby."""
+    content: str = ""
+    """Checksum of the parts of a view that a copy has; empty for a table."""
 
     def to_property(self) -> dict[str, str]:
         """Return the mark as a property."""
@@ -39,6 +41,7 @@ class StandbyMark:
             "copied_at": format_json_time(self.copied_at),
             "previous": dict(self.previous),
             "promoted_at": format_json_time(self.promoted_at) if self.promoted_at else None,
+            **({"content": self.content} if self.content else {}),
         }
         return {MARK: json.dumps(document)}
 
@@ -63,6 +66,7 @@ def read_mark(properties: Mapping[str, str]) -> StandbyMark | None:
         copied_at, promoted_at = datetime.fromisoformat(document["copied_at"]), document.get("promoted_at")
         previous = read_held(document["previous"])
         promotion = datetime.fromisoformat(promoted_at) if promoted_at else None
-        return StandbyMark(document["source"], document["metadata"], copied_at, previous, promotion)
+        content = document.get("content", "")
+        return StandbyMark(document["source"], document["metadata"], copied_at, previous, promotion, content)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StandbyError(f"property {MARK}: expected the JSON of a standby's mark, found other text") from None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lakewright_spark.errors import MigrationError
+from lakewright_spark.migration import verify as verify_module
 from lakewright_spark.migration.verify import Depth, has_equal_rows, verify
 from migration_catalogs import build_catalogs
 from projects import Project
 from pyiceberg.catalog import Catalog
+from pyiceberg.io import load_file_io
+from pyiceberg.table import FileScanTask, Table
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -33,7 +38,37 @@ def catalog(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_nan_equals_nan(catalog: Catalog) -> None:
     table = catalog.create_table("sales.orders", ROWS.schema)
     table.append(ROWS)
-    assert verify(table, table, Depth.FULL) == "5 columns in 1 of 1 files with 3 rows"
+    copy = catalog.load_table("sales.orders")
+    copy.metadata_location = f"{copy.metadata_location}.copied"  # files of another metadata file are compared
+    assert verify(table, copy, Depth.FULL) == "5 columns in 1 of 1 files with 3 rows"
+
+
+@pytest.mark.parametrize("endpoint", ["the same", "another"])
+def test_same_file_in_one_store_is_read_once(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    table = catalog.create_table("sales.orders", ROWS.schema)
+    table.append(ROWS)
+    readers: list[Table] = []
+
+    def read(table: Table, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+        readers.append(table)
+        return read_file(table, task)
+
+    read_file = verify_module._read
+    monkeypatch.setattr(verify_module, "_read", read)
+    target = catalog.load_table("sales.orders")
+    target.io = load_file_io({**target.io.properties})  # sources share one
+    if endpoint == "another":
+        target.io.properties["s3.endpoint"] += "/"
+    assert verify(table, target, Depth.FULL) == "5 columns in 1 of 1 files with 3 rows"
+    assert readers == ([target] if endpoint == "the same" else [table, target])
+
+
+def test_missing_rows_of_a_file_in_place(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = catalog.create_table("sales.orders", ROWS.schema)
+    table.append(ROWS)
+    monkeypatch.setattr(verify_module, "_read", lambda *_: iter(ROWS.slice(1).to_batches()))
+    with pytest.raises(MigrationError, match=r"with 3 rows and \d+ bytes: found 2 rows"):
+        verify(table, table, Depth.FULL)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
@@ -14,16 +13,16 @@ from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.ledger import Ledger, Step
-from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
+from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.migration.view_history import describe_view, limit_history, list_missing_versions
 from lakewright_spark.migration.view_steps import ViewMigration
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs, build_rows
 from projects import Project
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import IcebergTables
+from rest_views import VIEW, build_version, commit, create_view, list_names, make_current, require, set_comment
 from sqlalchemy.orm import Session
 
-VIEW = ("sales", "large_orders")
 CALLS: list[tuple[Any, str]] = [(Ledger, "record"), (ViewCatalog, "_request")]
 
 
@@ -46,63 +45,6 @@ def open_views(catalogs: Catalogs, side: str) -> ViewCatalog:
     if side == "source":
         return ViewCatalog(Endpoint.open(catalogs.source, catalogs.source_warehouse))
     return ViewCatalog(Endpoint.open(catalogs.target, catalogs.target_warehouse or ""))
-
-
-def create_view(views: ViewCatalog, name: str = VIEW[-1]) -> None:
-    """Create a view whose first version became current again after the second, and whose third lost a dialect."""
-    body = {
-        "name": name,
-        "schema": {"type": "struct", "schema-id": 0, "fields": [build_field(1, "id")]},
-        "view-version": build_version(1, 0, {"spark": "SELECT id FROM orders", "trino": "SELECT id FROM orders"}),
-        "properties": {"comment": "large", "replace.drop-dialect.allowed": "true"},
-    }
-    views._request("POST", "namespaces/{namespace}/views", VIEW, body)
-    if name != VIEW[-1]:
-        return
-    schema = {"type": "struct", "schema-id": 1, "fields": [build_field(1, "id"), build_field(2, "amount")]}
-    second = build_version(2, -1, {"spark": "SELECT id, amount FROM orders", "trino": "SELECT id, amount FROM orders"})
-    commit(views, {"action": "add-schema", "schema": schema}, *make_current(second))
-    commit(views, {"action": "set-current-view-version", "view-version-id": 1})
-    commit(views, *make_current(build_version(3, 0, {"spark": "SELECT id FROM orders WHERE amount > 1000"})))
-
-
-def build_field(number: int, name: str) -> dict[str, Any]:
-    return {"id": number, "name": name, "type": "long", "required": False}
-
-
-def build_version(number: int, schema: int, sql: dict[str, str]) -> dict[str, Any]:
-    return {
-        "version-id": number,
-        "schema-id": schema,
-        "timestamp-ms": time.time_ns() // 1_000_000 + number,
-        "summary": {"engine-name": "spark"},
-        "representations": [{"type": "sql", "dialect": dialect, "sql": text} for dialect, text in sql.items()],
-        "default-namespace": ["sales"],
-    }
-
-
-def make_current(version: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"action": "add-view-version", "view-version": version},
-        {"action": "set-current-view-version", "view-version-id": -1},
-    ]
-
-
-def commit(views: ViewCatalog, *updates: dict[str, Any]) -> None:
-    views._request("POST", "namespaces/{namespace}/views/{view}", VIEW, {"updates": list(updates)})
-
-
-def set_comment(views: ViewCatalog, comment: str) -> None:
-    commit(views, {"action": "set-properties", "updates": {"comment": comment}})
-
-
-def require(view: StoredView | None) -> dict[str, Any]:
-    assert view is not None
-    return describe_view(view.metadata)
-
-
-def list_names(views: ViewCatalog) -> list[str]:
-    return [identifier[-1] for identifier in views.endpoint.catalog.list_views("sales")]
 
 
 def test_view_with_its_history(catalogs: Catalogs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,12 +11,17 @@ import pyarrow as pa
 import pytest
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.verify import Depth
+from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.standby.actions import Standby, TableStatus
+from lakewright_spark.standby.actions import Standby
+from lakewright_spark.standby.status import TableStatus
 from projects import Project
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
+from rest_views import create_view
+from second_server import serve_project
 
 DAY = timedelta(days=1)
 PROPERTIES = {"owner": "ada", "gc.enabled": "true"}
@@ -34,6 +40,14 @@ class Pair:
 
     def copy(self, *patterns: str, depth: Depth = Depth.FULL) -> dict[str, TableStatus]:
         return {status.name: status for status in self.open(*patterns).copy(depth, self.now)}
+
+    @property
+    def source_views(self) -> ViewCatalog:
+        return ViewCatalog(Endpoint.open(self.source, "results"))
+
+    @property
+    def copied_views(self) -> ViewCatalog:
+        return ViewCatalog(Endpoint.open(self.standby, "copies"))
 
     def measure(self) -> dict[str, TableStatus]:
         return {status.name: status for status in self.open().measure(self.now)}
@@ -91,3 +105,18 @@ def pair(request: pytest.FixtureRequest, project: Project, tmp_path: Path, monke
         return Pair(source, database.model_copy(update={"warehouses": [copies]}), datetime.now(UTC))
     results = in_database.model_copy(update={"name": "results"})
     return Pair(database.model_copy(update={"warehouses": [results]}), own_project.config(warehouse), datetime.now(UTC))
+
+
+@pytest.fixture
+def servers(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+    """Return warehouses of two Lakekeepers, in two buckets. The source has the view `sales.large_orders`."""
+    first = Project(project.server, project.sandbox, project.real)
+    source = first.config(first.warehouse("results"))
+    (keys,) = jdbc_catalog_config(project.sandbox, "sqlite:///unused.db", monkeypatch, "s3://unused/x").warehouses
+    warehouse = source.warehouses[0].model_copy(update={"s3": keys.s3, "s3_keys": keys.s3_keys})
+    with serve_project(project, tmp_path) as second:
+        standby = second.config(second.warehouse("copies"))
+        pair = Pair(source.model_copy(update={"warehouses": [warehouse]}), standby, datetime.now(UTC))
+        pair.catalog.create_namespace("sales")
+        create_view(pair.source_views)
+        yield pair

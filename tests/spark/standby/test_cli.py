@@ -17,6 +17,10 @@ from tests.spark.standby.conftest import Pair, build_rows
 @pytest.fixture
 def files(pair: Pair, tmp_path: Path) -> list[str]:
     """Return the options that name both configurations."""
+    return write_configs(pair, tmp_path)
+
+
+def write_configs(pair: Pair, tmp_path: Path) -> list[str]:
     (tmp_path / "main.json").write_text(pair.source.to_json())
     (tmp_path / "standby.json").write_text(pair.standby.to_json())
     return ["--from", str(tmp_path / "main.json"), "--to", str(tmp_path / "standby.json")]
@@ -48,6 +52,15 @@ def test_commands_of_a_standby(pair: Pair, files: list[str]) -> None:
     assert {row["state"] for row in json.loads(promoted.stdout)["tables"]} == {"promoted"}
     refused = run("copy", *files)
     assert str(refused.exception).endswith("expected tables to copy, found none"), "promoted tables have another name"
+
+
+def test_views_are_counted_apart(servers: Pair, tmp_path: Path) -> None:
+    files = write_configs(servers, tmp_path)
+    copied = run("copy", *files)
+    assert copied.exit_code == 0, copied.output
+    assert copied.stdout.splitlines()[-2:] == ["no tables", "views: 1 current"]
+    rows = json.loads(run("status", *files, "--json").stdout)["tables"]
+    assert [(row["name"], row["state"], row["is_view"]) for row in rows] == [("sales.large_orders", "current", True)]
 
 
 @pytest.mark.parametrize("pair", ["from-database"], indirect=True)

@@ -17,8 +17,8 @@ from lakewright_spark.migration.copy import list_copied_files
 from lakewright_spark.migration.copy_stores import S3Store, open_copy_store
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.standby import tables
-from lakewright_spark.standby.actions import State, find_problems
 from lakewright_spark.standby.mark import MARK
+from lakewright_spark.standby.status import State, find_problems
 from lakewright_spark.standby.tables import StandbyTable
 from projects import Project
 from pyiceberg.exceptions import NoSuchTableError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,13 +14,15 @@ import httpx
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog.limits import DataLimits, WarehouseLimits
+from lakewright_spark.catalog.limits import DataLimits, TenantLimits, WarehouseLimits
 from lakewright_spark.cli import app
 from lakewright_spark.maintenance.jobs.statistics import TABLES
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
 from lakewright_spark.pyiceberg_client.usage import measure
-from lakewright_spark.scheduler.run_log.daily_usage import list_days
+from lakewright_spark.scheduler.run_log.compute_usage import PodDay, write_pod_days
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, list_days
 from lakewright_spark.scheduler.run_log.ops_tables import append
 from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
@@ -152,10 +155,44 @@ def test_maintain_records_the_day_without_filters(config: CatalogConfig, catalog
         config,
         jobs,
         clock=lambda: START,
-        usage_observers=[lambda usages: observed.extend(usage.day for usage in usages)],
+        usage_observers=[lambda usages, _: observed.extend(usage.day for usage in usages)],
     ).run()
     assert outcome.warnings == []
     assert [usage.day for usage in list_days(catalog)] == observed == [f"{START:%F}"]
+
+
+def test_maintain_observes_hours_and_limits(config: CatalogConfig, catalog: Catalog) -> None:
+    """Limits of the tenant need all of its warehouses."""
+    catalog.create_namespace("sales")
+    catalog.create_table(("sales", "orders"), schema=ROWS.schema).append(ROWS)
+    pods = [PodDay(day=f"{START:%F}", unit="notebook", pod="pod", seconds=5400)]
+    write_pod_days(catalog, pods, START)
+    limits = WarehouseLimits(files=100, compute=3, namespaces={"sales": DataLimits(tables=2)})
+    warehouse = config.warehouses[0].model_copy(update={"limits": limits})
+    limited_config = config.model_copy(update={"warehouses": [warehouse], "limits": TenantLimits(compute=10)})
+    hours: list[float | None] = []
+    uses: dict[tuple[str | None, str | None, str], tuple[int, int]] = {}
+
+    def observe(usages: Sequence[DailyUsage], limit_uses: Sequence[LimitUse]) -> None:
+        hours[:] = [usage.cu_hours for usage in usages]
+        uses.clear()
+        uses.update({(use.warehouse, use.namespace, use.quantity): (use.used, use.limit) for use in limit_uses})
+
+    jobs = Filters(jobs=("staged-files",))
+    runner = MaintenanceRunner(limited_config, jobs, clock=lambda: START, usage_observers=[observe])
+    runner.run()
+
+    (day,) = list_days(catalog)
+    assert (hours, day.cu_hours) == ([1.5], None), "the table has no hours: later measurements would be lost"
+    expected = {
+        (None, None, "compute"): (1, 10),
+        (catalog.name, None, "compute"): (1, 3),
+        (catalog.name, None, "files"): (day.files, 100),
+        (catalog.name, "sales", "tables"): (1, 2),
+    }
+    assert uses == expected
+    replace(runner, named_warehouses=[catalog.name]).run()
+    assert uses.keys() == expected.keys() - {(None, None, "compute")}
 
 
 def test_unreachable_catalog_is_a_warning(config: CatalogConfig, catalog: Catalog) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog.auth import PasswordAuth, S3Keys, TokenFileAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenFileAuth
 from pydantic import ValidationError
 from pyiceberg.utils.config import Config
 
@@ -78,6 +78,28 @@ def test_rest_catalog_uses_its_own_warehouse_name() -> None:
     assert spark["spark.sql.catalog.signed.warehouse"] == "signed"
     assert REST.pyiceberg("executions")["warehouse"] == "acme-catalog"
     assert REST.pyiceberg("signed")["header.X-Iceberg-Access-Delegation"] == "remote-signing"
+
+
+def test_headers_of_a_rest_catalog() -> None:
+    auth = ClientCredentialsAuth(
+        kind="client-credentials",
+        token_url="https://polaris.example/api/catalog/v1/oauth/tokens",
+        client_id="migration",
+        client_secret="env:POLARIS_SECRET",
+        scope="PRINCIPAL_ROLE:ALL",
+    )
+    config = REST.model_copy(update={"headers": {"Polaris-Realm": "acme"}, "auth": auth})
+    python = config.pyiceberg("executions")
+    assert python["header.Polaris-Realm"] == "acme"
+    assert python["auth"]["custom"]["headers"] == {"Polaris-Realm": "acme"}, "the token is of the realm, too"
+    assert config.spark_properties()["spark.sql.catalog.executions.header.Polaris-Realm"] == "acme"
+    with pytest.raises(ValueError, match="expected no headers with client credentials"):
+        config.spark_properties_with_references()
+    values = REST.model_dump()
+    with pytest.raises(ValidationError, match="headers: expected no Authorization"):
+        CatalogConfig.model_validate(values | {"headers": {"Authorization": "Bearer abc"}})
+    with pytest.raises(ValidationError, match="kind jdbc: expected no headers"):
+        CatalogConfig.model_validate(TEXERA.model_dump() | {"headers": {"Polaris-Realm": "acme"}})
 
 
 def test_server_side_purge() -> None:

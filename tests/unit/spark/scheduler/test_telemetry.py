@@ -15,6 +15,7 @@ import pytest
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import TablePolicies
+from lakewright_spark.pyiceberg_client.limit_checks import LimitUse
 from lakewright_spark.scheduler import progress, supervisor, telemetry
 from lakewright_spark.scheduler.outcome import run_to_json
 from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan
@@ -102,16 +103,42 @@ def test_opentelemetry_reports_the_usage_of_the_day() -> None:
         bytes_reclaimable=50,
         bytes_orphan=None,
         maintenance_minutes=1.5,
+        cu_hours=2.5,
+        requests=1000,
         measured_at=NOW,
     )
-    metrics.observe_usage([usage])
+    without_hours = dataclasses.replace(usage, warehouse="raw", cu_hours=None, requests=None)
+    uses = [
+        LimitUse("tenant acme", None, None, "compute", 100, 2),
+        LimitUse("namespace results.sales", "results", "sales", "bytes", 1000, 750),
+    ]
+    metrics.observe_usage([usage, without_hours], uses)
     data = reader.get_metrics_data()
     assert data is not None
     points = {
         (metric.name, point.attributes.get("kind")): (point.value, point.attributes["owner"])
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
         for point in metric.data.data_points
-        if metric.name.startswith("warehouse_")
+        if metric.name.startswith("warehouse_") and point.attributes["warehouse"] == "results"
+    }
+    limits = {
+        (metric.name, *(point.attributes[name] for name in ("warehouse", "namespace", "quantity"))): point.value
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if metric.name.startswith("limit")
+    }
+    hours = [
+        point.attributes["warehouse"]
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if metric.name in {"warehouse_cu_hours", "warehouse_requests"}
+    ]
+    assert hours == ["results"] * 2, "an amount that no source reports has no gauge"
+    assert limits == {
+        ("limit", "", "", "compute"): 100,
+        ("limit_used", "", "", "compute"): 2,
+        ("limit", "results", "sales", "bytes"): 1000,
+        ("limit_used", "results", "sales", "bytes"): 750,
     }
     assert points == {
         ("warehouse_storage", "live"): (700, "user:oidc~ann"),
@@ -120,6 +147,8 @@ def test_opentelemetry_reports_the_usage_of_the_day() -> None:
         ("warehouse_tables", None): (2, "user:oidc~ann"),
         ("warehouse_files", None): (9, "user:oidc~ann"),
         ("warehouse_maintenance_minutes", None): (1.5, "user:oidc~ann"),
+        ("warehouse_cu_hours", None): (2.5, "user:oidc~ann"),
+        ("warehouse_requests", None): (1000, "user:oidc~ann"),
     }
 
 

@@ -1,0 +1,143 @@
+"""Views of a standby: copies with their history, the lag, and a promotion with and without the source."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from lakewright_spark.migration.view_catalog import ViewCatalog
+from lakewright_spark.standby.mark import MARK
+from lakewright_spark.standby.status import State, find_problems
+from rest_views import VIEW, build_version, commit, create_view, list_names, make_current, require, set_comment
+
+from tests.spark.standby.conftest import DAY, Pair
+
+NAME = "sales.large_orders"
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+def describe(views: ViewCatalog) -> dict[str, Any]:
+    """Return the view without its mark."""
+    description = require(views.find(VIEW))
+    return {**description, "properties": {k: v for k, v in description["properties"].items() if k != MARK}}
+
+
+def add_version(views: ViewCatalog, number: int) -> None:
+    commit(views, *make_current(build_version(9, 0, {"spark": f"SELECT {number} AS id"})))
+
+
+def test_views_to_the_end(servers: Pair) -> None:
+    servers.add_table("sales.orders")
+    assert servers.measure()[NAME].state is State.MISSING
+    copied = servers.copy()
+    assert {name: (status.state, status.is_view) for name, status in copied.items()} == {
+        "sales.orders": (State.CURRENT, False),
+        NAME: (State.CURRENT, True),
+    }
+    assert describe(servers.copied_views) == describe(servers.source_views)
+    stored = servers.copied_views.find(VIEW)
+    assert servers.copy()[NAME].detail == "view, unchanged"
+    assert stored == servers.copied_views.find(VIEW), "an equal view is left as it is"
+
+    add_version(servers.source_views, 4)
+    servers.now += DAY
+    behind = servers.measure()[NAME]
+    assert (behind.state, behind.snapshots) == (State.BEHIND, 1)
+    assert DAY - timedelta(minutes=2) < behind.lag <= DAY
+    assert find_problems([behind], DAY / 2)
+    servers.copy()
+    assert describe(servers.copied_views) == describe(servers.source_views)
+    set_comment(servers.source_views, "larger")
+    assert servers.measure()[NAME].state is State.BEHIND, "a change without a version"
+
+    assert {status.state for status in servers.promote().values()} == {State.PROMOTED}
+    assert list_names(servers.source_views) == ["large_orders__moved"]
+    assert describe(servers.copied_views)["properties"]["comment"] == "larger", "the last change of the source"
+    set_comment(servers.copied_views, "by the standby")
+    assert servers.promote()[NAME].state is State.PROMOTED, "a second promotion changes nothing"
+    assert servers.measure()[NAME].state is State.PROMOTED
+    assert describe(servers.copied_views)["properties"]["comment"] == "by the standby"
+
+
+def test_promotion_without_the_source(servers: Pair) -> None:
+    servers.copy()
+    add_version(servers.source_views, 4)
+    last_copy = describe(servers.copied_views)
+    assert servers.promote(is_source_lost=True)[NAME].state is State.PROMOTED
+    assert describe(servers.copied_views) == last_copy
+    failed = servers.copy()[NAME]
+    assert failed.state is State.FAILED
+    assert "was promoted and is no longer a standby" in failed.detail
+
+
+def test_views_that_are_no_copies_are_left_alone(servers: Pair) -> None:
+    servers.copy()
+    set_comment(servers.copied_views, "by a user")
+    assert servers.measure()[NAME].state is State.WRITTEN
+    assert find_problems([servers.measure()[NAME]])
+    add_version(servers.source_views, 4)
+    failed = servers.copy()[NAME]
+    assert "has changes of other programs. Nothing was changed" in failed.detail
+    servers.copied_views.drop(VIEW)
+    assert servers.copy()[NAME].state is State.CURRENT
+    servers.source_views.drop(VIEW)
+    assert servers.measure()[NAME].state is State.DROPPED
+    assert describe(servers.copied_views)["properties"] == {
+        "comment": "large",
+        "replace.drop-dialect.allowed": "true",
+    }
+
+
+@pytest.mark.parametrize("is_source_lost", [False, True])
+def test_run_that_was_killed_before_a_copy_has_its_name(
+    servers: Pair, monkeypatch: pytest.MonkeyPatch, *, is_source_lost: bool
+) -> None:
+    servers.copy()
+    add_version(servers.source_views, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewCatalog, "finish_copy", _end_process)
+        with pytest.raises(KilledError):
+            servers.copy()
+    assert list_names(servers.copied_views) == ["large_orders__copying"]
+    expected = describe(servers.source_views)
+    if is_source_lost:
+        assert servers.promote(is_source_lost=True)[NAME].state is State.PROMOTED
+    else:
+        assert servers.measure()[NAME].state is State.CURRENT
+        assert servers.copy()[NAME].state is State.CURRENT
+    assert list_names(servers.copied_views) == ["large_orders"]
+    assert describe(servers.copied_views) == expected
+
+
+def _end_process(*_: object) -> None:
+    raise KilledError
+
+
+def test_failed_promotion_gives_the_view_back(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewCatalog, "set_properties", _fail)
+        assert servers.promote()[NAME].state is State.FAILED
+    assert list_names(servers.source_views) == ["large_orders"]
+    assert servers.promote()[NAME].state is State.PROMOTED
+
+
+def _fail(*_: object) -> None:
+    raise OSError("the server does not respond")
+
+
+@pytest.mark.parametrize("pair", ["from-server"], indirect=True)
+def test_standby_that_has_no_views(pair: Pair) -> None:
+    """The tables are copied, and the view is no error: the standby can never have it."""
+    pair.add_table("sales.orders")
+    create_view(pair.source_views)
+    statuses = pair.copy()
+    assert statuses["sales.orders"].state is State.CURRENT
+    view = statuses[NAME]
+    assert (view.state, view.is_view) == (State.MISSING, True)
+    assert "cannot be read and written" in view.detail
+    assert find_problems(list(pair.measure().values()), DAY) == []
