@@ -1,6 +1,6 @@
 """Health of a table: how far small files and deletes slow its readers down. Pure functions.
 
-The points are those of Amoro's health score (`CommonPartitionEvaluator.getHealthScore`, amoro commit 01dd8dd7): 40 for
+The points follow the health score of Amoro (`CommonPartitionEvaluator.getHealthScore`, amoro commit 01dd8dd7): 40 for
 file sizes, 40 for equality deletes and 20 for position deletes. Amoro computes them by partition, from all files. Here
 they come from the summary of the last commit, and the limits from the table's policy.
 """
