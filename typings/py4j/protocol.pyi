@@ -5,5 +5,6 @@ from typing import Any
 class Py4JError(Exception): ...
 
 class Py4JJavaError(Py4JError):
+    errmsg: str
     java_exception: Any
     """The exception of Java, behind py4j."""

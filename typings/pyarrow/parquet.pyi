@@ -1,13 +1,15 @@
 """Types of the part of pyarrow.parquet that this repository uses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyarrow import Schema, Table
+from pyarrow import RecordBatch, Schema, Table
 
 class RowGroupMetaData:
     @property
     def num_rows(self) -> int: ...
+    @property
+    def total_byte_size(self) -> int: ...
 
 class FileMetaData:
     @property
@@ -20,6 +22,9 @@ class ParquetFile:
     def metadata(self) -> FileMetaData: ...
     @property
     def schema_arrow(self) -> Schema: ...
+    def iter_batches(
+        self, batch_size: int, row_groups: Sequence[int], columns: Sequence[str] | None = None
+    ) -> Iterator[RecordBatch]: ...
     def read_row_groups(self, row_groups: Sequence[int], columns: Sequence[str] | None = None) -> Table: ...
 
 def read_table(source: Any) -> Table: ...

@@ -27,6 +27,9 @@ _COLUMNS = (
     "to rewrite",
     "GB-hours",
     "files per GB-hour",
+    "health",
+    "weight",
+    "gain per GB-hour",
     "note",
 )
 
@@ -106,6 +109,9 @@ def _cells(table: TablePlan) -> list[str]:
         decimal(prediction.bytes),
         f"{prediction.gb_hours:.3f}",
         f"{prediction.score:,.0f}",
+        str(table.rank.health.points),
+        f"{table.rank.weight:g}",
+        f"{table.rank.score:,.0f}",
         "; ".join([*alone, *reasons]),
     ]
 
@@ -118,6 +124,10 @@ def _to_json(table: TablePlan) -> dict[str, Any]:
         "is_suspect": table.rank.is_suspect,
         "predicted": table.rank.prediction.to_json(),
         "files_per_gb_hour": round(table.rank.prediction.score, 3),
+        "health": table.rank.health.to_json(),
+        "delete_files": table.rank.delete_files,
+        "weight": table.rank.weight,
+        "gain_per_gb_hour": round(table.rank.score, 3),
         "jobs": [
             {
                 "job": one.job,

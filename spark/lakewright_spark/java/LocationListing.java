@@ -1,5 +1,6 @@
 package lakewright.spark;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.sql.Timestamp;
 import java.util.ArrayList;
@@ -8,16 +9,23 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.aws.s3.S3FileIO;
 import org.apache.iceberg.aws.s3.S3FileIOProperties;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.apache.iceberg.spark.source.SerializableTableWithSize;
+import org.apache.iceberg.util.BucketUtil;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
@@ -62,6 +70,39 @@ public final class LocationListing {
     Broadcast<Table> broadcast = context.broadcast(SerializableTableWithSize.copyOf(table));
     return spark.createDataFrame(
         context.parallelize(ranges, ranges.size()).flatMap(new ListRange(broadcast, location + "/")), SCHEMA);
+  }
+
+  /**
+   * Return about one of {@code step} addresses of the current data files that begin with a prefix, in column {@code
+   * value}. Executors read the manifests.
+   */
+  public static Dataset<String> sample(SparkSession spark, Table table, String prefix, int step, int tasks) {
+    Snapshot current = table.currentSnapshot();
+    List<ManifestFile> manifests = current == null ? List.of() : current.dataManifests(table.io());
+    if (manifests.isEmpty()) {
+      return spark.emptyDataset(Encoders.STRING());
+    }
+    JavaSparkContext context = JavaSparkContext.fromSparkContext(spark.sparkContext());
+    Broadcast<Table> broadcast = context.broadcast(SerializableTableWithSize.copyOf(table));
+    JavaRDD<ManifestFile> files = context.parallelize(manifests, Math.min(manifests.size(), tasks));
+    return spark.createDataset(files.flatMap(new ReadSample(broadcast, prefix, step)).rdd(), Encoders.STRING());
+  }
+
+  private record ReadSample(Broadcast<Table> table, String prefix, int step)
+      implements FlatMapFunction<ManifestFile, String> {
+    @Override
+    public Iterator<String> call(ManifestFile manifest) throws IOException {
+      List<String> sample = new ArrayList<>();
+      try (CloseableIterable<String> paths =
+          ManifestFiles.readPaths(manifest, table.value().io(), table.value().specs())) {
+        for (String path : paths) {
+          if (Math.floorMod(BucketUtil.hash(path), step) == 0 && path.startsWith(prefix)) {
+            sample.add(path);
+          }
+        }
+      }
+      return sample.iterator();
+    }
   }
 
   /** Directory buckets return keys in no order. */

@@ -317,11 +317,13 @@ class Lock(_Policy):
 
 
 class MaintenanceSwitches(_Policy):
-    """Jobs that do not run on the table."""
+    """Jobs that do not run on the table, and the table's weight among other tables."""
 
     disabled: bool = False
     """Disable all jobs."""
     disabled_jobs: tuple[JobName, ...] = ()
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """Multiplies the gain of the table among tables that have waited equally many days."""
 
 
 class TablePolicies(_Policy):

@@ -24,7 +24,7 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
-from lakewright_spark.results.row_groups import read_batches, read_rows
+from lakewright_spark.results.row_groups import limit_bytes, read_batches, read_rows
 from lakewright_spark.results.table_credentials import has_expiring_credentials
 from lakewright_spark.results.tables import ResultTables
 
@@ -33,6 +33,9 @@ INDEXES = 128
 
 FOLLOWED_ROWS = 65_536
 """Highest number of rows that `follow` yields at a time: a row group."""
+
+READ_BYTES = 32 * 1024 * 1024
+"""Bytes of files whose rows `read_after` and `follow` return at a time. In memory, compressed rows take more."""
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Seconds between two calls of `follow` for a result without new rows. Each wait is twice the wait before."""
@@ -110,10 +113,27 @@ class ResultReader:
         tasks, before = self._index(uri, table).page(offset, limit)
         return self._read(uri, table, tasks, offset - before, limit)
 
-    def read_after(self, uri: ResultUri, cursor: Cursor | None = None, limit: int | None = None) -> News:
-        """Return up to `limit` rows after the cursor in their order; without a cursor, begin with the first row.
+    def read_after(
+        self,
+        uri: ResultUri,
+        cursor: Cursor | None = None,
+        limit: int | None = None,
+        *,
+        most_bytes: int | None = READ_BYTES,
+    ) -> News:
+        """Return rows after the cursor in their order; without a cursor, begin with the first row.
 
-        Raises RowsMovedError if the cursor is no longer valid: the result was created again, rewritten or cut.
+        There may be more rows after the returned cursor.
+
+        Args:
+            uri: The address of the result.
+            cursor: The cursor of the last rows that the caller has processed.
+            limit: Highest number of rows.
+            most_bytes: Bytes of files that are read, so that wide rows fit into memory. A row with more bytes is
+                returned alone. None: no limit.
+
+        Raises:
+            RowsMovedError: The cursor is no longer valid: the result was created again, rewritten or cut.
         """
         table = self.table(uri)
         index = self._index(uri, table)
@@ -124,6 +144,8 @@ class ResultReader:
         elif cursor.rows and appends_since(table, cursor.snapshot) is None:
             raise RowsMovedError(f"{uri} was rewritten since this cursor was returned: read again without a cursor")
         tasks, before = index.page(cursor.rows, limit)
+        if most_bytes is not None:
+            limit = limit_bytes(tasks, cursor.rows - before, limit, most_bytes)
         rows = self._read(uri, table, tasks, cursor.rows - before, limit)
         return News(rows, Cursor(index.table, index.snapshot, cursor.rows + rows.num_rows))
 
@@ -134,8 +156,9 @@ class ResultReader:
         return self._read(uri, table, tasks, 0, None)
 
     def iterate_batches(self, uri: ResultUri, offset: int = 0, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield up to `limit` rows that begin with row `offset`, with at most one row group of a file in memory.
+        """Yield up to `limit` rows that begin with row `offset`, in batches of about 16 MiB.
 
+        At most one row group of a file is in memory, or one file of another format than Parquet.
         All rows are in the snapshot that is current at the first batch; rows added later are left out. Credentials are
         renewed for each file, so that reading may take longer than they live.
         """
@@ -145,7 +168,13 @@ class ResultReader:
             yield from read_batches(table, tasks, offset - before, limit, lambda old: self._renew(uri, old))
 
     def follow(
-        self, uri: ResultUri, cursor: Cursor | None = None, *, limit: int = FOLLOWED_ROWS, wait: Wait = time.sleep
+        self,
+        uri: ResultUri,
+        cursor: Cursor | None = None,
+        *,
+        limit: int = FOLLOWED_ROWS,
+        most_bytes: int | None = READ_BYTES,
+        wait: Wait = time.sleep,
     ) -> Iterator[News]:
         """Yield new rows as they are committed, without an end; close the iterator or leave the loop to stop.
 
@@ -153,6 +182,7 @@ class ResultReader:
             uri: The address of the result.
             cursor: The cursor of the last rows that the caller has processed; None begins with the first row.
             limit: Highest number of rows at a time.
+            most_bytes: Bytes of files that are read at a time, as in `read_after`.
             wait: Is called with SHORTEST_WAIT to LONGEST_WAIT seconds whenever there are no new rows.
 
         Raises:
@@ -160,7 +190,7 @@ class ResultReader:
         """
         pause = SHORTEST_WAIT
         while True:
-            news = self.read_after(uri, cursor, limit)
+            news = self.read_after(uri, cursor, limit, most_bytes=most_bytes)
             cursor = news.cursor
             if news.rows.num_rows:
                 pause = SHORTEST_WAIT

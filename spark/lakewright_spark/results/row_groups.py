@@ -24,6 +24,10 @@ _LAST_VERSION_WITHOUT_NANOSECONDS = 2
 """Timestamps of nanoseconds exist since version 3 of the table format."""
 
 
+BATCH_BYTES = 16 * 1024 * 1024
+"""Bytes of a batch, as uncompressed as its row group says: dictionaries of repeated values may take less than rows."""
+
+
 @dataclass(frozen=True)
 class _FilePart:
     """Rows `start` to `stop` of a file."""
@@ -56,9 +60,9 @@ def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int
 def read_batches(
     table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int | None, renew: Callable[[Table], Table]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `read_rows` returns, with at most one row group in memory.
+    """Yield the rows that `read_rows` returns, in batches of about `BATCH_BYTES`, or of one row that has more.
 
-    A file of another format than Parquet is read as a whole. Raises what PyIceberg raises.
+    At most one row group is in memory, or a file of another format than Parquet. Raises what PyIceberg raises.
 
     Args:
         table: The table in the snapshot that the files belong to.
@@ -74,7 +78,28 @@ def read_batches(
             continue
         with _open(table, part) as file:
             for group in file.groups:
-                yield from file.read([group])
+                yield from file.iterate(group)
+
+
+def limit_bytes(tasks: Sequence[FileScanTask], skip: int, limit: int | None, most: int) -> int | None:
+    """Return the limit of rows with which about `most` bytes of the files are read, or one row that has more.
+
+    The rows of a file count as equally long.
+
+    Args:
+        tasks: The files, without deletes.
+        skip: Number of rows before the first row.
+        limit: Highest number of rows; None for all.
+        most: Bytes of files.
+    """
+    rows, remaining = 0, float(most)
+    for part in _select_parts(tasks, skip, limit):
+        file, part_rows = part.task.file, part.stop - part.start
+        part_bytes = file.file_size_in_bytes * part_rows / file.record_count
+        if part_bytes > remaining:
+            return max(rows + int(part_rows * remaining / part_bytes), 1)
+        rows, remaining = rows + part_rows, remaining - part_bytes
+    return limit
 
 
 def _select_parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:
@@ -136,15 +161,34 @@ class _ParquetPart:
 
     def read(self, groups: Sequence[int]) -> list[pa.RecordBatch]:
         """Return the rows of the part in these row groups, which begin with the first row group of the part."""
-        names = [column.name for column in self._projected.columns]
-        rows = self._file.read_row_groups(groups, columns=names)
-        first = self._before
-        self._before += rows.num_rows
-        part_rows = rows.slice(max(self._part.start - first, 0), self._part.stop - max(self._part.start, first))
         return [
-            _to_requested_schema(self._schema, self._projected, batch, downcast_ns_timestamp_to_us=self._downcast)
-            for batch in part_rows.to_batches()
+            part_rows
+            for batch in self._file.read_row_groups(groups, columns=self._names).to_batches()
+            if (part_rows := self._select_rows(batch)).num_rows
         ]
+
+    def iterate(self, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the part in this row group, like `read`, in batches of about `BATCH_BYTES`."""
+        if not self._names:  # Arrow returns no rows without columns
+            yield from self.read([group])
+            return
+        metadata = self._file.metadata.row_group(group)
+        rows = max(BATCH_BYTES * metadata.num_rows // max(metadata.total_byte_size, 1), 1)
+        for batch in self._file.iter_batches(min(rows, metadata.num_rows), [group], columns=self._names):
+            if (part_rows := self._select_rows(batch)).num_rows:
+                yield part_rows
+
+    @property
+    def _names(self) -> list[str]:
+        return [column.name for column in self._projected.columns]
+
+    def _select_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of the part in the next batch of its row groups, with the columns of the table."""
+        first = self._before
+        self._before += batch.num_rows
+        start = max(self._part.start - first, 0)
+        rows = batch.slice(start, max(self._part.stop - first - start, 0))
+        return _to_requested_schema(self._schema, self._projected, rows, downcast_ns_timestamp_to_us=self._downcast)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Order of the tables of a run: by waiting time, then by gain per cost; tables that kill runners last.
+"""Order of the tables of a run: by waiting time, then by weighted gain per cost; tables that kill runners last.
 
 A table that a night did not reach waits a day longer than other tables the next night, so it comes before them. If the
 nights have time for a fraction f of the work, each table is maintained at least every 1/f nights, rounded up. Pure
@@ -18,6 +18,7 @@ from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.registry import JOBS_BY_NAME
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.policies.model import JobName, TablePolicies
+from lakewright_spark.scheduler.health import Health
 from lakewright_spark.scheduler.prediction import Prediction
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -32,6 +33,21 @@ class Rank:
     kills: int = 0
     """Runs on the table that killed their runner since its jobs last succeeded."""
     prediction: Prediction = field(default_factory=Prediction)
+    delete_files: int = 0
+    """Delete files that a due compaction may remove."""
+    health: Health = field(default_factory=Health)
+    weight: float = 1.0
+    """Weight by the table's policy."""
+
+    @property
+    def gain(self) -> float:
+        """Return the files that readers no longer open, weighted by what files of the table cost its readers."""
+        return (self.prediction.files + self.delete_files) * self.health.factor * self.weight
+
+    @property
+    def score(self) -> float:
+        """Return the gain by GB-hour."""
+        return self.gain / self.prediction.gb_hours if self.prediction.seconds else 0.0
 
     @property
     def runs_alone(self) -> bool:
@@ -66,9 +82,12 @@ def compute_waiting_since(
     return min((compute(job) for job in jobs), default=facts.touched_at)
 
 
-def rank_key(rank: Rank, now: datetime) -> tuple[int, int, float]:
-    """Return the sort key: tables that kill runners last, then by days of waiting, then by files per GB-hour."""
-    return rank.kills if rank.runs_alone else 0, -rank.count_days(now), -rank.prediction.score
+def rank_key(rank: Rank, now: datetime) -> tuple[int, int, float, float]:
+    """Return the sort key: tables that kill runners last, then by days of waiting, then by gain per GB-hour.
+
+    Tables without a gain, such as tables that only expire snapshots, come by their weight.
+    """
+    return rank.kills if rank.runs_alone else 0, -rank.count_days(now), -rank.score, -rank.weight
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from lakewright_spark.maintenance.registry import JOBS_BY_NAME, MAINTENANCE_JOBS
 from lakewright_spark.maintenance.switches import reason_to_skip, reason_to_wait
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
 from lakewright_spark.policies.builtin import CANDIDATES_KEPT
-from lakewright_spark.policies.model import JOBS, JobName, StagedFilesPolicy, TablePolicies
+from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, StagedFilesPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.back_off import reason_to_back_off
 from lakewright_spark.scheduler.due_times import decide_due
+from lakewright_spark.scheduler.health import compute_health
 from lakewright_spark.scheduler.locations import find_overlaps, need_locations
 from lakewright_spark.scheduler.ordering import Budget, Rank, compute_waiting_since, rank_key, select_within
 from lakewright_spark.scheduler.prediction import NO_PACE, Pace, Prediction, add_predictions, measure_pace, predict_job
@@ -160,7 +161,14 @@ def rank_table(facts: TableFacts, policies: TablePolicies, history: History, dec
     """Return the rank of a table by its due jobs."""
     due = [decision for decision in decisions if decision.verdict == "due"]
     waiting_since = compute_waiting_since(facts, [decision.job for decision in due], policies, history)
-    return Rank(waiting_since, history.kills, add_predictions(filter(None, (one.prediction for one in due))))
+    return Rank(
+        waiting_since,
+        history.kills,
+        add_predictions(filter(None, (one.prediction for one in due))),
+        (facts.delete_files or 0) if any(one.job == "compaction" for one in due) else 0,
+        compute_health(facts, policies.compaction or CompactionPolicy()),
+        policies.maintenance.weight if policies.maintenance else 1.0,
+    )
 
 
 def order_plans(plans: Sequence[WarehousePlan], now: datetime, budget: Budget | None = None) -> list[WarehousePlan]:

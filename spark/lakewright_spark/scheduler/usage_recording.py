@@ -132,8 +132,8 @@ def measure_candidates(catalog: Catalog, warehouse: str) -> int | None:
     They are unknown if there are too many to ask for, or if the store refuses a request.
     Files that were deleted in the meantime, and files of tables that no longer exist, do not count.
     """
-    candidates = list_open_candidates(catalog)
-    if sum(map(len, candidates.values())) > MAX_CANDIDATES:
+    candidates = list_open_candidates(catalog, MAX_CANDIDATES)
+    if candidates is None:
         return None
     files: list[tuple[Table, str]] = []
     for name, paths in candidates.items():

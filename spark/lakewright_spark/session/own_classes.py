@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewright_spark.session import jars
@@ -31,6 +32,25 @@ def load_own_jar(spark: SparkSession) -> Any:
             loader.addURL(url)
             session.sparkContext._jsc.addJar(str(jar))
     return use_loaded_jars(spark)
+
+
+def call_own_class(spark: SparkSession, name: str, method: str, *values: Any) -> Any:
+    """Call a static method of a Java class of this package, after the session, and return its result.
+
+    Raises:
+        Py4JJavaError: The method failed.
+    """
+    session = cast(Any, spark)
+    methods = load_own_jar(spark).loadClass(name).getMethods()
+    java = next(java for java in methods if java.getName() == method)
+    arguments = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, 1 + len(values))
+    for number, value in enumerate([session._jsparkSession, *values]):
+        arguments[number] = value
+    try:
+        return java.invoke(None, arguments)
+    except Py4JJavaError as error:
+        # Java wraps the error of a method that is called by its name.
+        raise Py4JJavaError(error.errmsg, error.java_exception.getCause()) from None
 
 
 def use_loaded_jars(spark: SparkSession) -> Any:

@@ -39,8 +39,8 @@ def test_executors_list_ranges_of_keys(create_table: CreateTable, monkeypatch: p
 
     monkeypatch.setattr(location_listing, "find_boundaries", lambda _: sorted(lost, key=str.encode))
     assert list_files(table, opened) == expected
-    unreferenced = find_unreferenced_files(opened, table.now).collect()
-    assert sorted(row.file_path for row in unreferenced) == sorted(lost)
+    with find_unreferenced_files(opened, table.now) as unreferenced:
+        assert sorted(row.file_path for row in unreferenced.collect()) == sorted(lost)
     assert not {*lost} & Metadata.read(opened).list_referenced_files()
 
 

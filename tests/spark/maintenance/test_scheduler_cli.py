@@ -112,6 +112,8 @@ def test_explain_prints_the_tables_in_their_turn(config: Path, catalog_config: C
     (job,) = first["jobs"]
     assert (job["job"], job["verdict"], job["predicted"]) == ("compaction", "due", first["predicted"])
     assert first["files_per_gb_hour"] > report["tables"][1]["files_per_gb_hour"] > 0
+    assert first["health"] == {"points": 100, "file_sizes": 40, "equality_deletes": 40, "position_deletes": 20}
+    assert (first["weight"], first["gain_per_gb_hour"]) == (1, first["files_per_gb_hour"]), "a tiny healthy table"
     assert report["held"] == []
     done = invoke(config, *arguments)
     assert done.exit_code == 0, done.output

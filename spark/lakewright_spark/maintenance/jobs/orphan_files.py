@@ -42,21 +42,15 @@ def _find_orphans(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool,
     limit, listing = age_limit(policy, now), policy.orphan_files.listing if policy.orphan_files else None
     if listing is None and has_no_unreferenced_files(opened, limit):
         return OrphanFilesMetrics(dry_run=dry_run)
-    unreferenced = find_unreferenced_files(opened, limit, listing).cache()
-    try:
+    with find_unreferenced_files(opened, limit, listing) as unreferenced:
         candidates = unreferenced.count()
         if dry_run:
             return OrphanFilesMetrics(candidates=candidates, new=candidates, dry_run=True)
         if not candidates:
             return OrphanFilesMetrics()
-        fresh = unreferenced.join(read_candidates(opened), "file_path", "left_anti").cache()
-        try:
-            new = record_candidates(opened, fresh, now)
-        finally:
-            fresh.unpersist()
-        return OrphanFilesMetrics(candidates=candidates, new=new)
-    finally:
-        unreferenced.unpersist()
+        # Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
+        new_files = unreferenced.join(read_candidates(opened), "file_path", "left_anti").localCheckpoint()
+        return OrphanFilesMetrics(candidates=candidates, new=record_candidates(opened, new_files, now))
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

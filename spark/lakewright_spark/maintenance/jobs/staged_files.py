@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -69,46 +69,60 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 def _delete_candidates(
     opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime
 ) -> StagedFilesMetrics:
-    table = opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
-    candidates = read_candidates(opened).cache()
-    doomed: DataFrame | None = None
-    try:
-        total = candidates.count()
-        due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
-        waiting = total - due.count()
-        if waiting == total:
-            return StagedFilesMetrics(waiting=total, dry_run=dry_run)
-        limit = age_limit(policy, now)
-        unreferenced = find_unreferenced_files(opened, limit)
+    # Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
+    candidates = read_candidates(opened).localCheckpoint()
+    total = candidates.count()
+    due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
+    metrics = StagedFilesMetrics(waiting=total - due.count(), dry_run=dry_run)
+    if metrics.waiting == total:
+        return metrics
+    limit = age_limit(policy, now)
+    with find_unreferenced_files(opened, limit) as unreferenced:
         doomed = due.select("file_path").distinct().join(unreferenced, "file_path", "left_semi").cache()
-        count = doomed.count()
-        if dry_run:
-            return StagedFilesMetrics(deleted=count, waiting=waiting, dry_run=True)
-        if not opened.deletes_files:
-            raise JobFailedError(
-                f"table {table}: {count} files are due, and the catalog tells clients not to delete (soft delete): "
-                f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
-            )
-        # The listing has checked their age; Iceberg checks again for references.
-        opened.refresh()
-        old = f.expr(instant_sql(limit - timedelta(seconds=1)))
-        still = compare_with_metadata(opened, doomed.select("file_path", old.alias("last_modified")), limit)
-        deleted = _delete_files(opened, still)
-        remaining = still.join(find_unreferenced_files(opened, limit), "file_path", "left_semi").cache()
         try:
-            # The store's response to a deletion is not reliable, so a new listing shows which files remain.
-            refused = record_candidates(opened, remaining, now - ttl)
+            return _delete_doomed(opened, doomed, limit, now - ttl, metrics)
         finally:
-            remaining.unpersist()
-        # Due candidates that were neither deleted nor refused are referenced again, or no longer exist. If this row is
-        # lost, the next run finds that the files no longer exist.
-        keep_rows(CANDIDATES, opened, [mark_handled(str(table), opened.uuid, now - ttl - timedelta(milliseconds=1))])
-        return StagedFilesMetrics(deleted=deleted - refused, waiting=waiting, refused=refused)
-    finally:
-        candidates.unpersist()
-        if doomed is not None:
             doomed.unpersist()
+
+
+def _delete_doomed(
+    opened: IcebergTable, doomed: DataFrame, limit: datetime, found_until: datetime, metrics: StagedFilesMetrics
+) -> StagedFilesMetrics:
+    """Delete the due candidates that are unreferenced.
+
+    Args:
+        opened: The table.
+        doomed: Column `file_path`.
+        limit: Instant (UTC) from which on changed files are too young to be orphans.
+        found_until: Instant (UTC) up to which candidates of earlier runs are due.
+        metrics: Metrics without deleted files.
+    """
+    table, count = opened.table, doomed.count()
+    if metrics.dry_run:
+        return replace(metrics, deleted=count)
+    if not opened.deletes_files:
+        raise JobFailedError(
+            f"table {table}: {count} files are due, and the catalog tells clients not to delete (soft delete): "
+            f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
+        )
+    # The listing has checked their age; Iceberg checks again for references.
+    opened.refresh()
+    old = f.expr(instant_sql(limit - timedelta(seconds=1)))
+    with compare_with_metadata(opened, doomed.select("file_path", old.alias("last_modified")), limit) as still:
+        deleted = _delete_files(opened, still)
+        # The store's response to a deletion is not reliable, so a new listing shows which files remain.
+        with find_unreferenced_files(opened, limit) as unreferenced:
+            remaining = still.join(unreferenced, "file_path", "left_semi").cache()
+            try:
+                refused = record_candidates(opened, remaining, found_until)
+            finally:
+                remaining.unpersist()
+    # Due candidates that were neither deleted nor refused are referenced again, or no longer exist. If this row is
+    # lost, the next run finds that the files no longer exist.
+    handled_until = found_until - timedelta(milliseconds=1)
+    keep_rows(CANDIDATES, opened, [mark_handled(str(table), opened.uuid, handled_until)])
+    return replace(metrics, deleted=deleted - refused, refused=refused)
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

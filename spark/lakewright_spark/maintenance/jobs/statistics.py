@@ -59,10 +59,10 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     metadata = Metadata.read(opened)
     table = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     recorded_commits = RecordedCommits({}, {}) if dry_run else _read_recorded_commits(opened, metadata)
-    partitions = PartitionSizes(opened)
-    whole = _table_row(opened, metadata, partitions.sum())
-    since = recorded_commits.find_changes_since(opened.uuid, now, ALL_PARTITIONS)
-    number = partitions.record(table, since, dry_run=dry_run)
+    with PartitionSizes(opened) as partitions:
+        whole = _table_row(opened, metadata, partitions.sum())
+        since = recorded_commits.find_changes_since(opened.uuid, now, ALL_PARTITIONS)
+        number = partitions.record(table, since, dry_run=dry_run)
     commits = _commits(metadata, now, recorded_commits)
     if not dry_run:
         for rows, ops_table in (([whole], TABLES), (commits, COMMITS)):

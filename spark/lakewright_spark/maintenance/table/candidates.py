@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -21,7 +21,7 @@ from lakewright_spark.maintenance.table.shared_location import check_location
 from lakewright_spark.policies.builtin import ORPHAN_CANDIDATES
 from lakewright_spark.policies.history_rules import resolve_longest_run
 from lakewright_spark.policies.model import OrphanFilesPolicy, TablePolicies
-from lakewright_spark.table_identifier import literal
+from lakewright_spark.session.own_classes import call_own_class
 
 CANDIDATES = OpsTable(
     ORPHAN_CANDIDATES,
@@ -34,6 +34,9 @@ MAX_ROWS_IN_MEMORY = 1000
 """New candidates of a table that pass through this process. Spark writes larger numbers itself."""
 MAX_LISTED = 2000
 """Files under a table's location that are checked without Spark."""
+MAX_OWNERS = 1000
+"""Objects that name an owner, of which one of another table is enough to stop."""
+_COMPARISON = "lakewright.spark.UnreferencedFiles"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 REPLICA_DAYS = 3
 """Minimum age in days for replicas, whose files exist longer before their commit. OpenHouse's value."""
@@ -49,11 +52,15 @@ def age_limit(policy: TablePolicies, now: datetime) -> datetime:
     return now - max(age, resolve_longest_run(policy.history))
 
 
-def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing: str | None = None) -> DataFrame:
-    """Return `file_path` of each old file under the table's location that nothing refers to.
+@contextmanager
+def find_unreferenced_files(
+    opened: IcebergTable, older_than: datetime, listing: str | None = None
+) -> Generator[DataFrame]:
+    """Yield `file_path` of each old file under the table's location that nothing refers to.
 
     The executors list the location, unless the user has a table with a listing. Metadata files are left out, since a
-    commit whose response was lost may have written them, and so are backups and the files that they name.
+    commit whose response was lost may have written them, and so are backups and the files that they name. Spark caches
+    the files until the end of the context.
 
     Raises:
         SharedLocationError: Another table has files under the location.
@@ -63,33 +70,41 @@ def find_unreferenced_files(opened: IcebergTable, older_than: datetime, listing:
     files = list_location(opened, listing).where(~path.endswith(".metadata.json"))
     # Objects that name an owner count at any age.
     modified = f.when(is_owner, f.lit(_EPOCH)).otherwise(f.col("last_modified"))
-    files = compare_with_metadata(opened, files.select(path, modified.alias("last_modified")), older_than)
-    check_location(opened, (row.file_path for row in files.where(is_owner).collect()))
-    files = files.where(~is_owner)
-    files = files if listing is None else files.distinct()  # a user's listing may name a file twice
-    files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
-    if backup_files := list_backed_up_files(opened):
-        rows = cast(SqlSession, opened.spark).createDataFrame(
-            [(file,) for file in sorted(backup_files)], "file_path string"
-        )
-        files = files.join(rows, "file_path", "left_anti")
-    return files
+    with compare_with_metadata(opened, files.select(path, modified.alias("last_modified")), older_than) as unreferenced:
+        # Objects of other tables come first, and the first of them is refused.
+        is_own = f.lower(path).endswith(f"/{opened.uuid.lower()}.json")
+        owners = unreferenced.where(is_owner).distinct().orderBy(is_own, path).limit(MAX_OWNERS)
+        check_location(opened, (row.file_path for row in owners.collect()))
+        files = unreferenced.where(~is_owner)
+        files = files if listing is None else files.distinct()  # a user's listing may name a file twice
+        files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
+        if backup_files := list_backed_up_files(opened):
+            rows = cast(SqlSession, opened.spark).createDataFrame(
+                [(file,) for file in sorted(backup_files)], "file_path string"
+            )
+            files = files.join(rows, "file_path", "left_anti")
+        yield files
 
 
-def compare_with_metadata(opened: IcebergTable, files: DataFrame, older_than: datetime) -> DataFrame:
-    """Return `file_path` of the old files that nothing in the table's metadata refers to. Nothing is deleted.
+@contextmanager
+def compare_with_metadata(opened: IcebergTable, files: DataFrame, older_than: datetime) -> Generator[DataFrame]:
+    """Yield `file_path` of the old files that nothing in the table's metadata refers to. Nothing is deleted.
 
-    `files` has the columns `file_path` and `last_modified`.
+    Iceberg compares them. Its procedure would return all addresses in the memory of the driver. Spark caches the files
+    until the end of the context.
+
+    Args:
+        opened: The table.
+        files: Columns `file_path` and `last_modified`.
+        older_than: Instant (UTC) from which on changed files are left out.
     """
-    view = f"listing_{uuid4().hex}"
-    files.createOrReplaceTempView(view)
+    millis = opened.jvm.java.lang.Long.valueOf(int(older_than.timestamp() * 1000))
+    java = call_own_class(opened.spark, _COMPARISON, "find", opened.java, cast(Any, files)._jdf, millis)
+    unreferenced = DataFrame(java, opened.spark)
     try:
-        unreferenced = opened.call(
-            "remove_orphan_files", older_than=instant_sql(older_than), file_list_view=literal(view), dry_run="true"
-        )
+        yield unreferenced.withColumnRenamed("value", "file_path")
     finally:
-        opened.spark.catalog.dropTempView(view)
-    return unreferenced.withColumnRenamed("orphan_file_location", "file_path")
+        unreferenced.unpersist()
 
 
 def record_candidates(opened: IcebergTable, files: DataFrame, first_seen: datetime) -> int:

@@ -46,6 +46,8 @@ class TableFacts:
     """Number of equality deletes. None: not in the summary of the last commit."""
     deleted_share: float = 0.0
     """Share of the rows in data files that position deletes remove."""
+    equality_deleted_share: float = 0.0
+    """Number of equality deletes as a share of the rows in data files."""
     format_version: int = 2
     partition_spec: int = 0
     """ID of the default partition spec."""
@@ -104,13 +106,18 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         equality_deletes=read_number(totals, "total-equality-deletes"),
         format_version=metadata.format_version,
         partition_spec=metadata.default_spec_id,
-        deleted_share=(read_number(totals, "total-position-deletes") or 0)
-        / max(read_number(totals, "total-records") or 0, 1),
+        deleted_share=_compute_share(totals, "total-position-deletes"),
+        equality_deleted_share=_compute_share(totals, "total-equality-deletes"),
         partitions=max((commit.partitions for commit, _ in commits), default=1),
         commits_since=_find_known_since(ancestors, commits),
         additions=tuple(commit for commit, is_rewrite in commits if not is_rewrite),
         unreadable_types=tuple(sorted(_UNREADABLE & {str(field.field_type) for field in _list_fields(metadata)})),
     )
+
+
+def _compute_share(totals: Mapping[str, str], deletes: str) -> float:
+    """Return a number of deletes as a share of the rows in data files."""
+    return (read_number(totals, deletes) or 0) / max(read_number(totals, "total-records") or 0, 1)
 
 
 _UNREADABLE = {"timestamp_ns", "timestamptz_ns"}

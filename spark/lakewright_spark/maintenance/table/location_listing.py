@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -12,7 +11,7 @@ from pyspark.sql import functions as f
 from lakewright_spark import handed_over
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
-from lakewright_spark.session.own_classes import load_own_jar
+from lakewright_spark.session.own_classes import call_own_class
 
 FILES_PER_TASK = 20_000
 """Files that a task lists: twenty requests to S3, about two seconds."""
@@ -77,17 +76,12 @@ def _read_listing(opened: IcebergTable, listing: str) -> DataFrame:
 
 
 def _list_with_executors(opened: IcebergTable) -> DataFrame:
-    session = cast(Any, opened.spark)
-    listing = load_own_jar(opened.spark).loadClass(_LISTING)
-    method = next(method for method in listing.getMethods() if method.getName() == "list")
-    boundaries = session._jvm.java.util.ArrayList()
+    boundaries = opened.jvm.java.util.ArrayList()
     for boundary in find_boundaries(opened):
         boundaries.add(boundary)
-    values = [session._jsparkSession, opened.java, opened.location, boundaries]
-    arguments = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, len(values))
-    for number, value in enumerate(values):
-        arguments[number] = value
-    return DataFrame(method.invoke(None, arguments), opened.spark)
+    return DataFrame(
+        call_own_class(opened.spark, _LISTING, "list", opened.java, opened.location, boundaries), opened.spark
+    )
 
 
 def find_boundaries(opened: IcebergTable) -> list[str]:
@@ -102,8 +96,9 @@ def find_boundaries(opened: IcebergTable) -> list[str]:
     if tasks <= 1:
         return []
     step = max(total // (tasks * _SAMPLES_PER_TASK), 1)
-    sample = opened.read_metadata("data_files").where(f"pmod(xxhash64(file_path), {step}) = 0")
-    paths = (str(row.file_path) for row in sample.select("file_path").collect())
-    inside = sorted((path for path in paths if path.startswith(f"{opened.location}/")), key=str.encode)
-    boundaries = {inside[number * len(inside) // tasks] for number in range(1, tasks)} if inside else set[str]()
+    sample = DataFrame(
+        call_own_class(opened.spark, _LISTING, "sample", opened.java, f"{opened.location}/", step, tasks), opened.spark
+    )
+    paths = sorted((str(row.value) for row in sample.collect()), key=str.encode)
+    boundaries = {paths[number * len(paths) // tasks] for number in range(1, tasks)} if paths else set[str]()
     return sorted(boundaries, key=str.encode)

@@ -34,8 +34,12 @@ def read_oldest_candidates(catalog: Catalog) -> Mapping[str, datetime]:
     return oldest
 
 
-def list_open_candidates(catalog: Catalog) -> Mapping[str, set[str]]:
-    """Return the addresses of the candidates that no run has handled, by the name of their table in the rows."""
+def list_open_candidates(catalog: Catalog, most: int) -> Mapping[str, set[str]] | None:
+    """Return the addresses of the candidates that no run has handled, by the name of their table in the rows.
+
+    Returns:
+        None if there are more than `most` addresses, whose rest is not read.
+    """
     table = find_table(catalog, CANDIDATES.name)
     if table is None:
         return {}
@@ -46,6 +50,8 @@ def list_open_candidates(catalog: Catalog) -> Mapping[str, set[str]]:
         names, paths = (remaining.column(name).to_pylist() for name in ("table_name", "file_path"))
         for name, path in zip(names, paths, strict=True):
             files[name].add(path)
+        if sum(map(len, files.values())) > most:
+            return None
     return files
 
 

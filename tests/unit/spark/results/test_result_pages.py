@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import RowsMovedError
 from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
 from lakewright_spark.result_uris import Execution, Port, ResultUri
+from lakewright_spark.results import row_groups
 from lakewright_spark.results.reader import INDEXES, Cursor, ResultReader
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
@@ -175,6 +177,38 @@ def test_batches_are_the_rows_of_the_page(
     assert [value for batch in batches for value in batch.column("number").to_pylist()] == expected[
         "number"
     ].to_pylist()
+
+
+def write_wide_rows(writer: ResultWriter, uri: ResultUri, files: int, width: int) -> list[bytes]:
+    """Write four rows of random bytes to each file, and return the values."""
+    values = [os.urandom(width) for _ in range(4 * files)]
+    writer.write(uri, pa.table({"wide": values[:4]}))
+    for file in range(1, files):
+        writer.tables.load(uri).append(pa.table({"wide": values[4 * file : 4 * file + 4]}))
+    return values
+
+
+def test_wide_rows_are_read_by_bytes(reader: ResultReader, writer: ResultWriter) -> None:
+    """The default limits, too: 40 MiB in ten files are not read at once."""
+    values = write_wide_rows(writer, address(4), files=10, width=2**20)
+    first = reader.read_after(address(4))
+    assert 24 <= first.rows.num_rows <= 32
+    pages = reader.follow(address(4), most_bytes=6 * 2**20)
+    numbers = [next(pages).rows["wide"].to_pylist() for _ in range(8)]
+    assert [value for page in numbers for value in page] == values
+    assert max(map(len, numbers)) <= 6
+    assert reader.read_after(address(4), None, 2, most_bytes=1).rows["wide"].to_pylist() == values[:1]
+    assert reader.read_after(address(4), most_bytes=None).rows.num_rows == len(values)
+
+
+def test_batches_of_wide_rows_are_small(
+    reader: ResultReader, writer: ResultWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = write_wide_rows(writer, address(5), files=2, width=100_000)
+    monkeypatch.setattr(row_groups, "BATCH_BYTES", 250_000)
+    batches = list(reader.iterate_batches(address(5), 1, 6))
+    assert [value for batch in batches for value in batch.column("wide").to_pylist()] == values[1:7]
+    assert max(batch.num_rows for batch in batches) == 2
 
 
 def test_batches_of_a_result_without_rows(reader: ResultReader, writer: ResultWriter) -> None:

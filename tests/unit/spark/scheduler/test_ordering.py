@@ -19,6 +19,7 @@ from lakewright_spark.maintenance.table.rewrite_estimate import CommittedFiles
 from lakewright_spark.policies.model import CompactionPolicy, JobName, TablePolicies
 from lakewright_spark.scheduler.back_off import LONGEST, SHORTEST, compute_delay, reason_to_back_off
 from lakewright_spark.scheduler.due_times import find_due_since
+from lakewright_spark.scheduler.health import Health, compute_health
 from lakewright_spark.scheduler.ordering import (
     Budget,
     Rank,
@@ -28,7 +29,7 @@ from lakewright_spark.scheduler.ordering import (
     select_within,
 )
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
-from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan, decide, rank_table
+from lakewright_spark.scheduler.plan import JobDecision, TablePlan, WarehousePlan, decide, rank_table
 from lakewright_spark.scheduler.prediction import Prediction
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.histories import load_histories
@@ -57,6 +58,9 @@ ranks = st.builds(
     st.timedeltas(timedelta(), timedelta(days=50)).map(lambda waited: NOW - waited),
     st.integers(0, 3),
     st.builds(Prediction, st.integers(0, 10_000), st.integers(0, 2**40), st.floats(1, 3600)),
+    st.integers(0, 100),
+    st.builds(Health, st.integers(0, 40), st.integers(0, 40), st.integers(0, 20)),
+    st.floats(0.01, 1000),
 )
 
 
@@ -93,6 +97,62 @@ def test_longer_wait_beats_any_gain(first: Rank, second: Rank) -> None:
     second = dataclasses.replace(second, kills=0)
     if first.count_days(NOW) > second.count_days(NOW):
         assert rank_key(first, NOW) < rank_key(second, NOW)
+
+
+DELETES = dataclasses.replace(FACTS, data_bytes=50 * 512 * 2**20, delete_files=10)
+
+
+@pytest.mark.parametrize(
+    ("facts", "health"),
+    [
+        (dataclasses.replace(FACTS, data_files=1, delete_files=9, deleted_share=1.0), Health()),
+        (dataclasses.replace(FACTS, data_bytes=2**40), Health()),
+        (dataclasses.replace(FACTS, data_files=10_000, data_bytes=400 * 2**20), Health(1, 40, 20)),
+        (FACTS, Health(35, 40, 20)),  # 50 MiB in all cost little, whatever the number of files
+        (dataclasses.replace(DELETES, equality_deleted_share=0.075), Health(40, 20, 20)),
+        (dataclasses.replace(DELETES, equality_deleted_share=0.5), Health(40, 0, 20)),
+        (dataclasses.replace(DELETES, deleted_share=0.15), Health(40, 40, 10)),
+        (dataclasses.replace(DELETES, deleted_share=0.3), Health(40, 40, 0)),
+    ],
+)
+def test_health_by_file_sizes_and_deletes(facts: TableFacts, health: Health) -> None:
+    assert compute_health(facts, CompactionPolicy()) == health
+
+
+def test_tables_with_deletes_and_weight_come_first() -> None:
+    """They waited equally long. `expired` has no due compaction, so its delete files remain."""
+    waiting, saved = NOW - HOUR, Prediction(10, 2**30, 60.0)
+    compacted = dataclasses.replace(DELETES, equality_deleted_share=0.5)
+
+    def rank(facts: TableFacts, job: JobName, prediction: Prediction, weight: float = 1.0) -> Rank:
+        policies = TablePolicies.model_validate({"maintenance": {"weight": weight}})
+        decisions = [JobDecision(job, "due", "", prediction)]
+        return dataclasses.replace(rank_table(facts, policies, History(), decisions), waiting_since=waiting)
+
+    large = dataclasses.replace(FACTS, data_bytes=2**40)
+    turns = {
+        "weighted": rank(large, "compaction", saved, weight=4.0),  # 40
+        "deletes": rank(compacted, "compaction", saved),  # (10 + 10) x 1.4
+        "no files saved": rank(compacted, "compaction", Prediction(0, 2**30, 60.0)),  # 10 x 1.4
+        "files": rank(large, "compaction", saved),  # 10
+        "expired, weighted": rank(compacted, "snapshot-expiration", Prediction(0, 0, 1.0), weight=2.0),
+        "expired": rank(compacted, "snapshot-expiration", Prediction(0, 0, 1.0)),
+    }
+    assert {name: round(one.gain, 6) for name, one in turns.items()} == {
+        "weighted": 40,
+        "deletes": 28,
+        "no files saved": 14,
+        "files": 10,
+        "expired, weighted": 0,
+        "expired": 0,
+    }
+    assert sorted(sorted(turns), key=lambda name: rank_key(turns[name], NOW)) == list(turns)
+
+
+@pytest.mark.parametrize("weight", [0, -1, 1001, "nan", "inf"])
+def test_invalid_weight(weight: object) -> None:
+    with pytest.raises(ValueError, match="weight"):
+        TablePolicies.model_validate({"maintenance": {"weight": weight}})
 
 
 @settings(max_examples=50)
