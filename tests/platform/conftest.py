@@ -34,8 +34,8 @@ from tests.platform_project import create_platform
 from tests.tenant_project import Tenant
 
 PROGRAMS = "TEST_PLATFORM_PROGRAMS"
-"""Paths of OpenFGA, OpenBao, MinIO, kube-apiserver and kube-controller-manager, which `make test-platform` installs. They
-have colons between."""
+"""Paths of OpenFGA, OpenBao, MinIO, kube-apiserver and kube-controller-manager, with colons between. `make
+test-platform` installs them."""
 LAKEKEEPER = os.environ.get("TEST_PLATFORM_LAKEKEEPER", "")
 """Path of a real Lakekeeper; empty for the stand-in."""
 OLD_RELEASE, RELEASE = ("0.13.3", "0.13.3") if LAKEKEEPER else ("0.12.4", "0.13.3")
