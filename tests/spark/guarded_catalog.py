@@ -87,7 +87,7 @@ class StandInTokens:
 
 
 @contextmanager
-def serve_stand_in(sandbox: Sandbox, folder: Path) -> Generator[GuardedCatalog, None, None]:
+def serve_guarded_catalog(sandbox: Sandbox, folder: Path) -> Generator[GuardedCatalog, None, None]:
     """Serve a bootstrapped stand-in beside the sandbox's S3."""
     settings = Settings(
         database=f"sqlite:///{folder / 'lakekeeper.db'}",

@@ -18,7 +18,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import yaml
-from guarded_catalog import GuardedCatalog, serve_stand_in, use_real_servers
+from guarded_catalog import GuardedCatalog, serve_guarded_catalog, use_real_servers
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.session import jars
 from py4j.java_gateway import JavaGateway
@@ -49,7 +49,7 @@ def guarded(
     sandbox: Sandbox, real: RealServers | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[GuardedCatalog]:
     """A Lakekeeper that enforces grants: a stand-in, or the user's."""
-    catalog = use_real_servers(real) if real else serve_stand_in(sandbox, tmp_path_factory.mktemp("lakekeeper"))
+    catalog = use_real_servers(real) if real else serve_guarded_catalog(sandbox, tmp_path_factory.mktemp("lakekeeper"))
     with catalog as guarded:
         yield guarded
 
