@@ -173,7 +173,7 @@ def test_the_loss_of_a_replica_is_survived(platform: DeployedPlatform, traffic: 
     platform.cluster.lose(platform.cluster.list_pods(SERVER)[0])
 
     traffic.successes_in_a_row = 0
-    traffic.wait_for_successes(300, seconds=60)
+    traffic.wait_for_successes(300, seconds=300)
     failures = len(traffic.failures)
     platform.cluster.wait_until_ready(SERVER)
     assert len(platform.cluster.list_pods(SERVER)) == 2
@@ -186,7 +186,7 @@ def test_a_rolling_restart_of_openfga_fails_no_request(platform: DeployedPlatfor
     platform.cluster.restart(OPENFGA)
     platform.cluster.wait_for_terminations()
 
-    traffic.wait_for_successes(len(before) * 100, seconds=60)
+    traffic.wait_for_successes(len(before) * 100, seconds=300)
     assert not before & set(map(id, platform.cluster.list_pods(OPENFGA)))
     assert_no_failures(traffic)
 
@@ -201,7 +201,7 @@ def test_the_loss_of_openfga_replicas_is_survived(platform: DeployedPlatform, tr
         platform.cluster.lose(pod)
 
     traffic.successes_in_a_row = 0
-    traffic.wait_for_successes(300, seconds=60)
+    traffic.wait_for_successes(300, seconds=300)
     failures = len(traffic.failures)
     for deployment in (OPENFGA, SERVER):
         platform.cluster.wait_until_ready(deployment, 60)

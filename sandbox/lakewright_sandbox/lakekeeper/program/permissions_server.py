@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from urllib.parse import urlsplit
 
 import grpc
@@ -20,9 +21,14 @@ class PermissionsServer:
     """A connection to OpenFGA (gRPC), which is opened again after it ended."""
 
     def __init__(self, endpoint: str) -> None:
-        """Use the address of OpenFGA, without connecting to it."""
+        """Use the address of OpenFGA, without connecting to it. Raises EnvironmentRefusedError for an unknown name."""
         address = urlsplit(endpoint)
-        channel = grpc.insecure_channel(f"{address.hostname}:{address.port or _DEFAULT_PORT}")
+        try:
+            # gRPC's own resolver waits for DNS even for names of /etc/hosts.
+            host = socket.gethostbyname(address.hostname or "")
+        except OSError as error:
+            raise EnvironmentRefusedError(f"OpenFGA cannot be reached: {type(error).__name__}") from None
+        channel = grpc.insecure_channel(f"{host}:{address.port or _DEFAULT_PORT}")
         self._check = channel.unary_unary("/grpc.health.v1.Health/Check")
 
     def require(self) -> None:
