@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
@@ -28,8 +30,8 @@ class PermissionsServer:
             host = socket.gethostbyname(address.hostname or "")
         except OSError as error:
             raise EnvironmentRefusedError(f"OpenFGA cannot be reached: {type(error).__name__}") from None
-        channel = grpc.insecure_channel(f"{host}:{address.port or _DEFAULT_PORT}")
-        self._check = channel.unary_unary("/grpc.health.v1.Health/Check")
+        channel: Any = grpc.insecure_channel(f"{host}:{address.port or _DEFAULT_PORT}")
+        self._check: Callable[..., bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
 
     def require(self) -> None:
         """Refuse to start without OpenFGA. Raises EnvironmentRefusedError."""
