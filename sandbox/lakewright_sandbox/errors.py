@@ -25,6 +25,7 @@ SandboxError                     the base; the command line prints the message
 │   └── RoleRefusedError         STS refused to assume a role
 ├── ChangedMeanwhileError        another commit was faster
 ├── EnvironmentRefusedError      variables of a released server that the stand-in refuses
+├── MissingServiceAccountError   no pod with a ServiceAccount, so no TokenReviews
 ├── DatabaseNotReadyError        the database does not respond, or another release migrated it
 ├── EventBrokerError             the broker of change events cannot be reached
 ├── NoKeysError                  no identity signs a request; also BotoCoreError, as of any failed call

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.kubernetes.control_plane import ControlPlane, Programs, control_plane
+from tests.control_plane import ControlPlane, Programs, control_plane
 from tests.tenant_project import MakeTenant, Tenant, create_project, new_name, tenant_spec
 
 PROGRAMS = "TEST_KUBERNETES_PROGRAMS"

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pyspark
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 
 ENTRYPOINT = Path(__file__).parents[2] / "images" / "entrypoint.sh"
 SPARK_CONFIGURATION = "/opt/spark/conf"

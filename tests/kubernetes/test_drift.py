@@ -18,7 +18,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.steps.object_read import ObjectRead
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.tenant_project import PASSPHRASE, MakeTenant, Tenant
 
 UNITS: list[dict[str, Any]] = [

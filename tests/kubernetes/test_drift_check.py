@@ -14,7 +14,7 @@ from lakewright.ci.documents import read_drift
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.cluster import DriftEvents, EventSource
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.platform_documents import DIGEST, trial
 from tests.platform_project import PlatformStack, create_platform
 

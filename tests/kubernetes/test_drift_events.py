@@ -14,7 +14,7 @@ from lakewright.ci.errors import PublishError
 from lakewright.ci.publishing.check import DriftCheck
 from lakewright.ci.publishing.cluster import DriftEvents, EventSource
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 
 CHANGED = {"type": "x:lakekeeper:Warehouse", "resource": "executions", "property": "name", "kind": "changed"}
 

@@ -21,7 +21,7 @@ import pytest
 from pyiceberg.table import Table
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.kubernetes.executor_kubelet import ExecutorKubelet
 from tests.tenant_project import MakeTenant, Tenant
 

@@ -19,7 +19,7 @@ from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.tenant_project import MakeTenant, Tenant
 
 AUDIENCE = "lakekeeper"

@@ -14,7 +14,7 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 
 from tests.certificates import write_server_certificate
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane, build_path
 from tests.platform_documents import trial
 from tests.platform_project import PlatformStack, create_platform
 
@@ -97,17 +97,6 @@ def objects(stack: PlatformStack) -> list[dict[str, Any]]:
     return [manifest for manifest in manifests if manifest["kind"] != "Secret"]
 
 
-PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
-
-
-def build_path(manifest: dict[str, Any]) -> str:
-    """Return the path of a manifest's object."""
-    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
-    within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-    plural = PLURALS.get(kind, f"{kind.lower()}s")
-    return f"/{'apis' if '/' in version else 'api'}/{version}{within}/{plural}/{metadata['name']}"
-
-
 def names_in_cluster(http: httpx.Client) -> set[str]:
     """Return kind and name of the objects that are in no namespace."""
     paths = ("/api/v1/namespaces", *(f"/apis/rbac.authorization.k8s.io/v1/clusterrole{s}" for s in ("s", "bindings")))
@@ -118,12 +107,7 @@ def test_every_manifest_is_accepted_without_warning(platform: PlatformStack, clu
     """Server-side apply of the same manifest, as a dry run, shows the warnings that a create would have had."""
     responses = {}
     for manifest in objects(platform):
-        response = cluster.http().patch(
-            build_path(manifest),
-            params={"dryRun": "All", "fieldManager": "tests", "force": "true", "fieldValidation": "Strict"},
-            headers={"Content-Type": "application/apply-patch+yaml"},
-            content=json.dumps(manifest),
-        )
+        response = cluster.apply(manifest, dryRun="All", fieldValidation="Strict")
         responses[build_path(manifest)] = (response.status_code, response.headers.get("warning"))
 
     assert len(responses) > 30

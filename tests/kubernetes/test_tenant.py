@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [

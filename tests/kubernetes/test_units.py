@@ -16,7 +16,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from tests.kubernetes.control_plane import ControlPlane
+from tests.control_plane import ControlPlane
 from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [

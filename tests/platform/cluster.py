@@ -1,8 +1,9 @@
 """A cluster of processes: it applies rendered manifests as Kubernetes does, without Kubernetes.
 
-Known kinds are Secret, ConfigMap, Service, Job and Deployment. Jobs run to their end, and Deployments roll out, before
-the next manifest is applied, as the Kubernetes provider of Pulumi waits for them. `start` applies a Deployment without
-waiting, as `kubectl apply` does.
+Known kinds are Secret, ConfigMap, Service, Job and Deployment. Objects that a review of tokens needs are applied to a
+real API server, from which pods get tokens of their ServiceAccounts. Jobs run to their end, and Deployments roll out,
+before the next manifest is applied, as the Kubernetes provider of Pulumi waits for them. `start` applies a Deployment
+without waiting, as `kubectl apply` does.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from tests.platform.images import ImageStore
 from tests.platform.network import PodNetwork
 from tests.platform.pod import Pod
+from tests.platform.service_accounts import APPLIED_KINDS, ServiceAccounts
 from tests.platform.services import ServiceProxy
 
 ROLLOUT_SECONDS = 300
@@ -48,11 +50,12 @@ class ClusterEvent:
 class ProcessCluster:
     """Pods, Services and objects of one namespace."""
 
-    def __init__(self, folder: Path, network: PodNetwork, images: ImageStore) -> None:
+    def __init__(self, folder: Path, network: PodNetwork, images: ImageStore, accounts: ServiceAccounts) -> None:
         """Start without any object."""
-        self._folder, self._network, self._images = folder, network, images
+        self._folder, self._network, self._images, self._accounts = folder, network, images, accounts
         self._objects: dict[tuple[str, str], Manifest] = {}
         self._pods: dict[str, list[Pod]] = {}
+        self._template_hashes: dict[str, str] = {}
         self._numbers, self._proxy = itertools.count(1), ServiceProxy()
         self._ending: list[threading.Thread] = []
         self.events: list[ClusterEvent] = []
@@ -62,7 +65,11 @@ class ProcessCluster:
         for manifest in manifests:
             key = (manifest["kind"], manifest["metadata"]["name"])
             before, self._objects[key] = self._objects.get(key), manifest
-            if before == manifest or manifest["kind"] in _PASSIVE | {"Secret", "ConfigMap"}:
+            if before == manifest:
+                continue
+            if manifest["kind"] in APPLIED_KINDS:
+                self._accounts.apply(manifest)
+            if manifest["kind"] in _PASSIVE | {"Secret", "ConfigMap"}:
                 continue
             {"Service": self._serve, "Job": self._run_job, "Deployment": self._roll_out}[manifest["kind"]](manifest)
 
@@ -116,6 +123,10 @@ class ProcessCluster:
 
     def _start_pod(self, owner: str, template: Manifest) -> Pod:
         name = f"{owner}-{next(self._numbers)}"
+        self._template_hashes[owner] = hash_template(template)
+        if secret := self._accounts.request_secret(template):
+            self._objects["Secret", f"{name}-token"] = secret
+            template = self._accounts.mount_secret(template, f"{name}-token")
         pod = Pod(name, template, self._folder / name, self._network, self._images, self._find)
         self._pods.setdefault(owner, []).append(pod)
         self.events.append(ClusterEvent("start", name))
@@ -154,8 +165,7 @@ class ProcessCluster:
 
     def _roll_out(self, deployment: Manifest) -> None:
         name, template = deployment["metadata"]["name"], deployment["spec"]["template"]
-        pods = self.list_pods(name)
-        if pods and hash_template(pods[0].template) == hash_template(template):
+        if self._template_hashes.get(name) == hash_template(template):
             return
         self._replace_pods(deployment)
         self.events.append(ClusterEvent("available", name))

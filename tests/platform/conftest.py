@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -14,7 +15,9 @@ from typing import Any
 import certifi
 import pytest
 
+from tests import control_plane
 from tests.authorities import Authority, make_authority, write_certificate
+from tests.control_plane import ControlPlane
 from tests.platform import machines
 from tests.platform.cluster import ProcessCluster
 from tests.platform.deployed import DeployedPlatform
@@ -23,11 +26,16 @@ from tests.platform.images import Image, ImageStore
 from tests.platform.machines import Machine
 from tests.platform.network import PodNetwork
 from tests.platform.postgres import DATABASE_HOST, DATABASE_READ_HOST, PASSWORDS, Postgres
+from tests.platform.service_accounts import ServiceAccounts
 from tests.platform.store import Store
+from tests.platform.tenants import CATALOG, CatalogAccess, TenantFactory
+from tests.platform.traffic import Traffic, send_requests
 from tests.platform_project import create_platform
+from tests.tenant_project import Tenant
 
 PROGRAMS = "TEST_PLATFORM_PROGRAMS"
-"""Paths of OpenFGA, OpenBao and MinIO, which `make test-platform` installs, with colons between."""
+"""Paths of OpenFGA, OpenBao, MinIO, kube-apiserver and kube-controller-manager, with colons between. `make
+test-platform` installs them."""
 LAKEKEEPER = os.environ.get("TEST_PLATFORM_LAKEKEEPER", "")
 """Path of a real Lakekeeper; empty for the stand-in."""
 OLD_RELEASE, RELEASE = ("0.13.3", "0.13.3") if LAKEKEEPER else ("0.12.4", "0.13.3")
@@ -44,6 +52,8 @@ class Programs:
     openfga: Path
     openbao: Path
     minio: Path
+    apiserver: Path
+    controller_manager: Path
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -56,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def programs() -> Programs:
     """The servers' programs."""
     paths = [Path(path) for path in os.environ.get(PROGRAMS, "").split(":")]
-    if len(paths) != 3 or not all(path.is_file() for path in paths):
+    if len(paths) != 5 or not all(path.is_file() for path in paths):
         pytest.fail("these tests need the servers that `make test-platform` installs and names")
     return Programs(*paths)
 
@@ -165,13 +175,27 @@ def list_closed_folders(*folders: Path) -> tuple[Path, ...]:
 
 
 @pytest.fixture(scope="session")
+def plane(folder: Path, network: PodNetwork, programs: Programs) -> Iterator[ControlPlane]:
+    """A real API server, which reviews tokens of ServiceAccounts."""
+    etcd = shutil.which("etcd")
+    if etcd is None:
+        pytest.fail("etcd is not on the PATH: install it (on Debian and Ubuntu: apt install etcd-server)")
+    started_programs = control_plane.Programs(etcd, str(programs.apiserver), str(programs.controller_manager))
+    plane_folder = folder / "kubernetes"
+    plane_folder.mkdir()
+    address = network.add_host("kubernetes.default.svc")
+    with control_plane.control_plane(started_programs, plane_folder, address) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
 def cluster(
-    folder: Path, network: PodNetwork, images: ImageStore, request: pytest.FixtureRequest
+    folder: Path, network: PodNetwork, images: ImageStore, plane: ControlPlane, request: pytest.FixtureRequest
 ) -> Iterator[ProcessCluster]:
     """The cluster, without any object, beside the servers that its pods need."""
     for server in ("postgres", "issuer", "nats"):
         request.getfixturevalue(server)
-    cluster = ProcessCluster(folder / "pods", network, images)
+    cluster = ProcessCluster(folder / "pods", network, images, ServiceAccounts(plane, "lakekeeper"))
     yield cluster
     cluster.shut_down()
 
@@ -211,6 +235,7 @@ def describe_platform(release: str, client_secret: Path) -> dict[str, Any]:
             "ca_bundle": "trusted.pem",
             "authentication": {
                 "oidc": {"provider_uri": ISSUER, "audience": ["lakekeeper"]},
+                "kubernetes": {},
             },
             "authorization": {"openfga": {"server": server | {"database_ca_bundle": "authorities.pem"}}},
             "events": {
@@ -238,3 +263,32 @@ def describe_platform(release: str, client_secret: Path) -> dict[str, Any]:
             "auth": client | {"token_url": f"{ISSUER}/token"},
         },
     }
+
+
+@pytest.fixture(scope="session")
+def tenants(platform: DeployedPlatform, folder: Path, trusted: Path, issuer: Issuer, store: Store) -> TenantFactory:
+    """Tenants of the platform, which is deployed and bootstrapped if no test has done that."""
+    platform.ensure_bootstrapped()
+    return TenantFactory(platform, folder, trusted, issuer, store)
+
+
+@pytest.fixture(scope="session")
+def tenant(tenants: TenantFactory) -> Tenant:
+    """A tenant with a warehouse in MinIO, which all tests share."""
+    tenant = tenants.create()
+    tenant.up()
+    return tenant
+
+
+@pytest.fixture(scope="session")
+def access(tenant: Tenant, issuer: Issuer, trusted: Path) -> CatalogAccess:
+    """Access to the tenant's catalog."""
+    return CatalogAccess(tenant, issuer, trusted)
+
+
+@pytest.fixture
+def traffic(access: CatalogAccess, trusted: Path) -> Iterator[Traffic]:
+    """Continuous requests during a test."""
+    headers = access.headers
+    with send_requests(f"{CATALOG}/v1/{access.find_prefix()}/", headers, trusted) as traffic:
+        yield traffic

@@ -44,6 +44,12 @@ class DeployedPlatform:
         """Render and apply changes of the spec."""
         self.cluster.apply(self.render(**changes))
 
+    def ensure_bootstrapped(self) -> None:
+        """Deploy the platform and bootstrap its server, if this has not happened."""
+        if not self._is_bootstrapped:
+            self.deploy()
+            self.bootstrap()
+
     def bootstrap(self) -> dict[str, Any]:
         """Run `up` with the bootstrap, which needs the running server."""
         self._is_bootstrapped = True

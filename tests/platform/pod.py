@@ -275,7 +275,7 @@ class Pod:
         for path, file in image.files.items():
             lines += [f"mkdir -p .{Path(path).parent}", f"touch .{path}", f"mount --bind {file} .{path}"]
         for mount in container.get("volumeMounts", []):
-            source, target = self.folder / "volumes" / mount["name"], f".{mount['mountPath']}"
+            source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
             if mount.get("readOnly"):
                 lines.append(f"mount -o remount,bind,ro {target}")

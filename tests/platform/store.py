@@ -20,7 +20,7 @@ class Store:
 
     def __init__(self, folder: Path, network: PodNetwork, authority: Authority, trusted: Path, program: Path) -> None:
         """Start MinIO and make the bucket."""
-        self._folder, self._trusted, self._program = folder, trusted, program
+        self._folder, self._trusted, self._program, self._authority = folder, trusted, program, authority
         self._certificates = write_certificate(authority, folder / "store-tls", STORE_HOST)
         self._address = network.add_host(STORE_HOST)
         self.keys = folder / "store-keys"
@@ -41,7 +41,7 @@ class Store:
         """The store as a spec of a tenant has it."""
         credential = {"access_key_id": f"file:{self.keys}/id", "secret_access_key": f"file:{self.keys}/secret"}
         bucket = {"backend": "s3", "store": "minio", "endpoint": ENDPOINT, "region": "us-east-1", "bucket": BUCKET}
-        return {**bucket, "credential": credential}
+        return {**bucket, "ca_certificates": self._authority.pem, "credential": credential}
 
     def rotate(self) -> None:
         """Give the store another access key. The former key ends."""

@@ -6,98 +6,28 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.platform import machines
 from tests.platform.conftest import OLD_RELEASE, RELEASE
 from tests.platform.deployed import GATEWAY, OPENFGA, SERVER, DeployedPlatform
-from tests.platform.identity_provider import CLIENT, ISSUER, Issuer
+from tests.platform.identity_provider import Issuer
 from tests.platform.machines import trust
 from tests.platform.pod import Pod
 from tests.platform.postgres import DATABASE_HOST, DATABASE_READ_HOST, Postgres
-from tests.platform.store import ENDPOINT, Store
-from tests.platform.traffic import Traffic, send_requests
-from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
+from tests.platform.store import Store
+from tests.platform.tenants import CATALOG, CatalogAccess
+from tests.platform.traffic import Traffic
+from tests.tenant_project import Tenant
 
 MANAGEMENT = "http://lakekeeper.lakekeeper.svc:8181"
-CATALOG = "https://lakekeeper-gateway.lakekeeper.svc:8443/catalog"
 OUTAGE_SECONDS = 60
 
 pytestmark = pytest.mark.timeout(900)
-
-
-@pytest.fixture(scope="module")
-def tenant(platform: DeployedPlatform, folder: Path, trusted: Path, issuer: Issuer, store: Store) -> Tenant:
-    """A tenant that takes its addresses from the platform, with a warehouse in MinIO. It is not deployed yet."""
-    name = new_name()
-    project = folder / name
-    client = {"kind": "client-credentials", "client_id": CLIENT, "client_secret": f"file:{issuer.secret_file}"}
-    client["token_url"] = f"{ISSUER}/token"
-    environment = {
-        "platform": {"stack": f"organization/lakewright-platform/{platform.stack.name}"},
-        "lakekeeper": {
-            "auth": client,
-            "jobs_auth": client,
-            "trial": True,
-            "ca_bundle": str(trusted),
-            "jobs_ca_bundle": str(trusted),
-        },
-        "kubernetes": {"render_to": str(project / "rendered"), "trial": True},
-        "tenant_specs": {"references": [f"file:{store.keys}/"], "endpoints": [ENDPOINT]},
-    }
-    create_project(project, environment)
-    environ = {"PULUMI_BACKEND_URL": platform.stack.state.as_uri(), "REQUESTS_CA_BUNDLE": str(trusted)}
-    tenant = Tenant(project, cast(Sandbox, None), tenant_spec(name, store.storage), environ=environ)
-    tenant.write()
-    tenant.output("stack", "init")
-    return tenant
-
-
-@dataclass
-class CatalogAccess:
-    """Requests to the tenant's catalog through the gateway."""
-
-    tenant: Tenant
-    issuer: Issuer
-    trusted: Path
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.issuer.read_token()}", "x-project-id": self.config["project_id"]}
-
-    @property
-    def config(self) -> dict[str, Any]:
-        return json.loads(self.tenant.catalog_config().model_dump_json())
-
-    def send(self, method: str, path: str, **parts: Any) -> httpx.Response:
-        url = f"{CATALOG}/v1/{path}"
-        return httpx.request(method, url, headers=self.headers, verify=trust(self.trusted), timeout=70, **parts)
-
-    def find_prefix(self) -> str:
-        """Return the prefix of the tenant's warehouse."""
-        response = self.send("GET", "config", params={"warehouse": "executions"})
-        return response.raise_for_status().json()["defaults"]["prefix"]
-
-
-@pytest.fixture(scope="module")
-def access(tenant: Tenant, issuer: Issuer, trusted: Path) -> CatalogAccess:
-    """Access to the tenant's catalog."""
-    return CatalogAccess(tenant, issuer, trusted)
-
-
-@pytest.fixture
-def traffic(access: CatalogAccess, trusted: Path) -> Iterator[Traffic]:
-    """Continuous requests during a test."""
-    headers = access.headers
-    with send_requests(f"{CATALOG}/v1/{access.find_prefix()}/", headers, trusted) as traffic:
-        yield traffic
 
 
 def read_server_info(issuer: Issuer) -> dict[str, Any]:
@@ -179,26 +109,16 @@ def test_the_gateway_serves_the_catalog_only(issuer: Issuer, trusted: Path) -> N
 
 
 def test_a_tenant_is_used_through_the_gateway(tenant: Tenant, access: CatalogAccess, store: Store) -> None:
-    tenant.up()
-
-    warehouse = tenant.catalog_config()
-    assert warehouse.uri == CATALOG
+    assert tenant.catalog_config().uri == CATALOG
     prefix = access.find_prefix()
     schema = {"type": "struct", "fields": [{"id": 1, "name": "n", "type": "long", "required": False}]}
     body = {"name": "events", "schema": {"schema-id": 0, **schema}}
     access.send("POST", f"{prefix}/namespaces/results/tables", json=body).raise_for_status()
 
-    loaded = load_table(access).raise_for_status().json()
+    loaded = access.load_table().raise_for_status().json()
     assert loaded["metadata"]["location"].startswith("s3://lakehouse/")
     assert loaded["config"]["s3.access-key-id"] != (store.keys / "id").read_text()
     assert access.send("GET", "config", params={"warehouse": "x"}).status_code == 404
-
-
-def load_table(access: CatalogAccess) -> httpx.Response:
-    """Load the table with credentials that the server gets from the store."""
-    path = f"{CATALOG}/v1/{access.find_prefix()}/namespaces/results/tables/events"
-    headers = access.headers | {"x-iceberg-access-delegation": "vended-credentials"}
-    return httpx.get(path, headers=headers, verify=trust(access.trusted), timeout=70)
 
 
 def test_changes_of_tables_are_published(access: CatalogAccess) -> None:
@@ -253,11 +173,46 @@ def test_the_loss_of_a_replica_is_survived(platform: DeployedPlatform, traffic: 
     platform.cluster.lose(platform.cluster.list_pods(SERVER)[0])
 
     traffic.successes_in_a_row = 0
-    traffic.wait_for_successes(300, seconds=60)
+    traffic.wait_for_successes(300, seconds=300)
     failures = len(traffic.failures)
     platform.cluster.wait_until_ready(SERVER)
     assert len(platform.cluster.list_pods(SERVER)) == 2
     assert len(traffic.failures) == failures
+
+
+def test_a_rolling_restart_of_openfga_fails_no_request(platform: DeployedPlatform, traffic: Traffic) -> None:
+    """Lakekeeper repeats no check: a replica must not end while Lakekeeper may connect to it."""
+    before = set(map(id, platform.cluster.list_pods(OPENFGA)))
+    platform.cluster.restart(OPENFGA)
+    platform.cluster.wait_for_terminations()
+
+    traffic.wait_for_successes(len(before) * 100, seconds=300)
+    assert not before & set(map(id, platform.cluster.list_pods(OPENFGA)))
+    assert_no_failures(traffic)
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["one", "all"])
+def test_the_loss_of_openfga_replicas_is_survived(platform: DeployedPlatform, traffic: Traffic, count: int) -> None:
+    """Requests fail until Lakekeeper has connected to another replica. Its pods are not restarted."""
+    servers = [(pod.name, pod.restarts) for pod in platform.cluster.list_pods(SERVER)]
+    replicas = sorted(platform.cluster.list_pods(OPENFGA), key=count_clients, reverse=True)
+    assert count_clients(replicas[0]) > 0, "Lakekeeper keeps its connections"
+    for pod in replicas[:count]:
+        platform.cluster.lose(pod)
+
+    traffic.successes_in_a_row = 0
+    traffic.wait_for_successes(300, seconds=300)
+    failures = len(traffic.failures)
+    for deployment in (OPENFGA, SERVER):
+        platform.cluster.wait_until_ready(deployment, 60)
+    assert len(traffic.failures) == failures
+    assert [(pod.name, pod.restarts) for pod in platform.cluster.list_pods(SERVER)] == servers
+
+
+def count_clients(pod: Pod) -> int:
+    """Return the number of connections to OpenFGA's port in a pod."""
+    command = ["ip", "netns", "exec", pod.name, "ss", "-tnH", "state", "established", "sport", "=", ":8081"]
+    return len(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
 
 
 @pytest.mark.parametrize("kind", ["stopped", "hanging"])
@@ -275,7 +230,7 @@ def test_a_database_outage_ends_without_a_restart(
         (postgres.start if kind == "stopped" else postgres.resume)()
     platform.cluster.wait_until_ready(SERVER, 60)
 
-    assert load_table(access).status_code == 200
+    assert access.load_table().status_code == 200
     assert [(pod.name, pod.restarts) for pod in platform.cluster.list_pods(SERVER)] == before
 
 
@@ -291,7 +246,7 @@ def test_a_rotated_client_secret_needs_no_change(
 
     assert platform.bootstrap()["changes"].keys() == {"same"}
     assert tenant.verb("up", "--yes", "--refresh")["changes"].keys() <= {"same", "refresh"}
-    assert load_table(access).status_code == 200
+    assert access.load_table().status_code == 200
     new_headers = access.headers
     for pod in platform.cluster.list_pods(SERVER):
         url = f"http://{pod.address}:8181/catalog/v1/{prefix}/namespaces"
@@ -307,12 +262,12 @@ def test_a_rotated_encryption_key_needs_the_credentials_again(
     platform.deploy()
     platform.cluster.wait_for_terminations()
     tenant.up("--expect-no-changes")
-    without_credential = load_table(access).status_code
+    without_credential = access.load_table().status_code
 
     tenant.up("--resend-credentials")
 
     assert without_credential == 500
-    assert load_table(access).status_code == 200
+    assert access.load_table().status_code == 200
     assert traffic.failures == []
 
 
@@ -330,7 +285,7 @@ def test_secrets_may_be_in_a_key_value_store(
     store.rotate()
     tenant.up()
 
-    assert load_table(access).status_code == 200
+    assert access.load_table().status_code == 200
     url = f"http://{machines.VAULT_HOST}:8200/v1/secret/metadata/secret?list=true"
     keys = httpx.get(url, headers={"X-Vault-Token": machines.VAULT_ROOT}).raise_for_status().json()["data"]["keys"]
     assert len(keys) == 1

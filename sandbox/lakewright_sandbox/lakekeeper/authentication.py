@@ -146,7 +146,7 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.
         audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
         verifiers.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
-    if settings.kubeconfig:
+    if settings.kubeconfig or settings.in_cluster:
         verifiers.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
     return verifiers
 

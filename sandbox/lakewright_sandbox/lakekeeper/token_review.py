@@ -10,32 +10,42 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
 
 
+class MissingServiceAccountError(SandboxError):
+    """The process has no address of a cluster, or no token of a ServiceAccount."""
+
+
 class TokenReviewer:
     """Asks a cluster about each token. The cluster refuses tokens of accounts that were deleted."""
 
-    def __init__(self, kubeconfig: Path, audiences: Sequence[str], subject: Literal["uid", "username"]) -> None:
-        """Use the current context of a kubeconfig.
+    def __init__(self, kubeconfig: Path | None, audiences: Sequence[str], subject: Literal["uid", "username"]) -> None:
+        """Use the current context of a kubeconfig, or the ServiceAccount of this pod.
 
         Args:
-            kubeconfig: File with the address of the cluster, and an identity that may create TokenReviews.
+            kubeconfig: File with the address of the cluster, and an identity that may create TokenReviews. None in a
+                pod, which has them in variables and in files.
             audiences: Accepted audiences; the cluster's own if empty.
             subject: The property that identifies an account.
+
+        Raises:
+            MissingServiceAccountError: There is no kubeconfig, and the process does not run in a pod with a token.
         """
         import kubernetes  # noqa: PLC0415 - slow to load
 
         package = cast(Any, kubernetes)
         self._client = package.client
-        self._api = package.client.AuthenticationV1Api(package.config.new_client_from_config(str(kubeconfig)))
+        client = package.config.new_client_from_config(str(kubeconfig)) if kubeconfig else _open_in_cluster(package)
+        self._api = package.client.AuthenticationV1Api(client)
         self._audiences, self._subject = list(audiences), subject
 
     def principal(self, token: str) -> TokenPrincipal:
-        """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the cluster does not respond."""
+        """Return the principal of a token. Raises 401 `AuthenticationFailed`, also if the cluster does not respond."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - slow to load
 
         spec = {"token": token} | ({"audiences": self._audiences} if self._audiences else {})
@@ -44,8 +54,26 @@ class TokenReviewer:
             status: Any = self._api.create_token_review(body, _request_timeout=10).status
         except (self._client.ApiException, HTTPError, OSError) as error:
             log.warning("cannot review a token at the cluster: %s", type(error).__name__)
-            raise ApiError(503, "AuthenticationBackendError", "The cluster cannot be asked about the token.") from None
-        if not status.authenticated or not status.user or not status.user.uid:
-            raise ApiError(401, "AuthenticationFailed", "The token was not accepted: TokenReview")
-        subject = status.user.uid if self._subject == "uid" else status.user.username
-        return TokenPrincipal(id=f"kubernetes~{subject}", name=str(status.user.username), email=None, is_human=False)
+            raise _build_refusal() from None
+        user, audiences = status.user, set(status.audiences or ())
+        is_for_server = not self._audiences or bool(audiences.intersection(self._audiences))
+        if status.error or not status.authenticated or not is_for_server or not user:
+            raise _build_refusal()
+        subject = str((user.uid if self._subject == "uid" else user.username) or "").strip()
+        if not subject:
+            raise _build_refusal()
+        return TokenPrincipal(id=f"kubernetes~{subject}", name=str(user.username), email=None, is_human=False)
+
+
+def _open_in_cluster(package: Any) -> Any:
+    """Return a client with the token of this pod's ServiceAccount, which is read again when it is renewed."""
+    configuration = package.client.Configuration()
+    try:
+        package.config.load_incluster_config(client_configuration=configuration)
+    except package.config.ConfigException as error:
+        raise MissingServiceAccountError(f"tokens of ServiceAccounts cannot be reviewed: {error}") from None
+    return package.client.ApiClient(configuration)
+
+
+def _build_refusal() -> ApiError:
+    return ApiError(401, "AuthenticationFailed", "The token was not accepted: TokenReview")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
+import yaml
 from lakewright_sandbox.lakekeeper.database.connection import Database
 from lakewright_sandbox.lakekeeper.database.models import SecretRow
 from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
 from lakewright_sandbox.lakekeeper.program.migration import DatabaseNotReadyError, migrate, wait_for_database
+from lakewright_sandbox.lakekeeper.program.permissions_server import PermissionChecks, PermissionsServer
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.storage.secrets import DatabaseSecrets
+from lakewright_sandbox.lakekeeper.token_review import MissingServiceAccountError, TokenReviewer
 from sqlalchemy import select
+from starlette.responses import Response
+from starlette.testclient import TestClient
 
 from tests.spark.databases import postgres
 
@@ -33,6 +40,9 @@ def test_variables_become_settings() -> None:
         "LAKEKEEPER__OPENID_AUDIENCE": "lakekeeper,other",
         "LAKEKEEPER__ENABLE_DEFAULT_PROJECT": "false",
         "LAKEKEEPER__OPENID_PROVIDERS__ENTRA__URI": "https://idp.example",
+        "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION": "true",
+        "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE": "lakekeeper,cluster",
+        "LAKEKEEPER__KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE": "username",
     }
 
     settings = Variables(environ, RELEASE).build_settings()
@@ -42,6 +52,8 @@ def test_variables_become_settings() -> None:
     assert settings.read_database == settings.database.replace("db.example", "db-ro.example")
     assert settings.openid_audiences == ("lakekeeper", "other")
     assert (settings.default_project, settings.encryption_key) == ("", "a key")
+    assert (settings.in_cluster, settings.kubernetes_audiences) == (True, ("lakekeeper", "cluster"))
+    assert settings.kubernetes_subject == "username"
 
 
 @pytest.mark.parametrize(
@@ -61,8 +73,55 @@ def test_a_variable_of_no_or_another_release_is_refused(release: str, variable: 
 
 
 def test_what_the_stand_in_cannot_do_is_refused() -> None:
-    with pytest.raises(EnvironmentRefusedError, match="KUBERNETES_AUTHENTICATION: the stand-in cannot"):
-        Variables(NEEDED | {"LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION": "true"}, RELEASE)
+    with pytest.raises(EnvironmentRefusedError, match="LEGACY_SERVICEACCOUNT: the stand-in cannot"):
+        Variables(NEEDED | {"LAKEKEEPER__KUBERNETES_AUTHENTICATION_ACCEPT_LEGACY_SERVICEACCOUNT": "true"}, RELEASE)
+
+
+def test_requests_need_openfga() -> None:
+    """The stand-in has no requests of OpenFGA's own, but asks whether it serves, on one connection."""
+    server, port = serve_health()
+    permissions = PermissionsServer(f"http://127.0.0.1:{port}")
+    client = TestClient(PermissionChecks(Response("ok"), permissions))
+    permissions.require()
+    assert client.get("/catalog/v1/config").status_code == 200
+
+    server.stop(None).wait()
+
+    response = client.get("/catalog/v1/config")
+    assert (response.status_code, response.json()["error"]["type"]) == (503, "AuthorizationBackendError")
+    with pytest.raises(EnvironmentRefusedError, match="OpenFGA cannot be reached"):
+        permissions.require()
+
+
+def serve_health() -> tuple[grpc.Server, int]:
+    """Serve gRPC's health check on a free port, as OpenFGA does."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    check = grpc.unary_unary_rpc_method_handler(lambda *_: b"\x08\x01")
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": check}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, port
+
+
+def test_token_reviews_need_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(MissingServiceAccountError, match="tokens of ServiceAccounts cannot be reviewed"):
+        TokenReviewer(None, ("lakekeeper",), "uid")
+
+
+def test_token_is_refused_while_the_cluster_does_not_respond(tmp_path: Path) -> None:
+    """As the real server does: every failure of a review is a 401."""
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    document = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u", "user": {}}]}
+    kubeconfig.write_text(yaml.safe_dump(document | {"current-context": "c"}))
+
+    with pytest.raises(ApiError, match="not accepted") as refused:
+        TokenReviewer(kubeconfig, ("lakekeeper",), "uid").principal("token")
+
+    assert refused.value.status == 401
 
 
 def test_a_secret_needs_the_key_that_encrypted_it(tmp_path: Path) -> None:

@@ -1,123 +1,89 @@
 """A unit of Texera uses its warehouse: Iceberg's Java catalog with Texera's own properties, through the pod's proxy.
 
-The catalog enforces grants. Neither the client nor its container has a credential.
+The catalog enforces grants. Neither the client nor its container has a credential. `make test-real` runs these tests on
+a server that reviews the tokens of the cluster of KUBECONFIG.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+import re
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 import yaml
-from lakewright_sandbox.in_process import serve
-from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
-from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from guarded_catalog import GuardedCatalog, serve_guarded_catalog, use_real_servers
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.session import jars
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 from unit_pod import UnitPod, cannot_unshare, read_manifests
+from waiting import wait_until
 
 from tests.nginx_process import AS_ROOT, MISSING_NJS, NGINX, find_free_port
+from tests.real_servers import RealServers
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
 REFUSED = MISSING_NJS or cannot_unshare()
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(300),
-    pytest.mark.stand_in("plays the tokens of ServiceAccounts"),
+    pytest.mark.any_server,
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]
 
-UID = "11111111-2222-3333-4444-{number:012}"
 NAMESPACE = "operator-port-result"
 TABLE = "wid_7_eid_42_globalportid_(logicalOpId=Op-1,layerName=main,portId=0,isInternal=false,isInput=false)_result"
 
 
-@dataclass
-class ServiceAccountTokens:
-    """Takes each valid token for its ServiceAccount, as Lakekeeper does after a TokenReview."""
-
-    app: ASGIApp
-    valid: dict[str, str] = field(default_factory=dict[str, str])
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
-            if token not in self.valid:
-                error = {"message": "no valid token", "type": "AuthenticationFailed", "code": 401}
-                return await JSONResponse({"error": error}, 401)(scope, receive, send)
-            user = self.valid[token]
-            scope.setdefault("state", {})["principal"] = TokenPrincipal(user, name=user)
-        return await self.app(scope, receive, send)
+@pytest.fixture(scope="module")
+def guarded(
+    sandbox: Sandbox, real: RealServers | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GuardedCatalog]:
+    """A Lakekeeper that enforces grants: a stand-in, or the user's."""
+    catalog = use_real_servers(real) if real else serve_guarded_catalog(sandbox, tmp_path_factory.mktemp("lakekeeper"))
+    with catalog as guarded:
+        yield guarded
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """A Lakekeeper that enforces grants."""
-
-    endpoint: str
-    tokens: ServiceAccountTokens
+DeclareTenant = Callable[..., Tenant]
 
 
 @pytest.fixture(scope="module")
-def guarded(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    settings = Settings(
-        database=f"sqlite:///{tmp_path_factory.mktemp('lakekeeper') / 'lakekeeper.db'}",
-        aws_endpoint=sandbox.aws.endpoint,
-        credentials_file=sandbox.credentials_file,
-        aws_system_identity=True,
-        authorizer="openfga",
-    )
-    tokens = ServiceAccountTokens(create_app(settings), {"operator": "oidc~operator"})
-    with serve(tokens) as endpoint:
-        headers = {"authorization": "Bearer operator"}
-        accepted = {"accept-terms-of-use": True, "is-operator": True}
-        httpx.post(f"{endpoint}/management/v1/bootstrap", json=accepted, headers=headers).raise_for_status()
-        yield Guarded(endpoint, tokens)
-
-
-def declare(sandbox: Sandbox, guarded: Guarded, folder: Path, number: int, **changes: Any) -> Tenant:
+def declare(
+    sandbox: Sandbox, real: RealServers | None, guarded: GuardedCatalog, tmp_path_factory: pytest.TempPathFactory
+) -> DeclareTenant:
     """Deploy a tenant with a unit of Texera, whose ServiceAccount has a known uid; return the tenant."""
-    environment = {
-        "sandbox": str(sandbox.dir),
-        "lakekeeper": {
-            "endpoint": guarded.endpoint,
-            "catalog_uri": f"{guarded.endpoint}/catalog",
-            "auth": {"kind": "token", "token": "env:STACK_TOKEN"},
-            "jobs_auth": {"kind": "token-file", "path": "/var/run/secrets/lakekeeper/token"},
-            "jobs_subject": None,
-        },
-        "kubernetes": {"render_to": str(folder / "rendered"), "trial": True},
-    }
-    name = new_name()
-    project = folder / name
-    create_project(project, environment)
-    unit = {
-        "name": "workflows",
-        "runtime": "texera",
-        "warehouses": "all",
-        "identity": {"service_account_uid": UID.format(number=number)},
-    }
-    warehouse = {"name": "executions", "namespaces": {"preset": "texera"}, "deletion": "purge"}
-    spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
-    tenant = Tenant(project, sandbox, spec | {"warehouses": [warehouse], "computing_units": [unit]} | changes)
-    tenant.environ["STACK_TOKEN"] = "operator"
-    tenant.write()
-    tenant.output("stack", "init")
-    tenant.up()
-    return tenant
+
+    def declare(number: int, **changes: Any) -> Tenant:
+        folder = tmp_path_factory.mktemp("tenant")
+        name = f"{real.run}-{uuid4().hex[:6]}" if real else new_name()
+        kubernetes = {"render_to": str(folder / "rendered"), "trial": True}
+        create_project(folder / name, {**guarded.environment, "kubernetes": kubernetes})
+        unit = {
+            "name": "workflows",
+            "runtime": "texera",
+            "warehouses": "all",
+            "identity": {"service_account_uid": guarded.tokens.find_uid(number)},
+        }
+        warehouse = {"name": "executions", "namespaces": {"preset": "texera"}, "deletion": "purge"}
+        spec = tenant_spec(name, real.store if real else {"backend": "aws", "bucket": f"{name}-lakehouse"})
+        spec |= {"warehouses": [warehouse], "computing_units": [unit]} | changes
+        tenant = Tenant(folder / name, sandbox, spec, environ=dict(guarded.environ), real=real)
+        tenant.write()
+        tenant.output("stack", "init")
+        tenant.up()
+        return tenant
+
+    return declare
 
 
 @dataclass(frozen=True)
@@ -133,11 +99,19 @@ class RunningTexeraUnit:
 
 
 @pytest.fixture(scope="module")
-def unit(sandbox: Sandbox, guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTexeraUnit]:
-    tenant = declare(sandbox, guarded, tmp_path_factory.mktemp("first"), 1)
-    guarded.tokens.valid |= {f"first-{count}": f"kubernetes~{UID.format(number=1)}" for count in range(3)}
-    with run_proxy(tenant, tmp_path_factory.mktemp("pod"), token="first-0") as running:
+def unit(
+    declare: DeclareTenant, guarded: GuardedCatalog, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningTexeraUnit]:
+    with run_proxy(declare(1), tmp_path_factory.mktemp("pod"), guarded.tokens.issue(1)) as running:
         yield running
+
+
+@pytest.fixture
+def token(guarded: GuardedCatalog, unit: RunningTexeraUnit) -> str:
+    """A new token of the unit, which its pod has."""
+    token = guarded.tokens.issue(1)
+    unit.present_token(token)
+    return token
 
 
 @contextmanager
@@ -146,7 +120,7 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
     port, probe_port = find_free_port(), find_free_port()
     text = yaml.safe_dump_all(read_manifests(tenant.folder.parent / "rendered"))
     for pod_port, free_port in ((8181, port), (8182, probe_port)):
-        text = text.replace(str(pod_port), str(free_port))
+        text = re.sub(rf"\b{pod_port}\b", str(free_port), text)
     pod = UnitPod(
         [manifest for manifest in yaml.safe_load_all(text) if manifest],
         folder,
@@ -241,8 +215,8 @@ class TexeraCatalog:
         return array
 
 
+@pytest.mark.usefixtures("token")
 def test_unit_creates_writes_reads_and_drops_a_table(jvm: Any, unit: RunningTexeraUnit) -> None:
-    unit.present_token("first-0")
     texera = TexeraCatalog(jvm, unit.variables)
     identifier = texera.identify(NAMESPACE, TABLE)
 
@@ -254,9 +228,9 @@ def test_unit_creates_writes_reads_and_drops_a_table(jvm: Any, unit: RunningTexe
     assert texera.catalog.tableExists(identifier) is False
 
 
+@pytest.mark.usefixtures("token")
 def test_unit_creates_a_namespace_of_its_own(jvm: Any, unit: RunningTexeraUnit) -> None:
     """A newer Texera may write to another namespace, which no spec declares."""
-    unit.present_token("first-0")
     texera = TexeraCatalog(jvm, unit.variables)
     identifier = texera.identify("operator-new-kind", "t")
 
@@ -267,32 +241,43 @@ def test_unit_creates_a_namespace_of_its_own(jvm: Any, unit: RunningTexeraUnit) 
     assert texera.catalog.dropTable(identifier) is True
 
 
-def test_renewed_token_is_used_by_an_open_catalog(jvm: Any, guarded: Guarded, unit: RunningTexeraUnit) -> None:
+def test_renewed_token_is_used_by_an_open_catalog(
+    jvm: Any, guarded: GuardedCatalog, unit: RunningTexeraUnit, token: str
+) -> None:
     """Kubernetes renews the token in its file. The unit keeps its catalog, which has no token."""
-    unit.present_token("first-1")
     texera = TexeraCatalog(jvm, unit.variables)
     identifier = texera.identify(NAMESPACE, "wid_7_eid_43_runtimestatistics")
+    assert is_authenticated(texera, identifier)
 
-    del guarded.tokens.valid["first-1"]
-    with pytest.raises(Py4JJavaError, match="NotAuthorizedException"):
-        texera.catalog.tableExists(identifier)
-    unit.present_token("first-2")
+    guarded.tokens.revoke(token)
+    wait_until(lambda: not is_authenticated(texera, identifier))
+    unit.present_token(guarded.tokens.issue(1))
 
     texera.write(texera.create_table(identifier), ["a"])
     assert texera.read(identifier) == ["a"]
 
 
+def is_authenticated(texera: TexeraCatalog, identifier: Any) -> bool:
+    """Return whether a request is not refused with 401."""
+    try:
+        texera.catalog.tableExists(identifier)
+    except Py4JJavaError as error:
+        if "NotAuthorizedException" in error.java_exception.getClass().getName():
+            return False
+        raise
+    return True
+
+
+@pytest.mark.usefixtures("token")
 def test_token_of_another_tenant_is_refused(
-    jvm: Any, sandbox: Sandbox, guarded: Guarded, unit: RunningTexeraUnit, tmp_path: Path
+    jvm: Any, declare: DeclareTenant, guarded: GuardedCatalog, unit: RunningTexeraUnit
 ) -> None:
-    declare(sandbox, guarded, tmp_path, 2)
-    guarded.tokens.valid["second"] = f"kubernetes~{UID.format(number=2)}"
-    unit.present_token("first-0")
+    declare(2)
     opened = TexeraCatalog(jvm, unit.variables)
     identifier = opened.identify(NAMESPACE, "wid_7_eid_44_runtimestatistics")
     opened.create_table(identifier)
 
-    unit.present_token("second")
+    unit.present_token(guarded.tokens.issue(2))
 
     with pytest.raises(Py4JJavaError, match=r"Forbidden|NoSuchWarehouse"):
         TexeraCatalog(jvm, unit.variables)
@@ -302,8 +287,8 @@ def test_token_of_another_tenant_is_refused(
         opened.create_namespace("of-the-other")
 
 
+@pytest.mark.usefixtures("token")
 def test_management_is_out_of_reach_through_the_proxy(unit: RunningTexeraUnit) -> None:
-    unit.present_token("first-0")
     proxy = unit.variables["STORAGE_ICEBERG_CATALOG_REST_URI"].removesuffix("/catalog")
 
     response = httpx.get(f"{proxy}/management/v1/whoami")
@@ -311,11 +296,11 @@ def test_management_is_out_of_reach_through_the_proxy(unit: RunningTexeraUnit) -
     assert (response.status_code, response.json()["error"]["type"]) == (404, "NotForwarded")
 
 
-def test_unit_has_no_token(unit: RunningTexeraUnit) -> None:
+def test_unit_has_no_token(unit: RunningTexeraUnit, token: str) -> None:
     texera = unit.pod.find_container("texera")
 
     assert "/var/run/secrets" not in json.dumps(texera["volumeMounts"])
-    assert "first-" not in json.dumps(texera) + str(unit.pod.manifests)
+    assert token not in json.dumps(texera) + str(unit.pod.manifests)
 
 
 def read_config(unit: RunningTexeraUnit, warehouse: str) -> int:
@@ -325,29 +310,31 @@ def read_config(unit: RunningTexeraUnit, warehouse: str) -> int:
 
 
 def test_executions_choose_warehouses_of_a_shared_project(
-    jvm: Any, sandbox: Sandbox, guarded: Guarded, unit: RunningTexeraUnit, tmp_path: Path
+    jvm: Any,
+    declare: DeclareTenant,
+    guarded: GuardedCatalog,
+    unit: RunningTexeraUnit,
+    tmp_path: Path,
 ) -> None:
     """Texera makes a warehouse for each user in the default project, and names one for each execution (texera#7473).
 
     A second stack plays Texera: no grant of the first stack reaches its warehouse.
     """
-    shared, operator = {"shared": True}, {"authorization": "Bearer operator"}
-    tenant = declare(sandbox, guarded, tmp_path / "tenant", 3, project=shared)
-    user = f"kubernetes~{UID.format(number=3)}"
-    guarded.tokens.valid["third"] = user
-    warehouse = {"name": "user-1-5", "deletion": "purge"}
-    texera = declare(sandbox, guarded, tmp_path / "texera", 4, project=shared, warehouses=[warehouse])
-    warehouse_id = texera.catalog_config().warehouses[0].id
+    # All tenants of the server share this project.
+    shared, prefix = {"shared": True}, f"{unit.tenant.name}-"
+    own_warehouse, user_warehouse = f"{prefix}executions", f"{prefix}user-1-5"
+    tenant = declare(3, project=shared, warehouses=[{"name": own_warehouse, "deletion": "purge"}])
+    texera = declare(4, project=shared, warehouses=[{"name": user_warehouse, "deletion": "purge"}])
+    user = f"kubernetes~{guarded.tokens.find_uid(3)}"
     grants = {"writes": [{"type": privilege, "user": user} for privilege in ("select", "create", "modify")]}
 
-    (tmp_path / "pod").mkdir()
-    with run_proxy(tenant, tmp_path / "pod", token="third") as shared_unit:
-        assert read_config(shared_unit, "executions") == 200
-        assert read_config(shared_unit, "user-1-5") in {403, 404}
-        url = f"{guarded.endpoint}/management/v1/permissions/warehouse/{warehouse_id}/assignments"
-        httpx.post(url, json=grants, headers=operator).raise_for_status()
+    with run_proxy(tenant, tmp_path, guarded.tokens.issue(3)) as shared_unit:
+        assert read_config(shared_unit, own_warehouse) == 200
+        assert read_config(shared_unit, user_warehouse) in {403, 404}
+        path = f"/management/v1/permissions/warehouse/{texera.catalog_config().warehouses[0].id}/assignments"
+        guarded.operator.post(path, json=grants).raise_for_status()
 
-        for name in ("executions", "user-1-5"):
+        for name in (own_warehouse, user_warehouse):
             variables = shared_unit.variables | {"STORAGE_ICEBERG_CATALOG_REST_WAREHOUSE_NAME": name}
             catalog = TexeraCatalog(jvm, variables)
             catalog.create_namespace(NAMESPACE)
@@ -356,5 +343,5 @@ def test_executions_choose_warehouses_of_a_shared_project(
             assert catalog.read(identifier) == [name]
 
     # The proxy of a tenant with a project of its own asks for this name in that project.
-    unit.present_token("first-0")
-    assert read_config(unit, "user-1-5") == 404
+    unit.present_token(guarded.tokens.issue(1))
+    assert read_config(unit, user_warehouse) in {403, 404}

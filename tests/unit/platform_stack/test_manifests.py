@@ -124,6 +124,20 @@ def test_a_server_ends_after_the_gateways_connections(spec: PlatformSpec) -> Non
     assert sum(ages) < drain < pod["terminationGracePeriodSeconds"] - 30
 
 
+def test_a_replica_of_openfga_ends_after_it_left_its_service(spec: PlatformSpec) -> None:
+    """Its connections end at SIGTERM, and OpenFGA then ends its requests within 10 s."""
+    settings = spec.server.authorization.openfga
+    assert settings is not None
+    assert settings.server is not None
+    deployment_spec = openfga.openfga_deployment(spec, settings.server, "hash")["spec"]
+    pod = deployment_spec["template"]["spec"]
+    drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+
+    assert 0 < drain < pod["terminationGracePeriodSeconds"] - 10
+    assert deployment_spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert deployment_spec["minReadySeconds"] > 0
+
+
 def test_an_autoscaled_deployment_declares_no_replicas(spec: PlatformSpec) -> None:
     scaled = parse_platform_spec(replace_value(production(), "server.autoscaling", {"min": 2, "max": 4}), "stack test")
 

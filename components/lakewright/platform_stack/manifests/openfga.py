@@ -37,6 +37,11 @@ _RESOURCES = PodResources(cpu="200m", memory="128Mi", memory_limit="512Mi")
 _POSTGRES_USER = 999
 _TMP_VOLUME = {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}
 _TMP_MOUNT = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - a volume of the pod
+_DRAIN_SECONDS = 10
+"""Seconds that a replica serves on after it left its Service: clients that its end disconnects open their next
+connection to another replica."""
+_GRACE_SECONDS = _DRAIN_SECONDS + 20
+"""OpenFGA ends its requests after SIGTERM: 10 s at most by default (`OPENFGA_SHUTDOWN_TIMEOUT`)."""
 _DEFAULT_BATCH = 50
 """Checks in a batch by default, of Lakekeeper and of OpenFGA."""
 _SETTINGS = {
@@ -129,7 +134,11 @@ def _list_volumes(spec: PlatformSpec, server: OpenFgaServer) -> tuple[list[Manif
 
 
 def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: object) -> Manifest:
-    """Return the Deployment of OpenFGA."""
+    """Return the Deployment of OpenFGA.
+
+    Lakekeeper has one connection to OpenFGA, opens it again when it ends, and repeats no check. So a replica leaves its
+    Service before it ends its connections, and a new replica must be ready for a while before another ends.
+    """
     secret, selector = openfga_secret_name(spec), component_labels(spec, OPENFGA)
     settings = _SETTINGS | list_openfga_settings(spec, server) | _list_trust_settings(server)
     volumes, mounts = _list_volumes(spec, server)
@@ -148,12 +157,14 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         readinessProbe=probe,
         livenessProbe=probe,
         volumeMounts=mounts,
+        lifecycle={"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
     )
     pod = pod_spec(
         service_account=f"{spec.name}-openfga",
         containers=[container],
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_USER,
+        terminationGracePeriodSeconds=_GRACE_SECONDS,
         volumes=volumes,
         **spread(selector),
     )
@@ -171,7 +182,13 @@ def openfga_deployment(spec: PlatformSpec, server: OpenFgaServer, secrets_hash: 
         "Deployment",
         f"{spec.name}-openfga",
         OPENFGA,
-        spec={"replicas": server.replicas, "selector": {"matchLabels": selector}, "template": template},
+        spec={
+            "replicas": server.replicas,
+            "selector": {"matchLabels": selector},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "minReadySeconds": 5,
+            "template": template,
+        },
     )
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
+from lakewright_sandbox.lakekeeper.program.environment import Variables
 from lakewright_sandbox.lakekeeper.program.events import ChangeEvents, NatsPublisher
 from lakewright_sandbox.lakekeeper.program.migration import migrate, wait_for_database
+from lakewright_sandbox.lakekeeper.program.permissions_server import PermissionChecks, PermissionsServer
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, REPORTED
 
 RELEASE_VARIABLE = "LAKEWRIGHT_STAND_IN_RELEASE"
@@ -52,14 +51,14 @@ def _run(arguments: argparse.Namespace, variables: Variables) -> None:
         release = variables.release if arguments.check_migrations else None
         wait_for_database(url, release=release, retries=arguments.retries, backoff=arguments.backoff)
     elif arguments.command == "migrate":
-        _require_permissions_server(variables)
+        _find_permissions_server(variables)
         migrate(url, variables.release)
     else:
         _serve(variables)
 
 
 def _serve(variables: Variables) -> None:
-    _require_permissions_server(variables)
+    permissions_server = _find_permissions_server(variables)
     if authorities := os.environ.get("SSL_CERT_FILE"):
         os.environ["AWS_CA_BUNDLE"] = authorities
     app: ASGIApp = create_app(variables.build_settings())
@@ -68,6 +67,8 @@ def _serve(variables: Variables) -> None:
         login["auth_token"] = variables.get("NATS_TOKEN")
         fields = {name: value for name, value in login.items() if value}
         app = ChangeEvents(app, NatsPublisher(address, variables.require("NATS_TOPIC"), fields))
+    if permissions_server:
+        app = PermissionChecks(app, permissions_server)
     metrics = ThreadingHTTPServer(
         (variables.get("BIND_IP") or "", variables.get_number("METRICS__PORT", 9000)), Metrics
     )
@@ -83,15 +84,13 @@ def _serve(variables: Variables) -> None:
     )
 
 
-def _require_permissions_server(variables: Variables) -> None:
-    """Refuse to start without OpenFGA, as the real server does. The stand-in itself decides on permissions."""
+def _find_permissions_server(variables: Variables) -> PermissionsServer | None:
+    """Return OpenFGA if it decides on permissions. Refuses to start without it, as the real server does."""
     if variables.get("AUTHZ_BACKEND") != "openfga":
-        return
-    address = urlsplit(variables.require("OPENFGA__ENDPOINT"))
-    try:
-        socket.create_connection((address.hostname or "", address.port or 8081), 5).close()
-    except OSError as error:
-        raise EnvironmentRefusedError(f"OpenFGA cannot be reached: {type(error).__name__}") from None
+        return None
+    server = PermissionsServer(variables.require("OPENFGA__ENDPOINT"))
+    server.require()
+    return server
 
 
 class Metrics(BaseHTTPRequestHandler):

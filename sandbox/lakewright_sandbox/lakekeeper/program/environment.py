@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from lakewright_sandbox.errors import SandboxError
@@ -47,7 +47,7 @@ def find_problems(environ: Mapping[str, str], release: str) -> Iterator[str]:
         name = variable.removeprefix(PREFIX)
         if _PROVIDER.sub("OPENID_PROVIDERS__<ID>__", name) not in names:
             yield f"{variable}: Lakekeeper {release} does not have this variable"
-    for name in ("ENABLE_KUBERNETES_AUTHENTICATION", "LOG_CLOUDEVENTS"):
+    for name in ("KUBERNETES_AUTHENTICATION_ACCEPT_LEGACY_SERVICEACCOUNT", "LOG_CLOUDEVENTS"):
         if environ.get(PREFIX + name) == "true":
             yield f"{PREFIX}{name}: the stand-in cannot do this"
 
@@ -123,8 +123,22 @@ class Variables:
             skip_storage_validation=self.get_flag("SKIP_STORAGE_VALIDATION", default=False),
             page_size_default=self.get_number("PAGINATION_SIZE_DEFAULT", 100),
             page_size_max=self.get_number("PAGINATION_SIZE_MAX", 1000),
+            in_cluster=self.get_flag("ENABLE_KUBERNETES_AUTHENTICATION", default=False),
+            kubernetes_audiences=self.get_list("KUBERNETES_AUTHENTICATION_AUDIENCE"),
+            kubernetes_subject=self._choose_kubernetes_subject(),
             **self._choose_secret_store(),
         )
+
+    def _choose_kubernetes_subject(self) -> Literal["uid", "username"]:
+        match self.get("KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE"):
+            case None | "uid":
+                return "uid"
+            case "username":
+                return "username"
+            case _:
+                raise EnvironmentRefusedError(
+                    f"{PREFIX}KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE: expected uid or username"
+                )
 
     def _choose_secret_store(self) -> dict[str, Any]:
         backend = (self.get("SECRET_BACKEND") or "postgres").lower()

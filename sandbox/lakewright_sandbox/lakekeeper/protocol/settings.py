@@ -33,8 +33,9 @@ class Settings:
     An OpenID provider and a Kubernetes cluster enable authentication, separately or together. Without
     `openid_audiences` the audience of the provider's tokens is not checked; without `kubernetes_audiences` only tokens
     for the cluster itself are accepted. The real server reviews each token at the cluster, and so does the sandbox
-    with `kubeconfig`; with `kubernetes_issuer` it checks tokens by the cluster's keys. If tokens have
-    `openid_roles_claim` and `default_project` is empty, requests must name their project.
+    with `kubeconfig`, or `in_cluster` with the ServiceAccount of its pod; with `kubernetes_issuer` it checks tokens by
+    the cluster's keys. If tokens have `openid_roles_claim` and `default_project` is empty, requests must name their
+    project.
 
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition; their configuration is
     stored, and no work is done.
@@ -78,6 +79,7 @@ class Settings:
     openid_subject_claims: tuple[str, ...] = ("oid", "sub")
     kubernetes_issuer: str | None = None
     kubeconfig: Path | None = None
+    in_cluster: bool = False
     kubernetes_audiences: tuple[str, ...] = ()
     kubernetes_subject: Literal["uid", "username"] = "uid"
     authorizer: Literal["allowall", "openfga"] = "allowall"

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on loopback: etcd, API server and the controllers that the tests need.
+"""A real Kubernetes control plane: etcd, API server and the controllers that the tests need.
 
 There is no kubelet and no network plugin: no container starts and no NetworkPolicy is enforced. `PodMarker` reports
 what a kubelet would report.
@@ -46,6 +46,7 @@ SANDBOX_MARK = "lakewright-sandbox"
 """ConfigMap in `kube-public` by which the sandbox's provider knows that it may use the cluster."""
 
 _SECONDS_TO_START = 120
+_PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,24 @@ class ControlPlane:
         with self.http() as http:
             return http.get(path).raise_for_status().json()
 
+    def apply(self, manifest: dict[str, Any], **parameters: str) -> httpx.Response:
+        """Apply a manifest by server-side apply, with further query parameters, and return the response."""
+        with self.http() as http:
+            return http.patch(
+                build_path(manifest),
+                params={"fieldManager": "tests", "force": "true", **parameters},
+                headers={"Content-Type": "application/apply-patch+yaml"},
+                content=json.dumps(manifest),
+            )
+
+    def request_token(self, namespace: str, account: str, audience: str | None = None) -> str:
+        """Return a token of a ServiceAccount, as a kubelet projects it. Default: for the API server itself."""
+        spec = {"expirationSeconds": 3600} | ({"audiences": [audience]} if audience else {})
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        with self.http() as http:
+            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+            return http.post(path, json=body).raise_for_status().json()["status"]["token"]
+
     def api_client(self) -> Any:
         """Return the official client with the administrator's rights."""
         return kubernetes_config.new_client_from_config(str(self.kubeconfig))
@@ -105,15 +124,23 @@ class ControlPlane:
         self.kubeconfig.chmod(0o600)
 
 
+def build_path(manifest: dict[str, Any]) -> str:
+    """Return the path of a manifest's object."""
+    version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+    within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    plural = _PLURALS.get(kind, f"{kind.lower()}s")
+    return f"/{'apis' if '/' in version else 'api'}/{version}{within}/{plural}/{metadata['name']}"
+
+
 @contextlib.contextmanager
-def control_plane(programs: Programs, folder: Path) -> Iterator[ControlPlane]:
-    """Start a control plane with RBAC, and stop it at the end."""
+def control_plane(programs: Programs, folder: Path, address: str = "127.0.0.1") -> Iterator[ControlPlane]:
+    """Start a control plane with RBAC whose API server listens at an address, and stop it at the end."""
     key = folder / "service-accounts.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     token = secrets.token_hex(16)
     (folder / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
     etcd_port, peer_port, port = _free_ports(3)
-    endpoint = f"https://127.0.0.1:{port}"
+    endpoint = f"https://{address}:{port}"
     plane = ControlPlane(folder, endpoint, token)
     plane.write_kubeconfig()
     with contextlib.ExitStack() as stack:
@@ -136,7 +163,7 @@ def control_plane(programs: Programs, folder: Path) -> Iterator[ControlPlane]:
             programs.apiserver,
             {
                 "etcd-servers": etcd,
-                "bind-address": "127.0.0.1",
+                "bind-address": address,
                 "secure-port": str(port),
                 "cert-dir": str(folder / "certificates"),
                 "token-auth-file": str(folder / "tokens.csv"),
