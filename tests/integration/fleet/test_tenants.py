@@ -28,7 +28,7 @@ from tests.command_server import run_command
 from tests.integration.fleet.conftest import statuses
 from tests.tenant_project import PASSPHRASE, create_project, new_name, tenant_spec
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("fleet")]
+pytestmark = pytest.mark.xdist_group("fleet")
 
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
@@ -95,6 +95,7 @@ def test_tenants_are_deployed_listed_and_measured(names: list[str], call: Call) 
     assert [owner["owner"] for owner in usage["owners"]] == [names[0]]
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("surveys all objects of a server")
 def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, project: Path, sandbox: Sandbox) -> None:
     """Rows, FOCUS and forecasts are exact; a warehouse is charged for what its tables have in S3."""
@@ -144,6 +145,7 @@ def test_costs_of_a_tenant_over_three_months(names: list[str], call: Call, proje
     assert misnamed.stdout == ""
 
 
+@pytest.mark.long
 def test_a_failed_check_of_a_wave_stops_the_rollout(project: Path, names: list[str], call: Call) -> None:
     canary, other = names
     spec = read_spec(project, canary)
