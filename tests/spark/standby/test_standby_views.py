@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from lakewright_spark.errors import StandbyError
+from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.standby import views
 from lakewright_spark.standby.mark import MARK
 from lakewright_spark.standby.status import State, find_problems
+from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.standby.views import StandbyView
 from rest_views import VIEW, build_version, commit, create_view, list_names, make_current, require, set_comment
 
@@ -146,6 +149,9 @@ def test_standby_that_has_no_views(pair: Pair) -> None:
     assert (view.state, view.is_view) == (State.MISSING, True)
     assert "cannot be read and written" in view.detail
     assert find_problems(list(pair.measure().values()), DAY) == []
+    assert pair.promote()["sales.orders"].state is State.PROMOTED
+    with pytest.raises(StandbyError, match="expected tables to copy, found none"):
+        pair.copy()
 
 
 def test_rebuilt_source_changes_no_view(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +207,37 @@ def _break_standby(patch: pytest.MonkeyPatch) -> Callable[..., None]:
         _fail()
 
     return fail
+
+
+def test_view_with_the_name_of_a_dropped_table(servers: Pair) -> None:
+    servers.add_table("sales.totals")
+    servers.copy()
+    servers.catalog.drop_table("sales.totals")
+    create_view(servers.source_views, "totals")
+    states = {(status.name, status.is_view): status.state for status in servers.open().measure(servers.now)}
+    assert states[("sales.totals", False)] is State.DROPPED
+    assert states[("sales.totals", True)] is State.MISSING
+    failed = servers.copy()["sales.totals"]
+    assert "expected the name to be free" in failed.detail
+    assert list_names(servers.copied_views) == ["large_orders"]
+
+
+def test_failures_of_views_do_not_hold_up_tables(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers.add_table("sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(Endpoint, "list_views", _fail)
+        for statuses in (servers.copy(), servers.measure()):
+            assert (statuses["sales.orders"].state, statuses["views"].state) == (State.CURRENT, State.FAILED)
+    servers.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyTable, "promote", _fail)
+        failed = servers.promote()[NAME]
+    assert "it was not promoted, since tables failed" in failed.detail
+    assert list_names(servers.source_views) == ["large_orders"]
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewCatalog, "find", _fail)
+        statuses = servers.promote(is_source_lost=True)
+    assert (statuses["sales.orders"].state, statuses[NAME].state) == (State.PROMOTED, State.FAILED)
 
 
 def test_replacement_keeps_changes_of_other_programs(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
