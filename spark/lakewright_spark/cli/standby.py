@@ -137,7 +137,8 @@ def _print(statuses: Sequence[TableStatus], max_lag: timedelta | None = None, *,
     problems = find_problems(statuses, max_lag)
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-        raise StandbyError(f"{len(problems)} of {len(statuses)} tables need attention: {problems[0]}{more}")
+        kinds = "tables and views" if any(status.is_view for status in statuses) else "tables"
+        raise StandbyError(f"{len(problems)} of {len(statuses)} {kinds} need attention: {problems[0]}{more}")
 
 
 def _count(statuses: Sequence[TableStatus]) -> str:

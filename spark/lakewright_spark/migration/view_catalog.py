@@ -19,6 +19,7 @@ from lakewright_spark.migration.view_history import (
     allow_lost_dialects,
     build_commit,
     build_creation,
+    build_update,
     copy_current_version,
     copy_properties,
     describe_view,
@@ -61,12 +62,24 @@ class ViewCatalog:
         """Return a new view with the history of another view. It has its name after `finish_copy`."""
         incomplete = rename_copying(identifier)
         self.drop(incomplete)  # a killed run may have left this view
+        self._create_namespaces(metadata, identifier)
+        self._request("POST", Endpoints.create_view, incomplete, build_creation(metadata, incomplete[-1]))
+        return self.continue_history(metadata, incomplete)
+
+    def _create_namespaces(self, metadata: Json, identifier: Identifier) -> None:
         # Lakekeeper forgets the default namespace of a version if the warehouse has no such namespace yet.
         for namespace in {identifier[:-1], *(tuple(version["default-namespace"]) for version in metadata["versions"])}:
             if namespace:
                 self.endpoint.create_namespace(namespace)
-        self._request("POST", Endpoints.create_view, incomplete, build_creation(metadata, incomplete[-1]))
-        return self.continue_history(metadata, incomplete)
+
+    def update_copy(self, metadata: Json, identifier: Identifier, copy: StoredView) -> StoredView | None:
+        """Give a view the history of another view in a single commit. None: that needs a new view."""
+        updates = build_update(metadata, copy.metadata)
+        if updates is None:
+            return None
+        self._create_namespaces(metadata, identifier)
+        self._commit(identifier, copy.metadata, updates)
+        return self._load(identifier)
 
     def continue_history(self, metadata: Json, identifier: Identifier) -> StoredView:
         """Give a view the versions of another view that it lacks, and the current version and properties of that view.

@@ -96,7 +96,7 @@ def add_version(metadata: Json, copy: Json, version: Json) -> list[Json]:
         **version,
         "version-id": number,
         "schema-id": ids[0] if ids else _LAST_ADDED,
-        "timestamp-ms": max(version["timestamp-ms"], _find_last_time(copy)),
+        "timestamp-ms": max(version["timestamp-ms"], find_last_time(copy)),
     }
     return [
         *updates,
@@ -105,7 +105,7 @@ def add_version(metadata: Json, copy: Json, version: Json) -> list[Json]:
     ]
 
 
-def _find_last_time(metadata: Json) -> int:
+def find_last_time(metadata: Json) -> int:
     """Return the time of the newest version (ms since 1970). Catalogs refuse a version that is a minute older."""
     log: list[Json] = metadata.get("version-log") or []
     return max(entry["timestamp-ms"] for entry in [*metadata["versions"], *log])
@@ -126,6 +126,47 @@ def copy_current_version(metadata: Json, copy: Json) -> list[Json]:
 def copy_properties(metadata: Json, copy: Json) -> list[Json]:
     """Return the updates after which another view has the properties of a view."""
     return _build_property_updates(copy, _list_properties(metadata))
+
+
+def build_update(metadata: Json, copy: Json) -> list[Json] | None:
+    """Return the updates of a single commit after which a view equals another view; None if a commit cannot do that."""
+    updates: list[Json] = []
+    result = copy
+    for version in list_missing_versions(metadata, copy):
+        *additions, _ = add_version(metadata, result, version)  # the last version becomes current, once
+        updates += additions
+        result = _add_objects(result, additions)
+    current = _describe_version(metadata, _find_current(metadata))
+    for version in result["versions"]:
+        if _describe_version(result, version) == current:
+            result = {**result, "current-version-id": version["version-id"]}
+            break
+    if result["current-version-id"] != copy["current-version-id"]:
+        updates.append({"action": "set-current-view-version", "view-version-id": result["current-version-id"]})
+    result = {**result, "properties": _list_properties(metadata)}
+    if describe_view(limit_history(result)) != describe_view(limit_history(metadata)):
+        return None
+    is_loss_allowed = result["properties"].get(MAY_LOSE_DIALECTS, "").lower() == "true"
+    if not is_loss_allowed and not _list_dialects(copy) <= _list_dialects(result):
+        return None
+    return [*updates, *copy_properties(metadata, copy)]
+
+
+def _add_objects(view: Json, additions: list[Json]) -> Json:
+    """Return a view after the updates of `add_version`."""
+    schemas = list(view["schemas"])
+    number = max(schema["schema-id"] for schema in schemas)
+    for update in additions:
+        if update["action"] == "add-schema":
+            number += 1
+            schemas.append({**update["schema"], "schema-id": number})
+    version = additions[-1]["view-version"]
+    schema_id = number if version["schema-id"] == _LAST_ADDED else version["schema-id"]
+    return {**view, "schemas": schemas, "versions": [*view["versions"], {**version, "schema-id": schema_id}]}
+
+
+def _list_dialects(metadata: Json) -> set[str]:
+    return {entry["dialect"].lower() for entry in _find_current(metadata)["representations"] if "dialect" in entry}
 
 
 def _build_property_updates(copy: Json, properties: dict[str, str]) -> list[Json]:

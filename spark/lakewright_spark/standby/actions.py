@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,8 +87,9 @@ class Standby:
             StandbyError: The source has no tables and views: all were promoted, or the pattern selects none.
         """
         source = self._open_source()
-        tables, views = self._list_tables(source), self._list_views(source)
-        if not (tables or views):
+        tables = self._list_tables(source)
+        views, failures = self._attempt(lambda: self._list_views(source))
+        if not (tables or failures or any(view.obstacle is None for view in views)):
             raise StandbyError(f"{self.source_name}: expected tables to copy, found none")
         store = self._open_store() if tables else None
 
@@ -98,7 +99,7 @@ class Standby:
             return TableStatus(item.name, State.CURRENT, done.copied_at, detail=done.compared, is_view=is_view)
 
         with self._claim():
-            return self._run([*tables, *views], copy_item)
+            return [*self._run(tables, copy_item), *self._run(views, copy_item), *failures]
 
     def promote(self, now: datetime, *, is_source_lost: bool) -> list[TableStatus]:
         """Let the standby have writers, and return a status of each of its tables and views.
@@ -111,11 +112,15 @@ class Standby:
             StandbyError: The standby has no copies.
         """
         source = None if is_source_lost else self._open_source()
-        copies, view_copies = self._list_copies(source), self._list_view_copies(source)
-        if not (copies or view_copies):
+        copies = self._list_copies(source)
+        view_copies, failures = self._attempt(lambda: self._list_view_copies(source))
+        if not (copies or view_copies or failures):
             raise StandbyError(f"{self.standby}: expected copies of {self.source_name}, found none")
-        tables = self._merge(copies, self._list_tables(source)) if source else copies
-        views = self._merge(view_copies, self._list_views(source)) if source else view_copies
+        tables, views = copies, view_copies
+        if source:
+            tables = self._merge(copies, self._list_tables(source))
+            source_views, more_failures = self._attempt(lambda: self._list_views(source))
+            views, failures = self._merge(view_copies, source_views), [*failures, *more_failures]
         store = self._open_store() if source and tables else None
 
         def promote_item(item: StandbyTable | StandbyView) -> TableStatus:
@@ -126,31 +131,59 @@ class Standby:
                 mark = item.promote(now) if is_view else item.promote(_require(store), now)
             return TableStatus(item.name, State.PROMOTED, mark.copied_at, is_view=is_view)
 
+        def leave_view(view: StandbyTable | StandbyView) -> TableStatus:
+            assert isinstance(view, StandbyView), "only views wait for tables"
+            if mark := view.find_promotion():
+                return TableStatus(view.name, State.PROMOTED, mark.copied_at, is_view=True)
+            raise StandbyError(
+                f"{view}: it was not promoted, since tables failed: the source's users have the view. Promote these "
+                "tables first, or select the view with --table"
+            )
+
         with self._claim():
-            return self._run([*tables, *views], promote_item)
+            statuses = self._run(tables, promote_item)
+            # A view without its tables is of no use. A lost source has no users who could keep both.
+            has_failed = source is not None and any(status.state is State.FAILED for status in statuses)
+            return [*statuses, *self._run(views, leave_view if has_failed else promote_item), *failures]
 
     def measure(self, now: datetime) -> list[TableStatus]:
         """Return the status of each table and view of the source and of the standby. Nothing is changed."""
         try:
             source = self._open_source()
-            tables, views = self._list_tables(source), self._list_views(source)
+            tables = self._list_tables(source)
         except LakewrightSparkError as error:
             reason = str(error).splitlines()[0]
-            copies = [*self._list_copies(None), *self._list_view_copies(None)]
-            return self._run(copies, lambda copy: measure_without_source(copy, reason, now))
+            copies = self._list_copies(None)
+            view_copies, failures = self._attempt(lambda: self._list_view_copies(None))
+            statuses = self._run([*copies, *view_copies], lambda copy: measure_without_source(copy, reason, now))
+            return [*statuses, *failures]
+        views, failures = self._attempt(lambda: self._list_views(source))
         # An item of the source is measured with its copy; the other copies are of items that the source has dropped.
-        names = {item.identifier for item in (*tables, *views)}
-        merged_tables = self._merge(self._list_copies(source, names), tables)
-        merged_views = self._merge(self._list_view_copies(source, names), views)
+        # The source may have a view with the name of a dropped table.
+        merged_tables = self._merge(self._list_copies(source, {table.identifier for table in tables}), tables)
+        view_copies, more_failures = self._attempt(
+            lambda: self._list_view_copies(source, {view.identifier for view in views})
+        )
+        merged_views = self._merge(view_copies, views)
 
         def measure_item(item: StandbyTable | StandbyView) -> TableStatus:
             return measure_view(item, now) if isinstance(item, StandbyView) else measure_table(item, source, now)
 
-        return self._run([*merged_tables, *merged_views], measure_item)
+        return [*self._run([*merged_tables, *merged_views], measure_item), *failures, *more_failures]
+
+    def _attempt(self, list_views: Callable[[], list[StandbyView]]) -> tuple[list[StandbyView], list[TableStatus]]:
+        """Return views, and the failure to list them as a status: tables are copied and promoted without them."""
+        try:
+            return list_views(), []
+        except LakewrightSparkError as error:
+            detail = str(error)
+        except Exception as error:  # noqa: BLE001  # any error: it must not affect tables
+            detail = describe_error(error)
+        return [], [TableStatus("views", State.FAILED, detail=detail, is_view=True)]
 
     def _run(
         self,
-        items: Collection[StandbyTable | StandbyView],
+        items: Sequence[StandbyTable | StandbyView],
         act: Callable[[StandbyTable | StandbyView], TableStatus],
     ) -> list[TableStatus]:
         """Act on all items, several at a time. A view that the standby cannot have is reported as missing."""
@@ -203,10 +236,13 @@ class Standby:
         return [view for view in views if self._is_view_copy(view)]
 
     def _is_view_copy(self, view: StandbyView) -> bool:
-        """Return whether a view is a copy of the source. A mark that cannot be read is reported with its view."""
-        stored = ViewCatalog(self.standby).find(view.identifier)
-        if stored is None:
-            return view.find_copy() is not None
+        """Return whether a view is a copy of the source. A view that cannot be read is reported by name."""
+        try:
+            stored = ViewCatalog(self.standby).find(view.identifier)
+            if stored is None:
+                return view.find_copy() is not None
+        except Exception:  # noqa: BLE001  # any error: the action on the view reports it
+            return True
         return _has_mark(stored.metadata.get("properties") or {}, self.source_name)
 
     def _merge(self, *groups: Iterable[Item]) -> list[Item]:

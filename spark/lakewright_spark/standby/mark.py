@@ -32,6 +32,10 @@ class StandbyMark:
     """None: the table is a standby."""
     content: str = ""
     """Checksum of the parts of a view that a copy has; empty for a table."""
+    view_uuid: str = ""
+    """UUID of the source's view; empty for a table."""
+    changed_ms: int = 0
+    """Time of the newest version of the source's view (ms since 1970)."""
 
     def to_property(self) -> dict[str, str]:
         """Return the mark as a property."""
@@ -42,6 +46,7 @@ class StandbyMark:
             "previous": dict(self.previous),
             "promoted_at": format_json_time(self.promoted_at) if self.promoted_at else None,
             **({"content": self.content} if self.content else {}),
+            **({"view_uuid": self.view_uuid, "changed_ms": self.changed_ms} if self.view_uuid else {}),
         }
         return {MARK: json.dumps(document)}
 
@@ -66,7 +71,15 @@ def read_mark(properties: Mapping[str, str]) -> StandbyMark | None:
         copied_at, promoted_at = datetime.fromisoformat(document["copied_at"]), document.get("promoted_at")
         previous = read_held(document["previous"])
         promotion = datetime.fromisoformat(promoted_at) if promoted_at else None
-        content = document.get("content", "")
-        return StandbyMark(document["source"], document["metadata"], copied_at, previous, promotion, content)
+        return StandbyMark(
+            document["source"],
+            document["metadata"],
+            copied_at,
+            previous,
+            promotion,
+            content=document.get("content", ""),
+            view_uuid=document.get("view_uuid", ""),
+            changed_ms=int(document.get("changed_ms", 0)),
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StandbyError(f"property {MARK}: expected the JSON of a standby's mark, found other text") from None

@@ -11,7 +11,7 @@ from typing import Any
 from pyiceberg.table import Table
 
 from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.view_history import list_missing_versions
+from lakewright_spark.migration.view_history import limit_history, list_missing_versions
 from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.standby.views import StandbyView, compute_content, is_written
 from lakewright_spark.times import format_json_time
@@ -90,9 +90,10 @@ def measure_view(view: StandbyView, now: datetime) -> TableStatus:
         return TableStatus(view.name, state, copied_at, max(lag, timedelta()), versions, "view", is_view=True)
 
     source_view, copy = view.find_in_source(), view.find_copy()
-    if copy is None:
+    if copy is None or not view.has_name:
         times = [version["timestamp-ms"] for version in source_view.metadata["versions"]] if source_view else []
-        return build_status(State.MISSING, lag=now - _to_time(min(times)) if times else timedelta())
+        copied_at = copy[1].copied_at if copy else None
+        return build_status(State.MISSING, copied_at, now - _to_time(min(times)) if times else timedelta())
     standby_view, mark = copy
     if mark.promoted_at:
         return build_status(State.PROMOTED, mark.copied_at)
@@ -102,7 +103,9 @@ def measure_view(view: StandbyView, now: datetime) -> TableStatus:
         return build_status(State.DROPPED, mark.copied_at)
     if compute_content(source_view) == mark.content:
         return build_status(State.CURRENT, mark.copied_at)
-    times = [v["timestamp-ms"] for v in list_missing_versions(source_view.metadata, standby_view.metadata)]
+    times = [
+        v["timestamp-ms"] for v in list_missing_versions(limit_history(source_view.metadata), standby_view.metadata)
+    ]
     # Changes of properties, and of the current version to an earlier version, have no time.
     behind_since = _to_time(min(times)) if times else mark.copied_at
     return build_status(State.BEHIND, mark.copied_at, now - behind_since, len(times))

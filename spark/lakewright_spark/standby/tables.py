@@ -31,7 +31,7 @@ _DIFFERENT = (*OWN_PROPERTIES, *LOCATION_PROPERTIES)
 """Properties that may differ between a table and its copy."""
 UNCHANGED = "unchanged"
 """Result of a copy that had nothing to do, and that compared nothing."""
-_CLOCK_DIFFERENCE_MS = 60_000
+CLOCK_DIFFERENCE_MS = 60_000
 """Clocks of writers differ by less, as Iceberg assumes."""
 
 
@@ -243,7 +243,7 @@ class StandbyTable:
         # Format version 1 has no sequence numbers.
         numbers = [int(getattr(metadata, "last_sequence_number", 0)) for metadata in (source, copy)]
         is_older = numbers[0] < numbers[1]
-        if is_older or source.last_updated_ms < copy.last_updated_ms - _CLOCK_DIFFERENCE_MS:
+        if is_older or source.last_updated_ms < copy.last_updated_ms - CLOCK_DIFFERENCE_MS:
             raise StandbyError(
                 f"{self}: {self.source_name} has an older state than the copy, as after a restore from a backup. The "
                 "copy was not changed. Promote it with --source-lost, or drop it and copy again"

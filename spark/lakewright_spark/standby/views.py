@@ -1,7 +1,7 @@
 """One view of a standby: copy its last changes, or promote it.
 
-A view has no files: the standby gets a view with the same history, and the mark among its properties. A changed copy is
-a new view, which replaces the earlier copy when it is complete.
+A view has no files: the standby gets a view with the same history, and the mark among its properties. A change is a
+single commit to the copy. A change that needs several commits makes a new view, which replaces the copy when complete.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyiceberg.typedef import Identifier
 
-from lakewright_spark.errors import StandbyError
+from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
-from lakewright_spark.migration.view_history import Json, describe_view, limit_history
+from lakewright_spark.migration.view_history import Json, describe_view, find_last_time, limit_history
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import MARK, StandbyMark, read_mark
-from lakewright_spark.standby.tables import UNCHANGED, CopyResult
+from lakewright_spark.standby.tables import CLOCK_DIFFERENCE_MS, UNCHANGED, CopyResult
 
 
 @dataclass(frozen=True)
@@ -69,25 +69,71 @@ class StandbyView:
             StandbyError: The view in the standby is no copy of the source, or the source has no view.
             MigrationError: The view cannot be copied. The source's users continue.
         """
-        if mark := self._find_promotion():
+        if mark := self.find_promotion():
             return mark
         source, moved = ViewCatalog(self._require_source()), rename_moved(self.identifier)
-        view = self.find_in_source()
-        if view is not None:
+        view, moved_view = self.find_in_source(), source.find(moved)
+        if view is None:
+            # A killed run took the view from the source's users, or the source has a view of an earlier promotion.
+            self._check_successor(self._require(moved_view), self.require_copy()[1])
+        else:
+            if moved_view is not None:
+                raise StandbyError(
+                    f"{self}: expected the name {'.'.join(moved)} to be free in {self.source_name}, found a view, as "
+                    "of an earlier promotion. Nothing was changed. Drop that view"
+                )
             self._copy_state(view, now)  # before the source's users lose the view
-            source.rename(self.identifier, moved)
+        may_have_users = False
         try:
+            if view is not None:
+                source.rename(self.identifier, moved)
             self._copy_state(self._require(source.find(moved)), now)
+            may_have_users = True
             return self._release(now)
-        except BaseException:
-            with suppress(Exception):
-                if view is not None and self._find_promotion() is None:
-                    source.rename(moved, self.identifier)
+        except BaseException as error:
+            # After a lost lease, another process may have promoted the view.
+            if (may_have_users or isinstance(error, LeaseLostError)) and self._is_promoted_after(error):
+                raise
+            self._return_to_source(error)
             raise
+
+    def _is_promoted_after(self, error: BaseException) -> bool:
+        """Return whether the standby may have users after an error.
+
+        Raises:
+            StandbyError: The standby does not respond. The source has the view under the other name.
+        """
+        try:
+            return self.find_promotion() is not None
+        except Exception:  # noqa: BLE001  # any error: the first error is reported
+            raise self._describe_moved(error) from None
+
+    def _return_to_source(self, error: BaseException) -> None:
+        """Give the source's users the view again, since the standby has no users.
+
+        Raises:
+            StandbyError: The source has the view under the other name.
+        """
+        try:
+            if self.find_in_source() is None:
+                ViewCatalog(self._require_source()).rename(rename_moved(self.identifier), self.identifier)
+        except Exception:  # noqa: BLE001  # any error: the first error is reported
+            raise self._describe_moved(error) from None
+
+    def _describe_moved(self, error: BaseException) -> BaseException:
+        """Return an error with the view's other name. The end of a process remains what it is."""
+        if not isinstance(error, Exception):
+            return error
+        text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
+        moved = ".".join(rename_moved(self.identifier))
+        return StandbyError(
+            f"{text}. {self.source_name} may have the view as {moved}: its users do not have it. Run the promotion "
+            "again"
+        )
 
     def promote_last_copy(self, now: datetime) -> StandbyMark:
         """Let the standby have users, without the source, and return the view's mark."""
-        return self._find_promotion() or self._release(now)
+        return self.find_promotion() or self._release(now)
 
     def find_in_source(self) -> StoredView | None:
         """Return the source's view; None if the source has no view of the name."""
@@ -128,32 +174,89 @@ class StandbyView:
     def _copy_state(self, view: StoredView, now: datetime) -> CopyResult:
         """Let the standby have a view with this history, unless it has it."""
         copy, content = self.find_copy(), compute_content(view)
-        if copy is not None:
+        if copy is None:
+            self._check_free_name()
+        else:
             self._check_unwritten(*copy)
             if copy[1].content == content:
                 self._finish_killed_copy()
                 return CopyResult(f"view, {UNCHANGED}", copy[1].copied_at)
-        mark = StandbyMark(self.source_name, view.location, now, {}, content=content)
+            self._check_successor(view, copy[1])
+            self._finish_killed_copy()
+            copy = self.require_copy()
+        uuid, changed_ms = view.metadata["view-uuid"], find_last_time(view.metadata)
+        mark = StandbyMark(
+            self.source_name, view.location, now, {}, content=content, view_uuid=uuid, changed_ms=changed_ms
+        )
         properties: dict[str, str] = view.metadata.get("properties") or {}
         metadata: Json = {**limit_history(view.metadata), "properties": {**properties, **mark.to_property()}}
-        views = ViewCatalog(self.standby)
         self.check_claim()
+        updated = ViewCatalog(self.standby).update_copy(metadata, self.identifier, copy[0]) if copy else None
+        if updated is None:
+            self._replace_copy(copy[0] if copy else None, metadata)
+        elif parts := _list_differences(metadata, updated):
+            raise StandbyError(
+                f"{self}: {self.standby} or another program changed the view's {' and '.join(parts)} during the copy"
+            )
+        return CopyResult(f"view, {len(metadata['versions'])} versions", now)
+
+    def _replace_copy(self, copy: StoredView | None, metadata: Json) -> None:
+        """Give the standby a new view in place of the copy, unless another program has changed the copy meanwhile."""
+        views, incomplete = ViewCatalog(self.standby), rename_copying(self.identifier)
+        waiting = views.find(incomplete)
+        waiting_mark = read_mark(waiting.metadata.get("properties") or {}) if waiting else None
+        if waiting is not None and (waiting_mark is None or waiting_mark.source != self.source_name):
+            raise StandbyError(
+                f"{self}: expected the name {'.'.join(incomplete)} to be free in {self.standby}, found a view that is "
+                f"no copy of {self.source_name}. Give that view another name"
+            )
         new_copy = views.start_copy(metadata, self.identifier)
-        expected, actual = describe_view(metadata), describe_view(new_copy.metadata)
-        if parts := [part for part in expected if actual[part] != expected[part]]:
-            views.drop(rename_copying(self.identifier))
+        if parts := _list_differences(metadata, new_copy):
+            views.drop(incomplete)
             raise StandbyError(f"{self}: {self.standby} changed the view's {' and '.join(parts)}")
         self.check_claim()
-        if views.find(self.identifier) is not None:
+        current = views.find(self.identifier)
+        if current is not None:
+            if copy is None or current.location != copy.location:
+                views.drop(incomplete)
+                raise StandbyError(
+                    f"{self}: another program made or changed this view in {self.standby} during the copy. The view "
+                    "was not replaced"
+                )
             views.drop(self.identifier)
         views.finish_copy(self.identifier)
-        return CopyResult(f"view, {len(metadata['versions'])} versions", now)
+
+    def _check_free_name(self) -> None:
+        """Raise StandbyError if a table has the view's name. Catalogs give a name to a table or to a view."""
+        if self.standby.find_table(self.identifier) is not None:
+            raise StandbyError(
+                f"{self}: expected the name to be free in {self.standby}, found a table. Drop the table to copy the "
+                "view"
+            )
+
+    def _check_successor(self, view: StoredView, mark: StandbyMark) -> None:
+        """Raise StandbyError unless a view is a later state of the view that was copied."""
+        if mark.view_uuid and view.metadata["view-uuid"] != mark.view_uuid:
+            raise StandbyError(
+                f"{self}: {self.source_name} has another view of this name. The copy was not changed. Promote it with "
+                "--source-lost, or drop it and copy the new view"
+            )
+        if find_last_time(view.metadata) < mark.changed_ms - CLOCK_DIFFERENCE_MS:
+            raise StandbyError(
+                f"{self}: {self.source_name} has an older state than the copy, as after a restore from a backup. The "
+                "copy was not changed. Promote it with --source-lost, or drop it and copy again"
+            )
+
+    @property
+    def has_name(self) -> bool:
+        """Return whether the standby has a view of the name. A killed run may not have given it to the copy."""
+        return ViewCatalog(self.standby).find(self.identifier) is not None
 
     def _finish_killed_copy(self) -> None:
         """Give a complete copy its name, if a run was killed before it did so."""
-        views = ViewCatalog(self.standby)
-        if views.find(self.identifier) is None:
-            views.finish_copy(self.identifier)
+        if not self.has_name:
+            self._check_free_name()
+            ViewCatalog(self.standby).finish_copy(self.identifier)
 
     def _release(self, now: datetime) -> StandbyMark:
         mark = self.require_copy()[1]
@@ -162,7 +265,7 @@ class StandbyView:
         ViewCatalog(self.standby).set_properties(self.identifier, promoted.to_property())
         return promoted
 
-    def _find_promotion(self) -> StandbyMark | None:
+    def find_promotion(self) -> StandbyMark | None:
         """Return the mark of a view that was promoted."""
         copy = self.find_copy()
         return copy[1] if copy and copy[1].promoted_at else None
@@ -189,6 +292,12 @@ class StandbyView:
         if self.source is None:
             raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
         return self.source
+
+
+def _list_differences(metadata: Json, copy: StoredView) -> list[str]:
+    """Return the parts of a view that its copy does not have."""
+    expected, actual = describe_view(metadata), describe_view(limit_history(copy.metadata))
+    return [part for part in expected if actual[part] != expected[part]]
 
 
 def is_written(view: StoredView, mark: StandbyMark) -> bool:

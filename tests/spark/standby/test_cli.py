@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from lakewright_spark.cli import app
 from lakewright_spark.errors import StandbyError
+from rest_views import set_comment
 from typer.testing import CliRunner, Result
 
 from tests.spark.standby.conftest import Pair, build_rows
@@ -61,6 +62,9 @@ def test_views_are_counted_apart(servers: Pair, tmp_path: Path) -> None:
     assert copied.stdout.splitlines()[-2:] == ["no tables", "views: 1 current"]
     rows = json.loads(run("status", *files, "--json").stdout)["tables"]
     assert [(row["name"], row["state"], row["is_view"]) for row in rows] == [("sales.large_orders", "current", True)]
+    set_comment(servers.copied_views, "by a user")
+    written = run("status", *files)
+    assert str(written.exception).startswith("1 of 1 tables and views need attention: sales.large_orders")
 
 
 @pytest.mark.parametrize("pair", ["from-database"], indirect=True)
