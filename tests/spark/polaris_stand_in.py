@@ -98,7 +98,7 @@ class PolarisStandIn:
 
     catalog: str
     """Address of the catalog behind it."""
-    behind: str
+    catalog_prefix: str
     """Prefix of the warehouse there."""
     warehouse: str
     """Name of the catalog in Polaris."""
@@ -209,7 +209,7 @@ class PolarisStandIn:
             return await self._list(request, call_path)
         headers = {"x-iceberg-access-delegation": _choose_delegation(request)}
         async with httpx.AsyncClient(
-            base_url=f"{self.catalog}/v1/{self.behind}/", timeout=60, headers=headers
+            base_url=f"{self.catalog}/v1/{self.catalog_prefix}/", timeout=60, headers=headers
         ) as client:
             await self._check(request, call_path, body, client)
             parameters = {"purgeRequested": "false"} if request.method == "DELETE" else None
@@ -304,7 +304,7 @@ class PolarisStandIn:
 
     async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
-        async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.behind}/") as client:
+        async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.catalog_prefix}/") as client:
             response = await client.get(call_path, params=parent)
         document = response.json()
         if not response.is_success:

@@ -139,21 +139,24 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
     def list_properties(table: Table) -> dict[str, str]:
         return {name: value for name, value in table.properties.items() if name not in own_properties}
 
-    one, other = source.metadata, target.metadata
+    expected, actual = source.metadata, target.metadata
     parts: dict[str, tuple[object, object]] = {
-        "UUID": (one.table_uuid, other.table_uuid),
-        "format version": (one.format_version, other.format_version),
-        "schema": (one.current_schema_id, other.current_schema_id),
-        "schemas": ({s.schema_id: s for s in one.schemas}, {s.schema_id: s for s in other.schemas}),
-        "partition specs": ({s.spec_id: s for s in one.partition_specs}, {s.spec_id: s for s in other.partition_specs}),
-        "sort orders": ({s.order_id: s for s in one.sort_orders}, {s.order_id: s for s in other.sort_orders}),
+        "UUID": (expected.table_uuid, actual.table_uuid),
+        "format version": (expected.format_version, actual.format_version),
+        "schema": (expected.current_schema_id, actual.current_schema_id),
+        "schemas": ({s.schema_id: s for s in expected.schemas}, {s.schema_id: s for s in actual.schemas}),
+        "partition specs": (
+            {s.spec_id: s for s in expected.partition_specs},
+            {s.spec_id: s for s in actual.partition_specs},
+        ),
+        "sort orders": ({s.order_id: s for s in expected.sort_orders}, {s.order_id: s for s in actual.sort_orders}),
         "properties": (list_properties(source), list_properties(target)),
-        "current snapshot": (one.current_snapshot_id, other.current_snapshot_id),
-        "snapshots": (_list_snapshots(one), _list_snapshots(other)),
-        "branches and tags": (one.refs, other.refs),
+        "current snapshot": (expected.current_snapshot_id, actual.current_snapshot_id),
+        "snapshots": (_list_snapshots(expected), _list_snapshots(actual)),
+        "branches and tags": (expected.refs, actual.refs),
     }
     if source.metadata_location == target.metadata_location:  # a copy has another location
-        parts["location"] = (one.location.rstrip("/"), other.location.rstrip("/"))
+        parts["location"] = (expected.location.rstrip("/"), actual.location.rstrip("/"))
     return [f"{name}: expected {a}, found {b}" for name, (a, b) in parts.items() if a != b]
 
 

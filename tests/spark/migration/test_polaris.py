@@ -38,7 +38,7 @@ class Polaris:
 
     stand_in: PolarisStandIn
     config: CatalogConfig
-    behind: Catalogs
+    backend: Catalogs
 
     @property
     def catalog(self) -> Catalog:
@@ -46,17 +46,17 @@ class Polaris:
 
     def build_route(self, target: CatalogConfig) -> Catalogs:
         """Return a migration from Polaris to the warehouse of another configuration."""
-        behind, warehouse = self.behind, target.warehouses[0].name
-        return Catalogs(self.config, target, behind.ledger, behind.sandbox, "old", warehouse)
+        backend, warehouse = self.backend, target.warehouses[0].name
+        return Catalogs(self.config, target, backend.ledger, backend.sandbox, "old", warehouse)
 
 
 @pytest.fixture
 def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Polaris]:
     monkeypatch.setenv("POLARIS_SECRET", SECRET)
-    behind = build_catalogs(project, tmp_path, monkeypatch)
-    prefix = behind.open_target().properties["prefix"]
+    backend = build_catalogs(project, tmp_path, monkeypatch)
+    prefix = backend.open_target().properties["prefix"]
     properties = {LIST_PAGES: "true", "rest-page-size": "1", "default-base-location": project.location(NEW)}
-    stand_in = PolarisStandIn(behind.target.uri, prefix, "lake", client=("migration", SECRET), properties=properties)
+    stand_in = PolarisStandIn(backend.target.uri, prefix, "lake", client=("migration", SECRET), properties=properties)
     with serve(stand_in.build_app()) as address:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
@@ -65,8 +65,8 @@ def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             client_secret="env:POLARIS_SECRET",
             scope="PRINCIPAL_ROLE:ALL",
         )
-        keys = {"s3": behind.source.warehouses[0].s3, "s3_keys": behind.source.warehouses[0].s3_keys}
-        warehouse = behind.target.warehouses[0].model_copy(update={"name": "old", "location": "lake", "id": None})
+        keys = {"s3": backend.source.warehouses[0].s3, "s3_keys": backend.source.warehouses[0].s3_keys}
+        warehouse = backend.target.warehouses[0].model_copy(update={"name": "old", "location": "lake", "id": None})
         config = CatalogConfig(
             kind="rest",
             tenant="acme",
@@ -75,7 +75,7 @@ def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             auth=auth,
             warehouses=[warehouse.model_copy(update=keys)],
         )
-        polaris = Polaris(stand_in, config, behind)
+        polaris = Polaris(stand_in, config, backend)
         catalog = polaris.catalog
         catalog.create_namespace("sales")
         for name in ("orders", "returns"):
@@ -196,7 +196,7 @@ def test_stand_in_refuses_what_polaris_refuses(polaris: Polaris) -> None:
     table = catalog.load_table("sales.orders")
     with pytest.raises(BadRequestError, match="matches reserved prefix"), table.transaction() as change:
         change.set_properties({"polaris.owner": "ada"})
-    with polaris.behind.open_target().load_table("sales.orders").transaction() as change:
+    with polaris.backend.open_target().load_table("sales.orders").transaction() as change:
         change.set_properties({"polaris.owner": "ada"})
     table = catalog.load_table("sales.orders")
     with pytest.raises(BadRequestError, match="matches reserved prefix"), table.transaction() as change:
