@@ -1,9 +1,14 @@
 """A stand-in for Apache Polaris in front of another catalog, as strict as Polaris where it differs.
 
 Source: github.com/apache/polaris at commit 4b42186383, with the defaults of its settings: DefaultOAuth2ApiService and
-TokenRequestValidator (tokens), RealmContextFilter, CatalogConfigHandler, IcebergCatalogAdapter, ReservedProperties,
-LocalIcebergCatalog (locations, drops, registrations, renames), PageToken, IcebergExceptionMapper. Locations of tables
-are below their namespace, and a table remains below its own location.
+TokenRequestValidator (tokens), RbacOperationSemantics and PolarisAuthorizerImpl (privileges), RealmContextFilter,
+CatalogConfigHandler, IcebergCatalogAdapter, ReservedProperties, LocalIcebergCatalog (locations, drops, registrations,
+renames), PageToken, IcebergExceptionMapper. Locations of tables are below their namespace, and a table remains below
+its own location.
+
+Not checked: the locations that the metadata file of a registration has inside, overlaps of locations, locations of
+views, of new tables and of changes in `transactions/commit`, and grants on single tables and namespaces: privileges
+apply to the whole catalog.
 """
 
 from __future__ import annotations
@@ -27,22 +32,53 @@ ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 LIST_PAGES = "polaris.config.list-pagination-enabled"
 PURGES_VIEWS = "polaris.config.purge-view-metadata-on-drop"
 MAY_PURGE = "polaris.config.drop-with-purge.enabled"
-_CALLS = (
-    ("GET POST", "namespaces"),
-    ("GET HEAD DELETE", "namespaces/{namespace}"),
-    ("POST", "namespaces/{namespace}/properties"),
-    ("GET POST", "namespaces/{namespace}/tables"),
-    ("GET HEAD POST DELETE", "namespaces/{namespace}/tables/{table}"),
-    ("POST", "tables/rename"),
-    ("POST", "namespaces/{namespace}/register"),
-    ("POST", "namespaces/{namespace}/tables/{table}/metrics"),
-    ("POST", "transactions/commit"),
-    ("GET POST", "namespaces/{namespace}/views"),
-    ("GET HEAD POST DELETE", "namespaces/{namespace}/views/{view}"),
-    ("POST", "views/rename"),
-    ("POST", "namespaces/{namespace}/register-view"),
-)
-"""Methods and paths of the calls, as Polaris advertises them."""
+_PRIVILEGES = {
+    "GET namespaces": ("LIST_NAMESPACES", "NAMESPACE_LIST"),
+    "POST namespaces": ("CREATE_NAMESPACE", "NAMESPACE_CREATE"),
+    "GET namespaces/{namespace}": ("LOAD_NAMESPACE_METADATA", "NAMESPACE_READ_PROPERTIES"),
+    "HEAD namespaces/{namespace}": ("NAMESPACE_EXISTS", "NAMESPACE_LIST"),
+    "DELETE namespaces/{namespace}": ("DROP_NAMESPACE", "NAMESPACE_DROP"),
+    "POST namespaces/{namespace}/properties": ("UPDATE_NAMESPACE_PROPERTIES", "NAMESPACE_WRITE_PROPERTIES"),
+    "GET namespaces/{namespace}/tables": ("LIST_TABLES", "TABLE_LIST"),
+    "POST namespaces/{namespace}/tables": ("CREATE_TABLE_DIRECT", "TABLE_CREATE"),
+    "GET namespaces/{namespace}/tables/{table}": ("LOAD_TABLE", "TABLE_READ_PROPERTIES"),
+    "HEAD namespaces/{namespace}/tables/{table}": ("TABLE_EXISTS", "TABLE_LIST"),
+    "POST namespaces/{namespace}/tables/{table}": ("UPDATE_TABLE", "TABLE_WRITE_PROPERTIES"),
+    "DELETE namespaces/{namespace}/tables/{table}": ("DROP_TABLE_WITHOUT_PURGE", "TABLE_DROP"),
+    "POST tables/rename": ("RENAME_TABLE", "TABLE_DROP", "TABLE_LIST", "TABLE_CREATE"),
+    "POST namespaces/{namespace}/register": ("REGISTER_TABLE", "TABLE_CREATE"),
+    "POST namespaces/{namespace}/tables/{table}/metrics": ("REPORT_READ_METRICS", "TABLE_READ_DATA"),
+    "POST transactions/commit": ("COMMIT_TRANSACTION", "TABLE_WRITE_PROPERTIES", "TABLE_CREATE"),
+    "GET namespaces/{namespace}/views": ("LIST_VIEWS", "VIEW_LIST"),
+    "POST namespaces/{namespace}/views": ("CREATE_VIEW", "VIEW_CREATE"),
+    "GET namespaces/{namespace}/views/{view}": ("LOAD_VIEW", "VIEW_READ_PROPERTIES"),
+    "HEAD namespaces/{namespace}/views/{view}": ("VIEW_EXISTS", "VIEW_LIST"),
+    "POST namespaces/{namespace}/views/{view}": ("REPLACE_VIEW", "VIEW_WRITE_PROPERTIES"),
+    "DELETE namespaces/{namespace}/views/{view}": ("DROP_VIEW", "VIEW_DROP"),
+    "POST views/rename": ("RENAME_VIEW", "VIEW_DROP", "VIEW_LIST", "VIEW_CREATE"),
+    "POST namespaces/{namespace}/register-view": ("REGISTER_VIEW", "VIEW_CREATE"),
+}
+"""Operation and required privileges of each call. Polaris advertises these methods and paths."""
+ALL_CONTENT = "CATALOG_MANAGE_CONTENT"
+"""The privilege that has all others that the calls require."""
+_METADATA = ("LIST", "CREATE", "DROP", "READ_PROPERTIES", "WRITE_PROPERTIES")
+_IMPLIED = {
+    "TABLE_FULL_METADATA": {f"TABLE_{name}" for name in _METADATA},
+    "VIEW_FULL_METADATA": {f"VIEW_{name}" for name in _METADATA},
+    "NAMESPACE_FULL_METADATA": {f"NAMESPACE_{name}" for name in _METADATA},
+    "TABLE_WRITE_DATA": {"TABLE_READ_DATA", "TABLE_LIST", "TABLE_READ_PROPERTIES", "TABLE_WRITE_PROPERTIES"},
+    "TABLE_READ_DATA": {"TABLE_LIST", "TABLE_READ_PROPERTIES"},
+    "TABLE_WRITE_PROPERTIES": {"TABLE_LIST", "TABLE_READ_PROPERTIES"},
+    "TABLE_READ_PROPERTIES": {"TABLE_LIST"},
+    "TABLE_CREATE": {"TABLE_LIST"},
+    "VIEW_WRITE_PROPERTIES": {"VIEW_LIST", "VIEW_READ_PROPERTIES"},
+    "VIEW_READ_PROPERTIES": {"VIEW_LIST"},
+    "VIEW_CREATE": {"VIEW_LIST"},
+    "NAMESPACE_WRITE_PROPERTIES": {"NAMESPACE_LIST", "NAMESPACE_READ_PROPERTIES"},
+    "NAMESPACE_READ_PROPERTIES": {"NAMESPACE_LIST"},
+    "NAMESPACE_CREATE": {"NAMESPACE_LIST"},
+}
+"""Privileges that a privilege has, too."""
 _LOCATIONS = ("write.data.path", "write.metadata.path")
 _FORBIDDEN_LETTERS = frozenset('/\\:*?"<>|#+`')
 Json = dict[str, Any]
@@ -62,13 +98,15 @@ class PolarisStandIn:
 
     catalog: str
     """Address of the catalog behind it."""
-    behind: str
+    catalog_prefix: str
     """Prefix of the warehouse there."""
     warehouse: str
     """Name of the catalog in Polaris."""
     realm: str = "acme"
     client: tuple[str, str] = ("migration", "s3cret")
     """ID and secret of the principal, which may use the catalog with all of its roles."""
+    privileges: set[str] = field(default_factory=lambda: {ALL_CONTENT})
+    """Privileges of the principal on the catalog."""
     properties: dict[str, str] = field(default_factory=dict[str, str])
     """Properties of the catalog, which clients get as defaults."""
     busy_renames: int = 0
@@ -151,25 +189,27 @@ class PolarisStandIn:
             raise PolarisError(400, "BadRequestException", "Please specify a warehouse")
         if warehouse != self.warehouse:
             raise PolarisError(404, "NotFoundException", f"Unable to find warehouse {warehouse}")
-        endpoints = [f"{method} /v1/{{prefix}}/{path}" for methods, path in _CALLS for method in methods.split()]
+        endpoints = [call.replace(" ", " /v1/{prefix}/") for call in _PRIVILEGES]
         overrides = {"prefix": self.warehouse, "namespace-separator": "%1F"}
         return JSONResponse({"defaults": self.properties, "overrides": overrides, "endpoints": endpoints})
 
     async def _forward(self, request: Request, path: str, scopes: set[str]) -> Response:
         prefix, _, call_path = path.partition("/")
-        if not _is_known(request.method, call_path):
+        call = _find_call(request.method, call_path)
+        if call is None:
             raise PolarisError(404, "NotFoundException", f"no such call: {request.method} {path}")
         if prefix != self.warehouse:
             raise PolarisError(404, "NotFoundException", f"Unable to find warehouse {prefix}")
         if ALL_ROLES not in scopes:
             message = f"Principal '{self.client[0]}' with activated PrincipalRoles '[]' is not authorized"
             raise PolarisError(403, "ForbiddenException", message)
+        body: Json = json.loads(await request.body() or b"{}")
+        self._authorize(call, body, has_delegation=_choose_delegation(request) == "vended-credentials")
         if request.method == "GET" and call_path.endswith(("namespaces", "/tables", "/views")):
             return await self._list(request, call_path)
-        body: Json = json.loads(await request.body() or b"{}")
         headers = {"x-iceberg-access-delegation": _choose_delegation(request)}
         async with httpx.AsyncClient(
-            base_url=f"{self.catalog}/v1/{self.behind}/", timeout=60, headers=headers
+            base_url=f"{self.catalog}/v1/{self.catalog_prefix}/", timeout=60, headers=headers
         ) as client:
             await self._check(request, call_path, body, client)
             parameters = {"purgeRequested": "false"} if request.method == "DELETE" else None
@@ -181,6 +221,17 @@ class PolarisStandIn:
             error = document["error"]
             raise PolarisError(response.status_code, error["type"], error["message"])
         return JSONResponse(document, response.status_code)
+
+    def _authorize(self, call: str, body: Json, *, has_delegation: bool) -> None:
+        operation, *required = _PRIVILEGES[call]
+        if operation == "REGISTER_TABLE" and body.get("overwrite"):
+            operation, required = "REGISTER_TABLE_OVERWRITE", ["TABLE_FULL_METADATA"]
+        if has_delegation and operation in {"LOAD_TABLE", "REGISTER_TABLE", "REGISTER_TABLE_OVERWRITE"}:
+            operation, required = f"{operation}_WITH_READ_DELEGATION", [*required, "TABLE_READ_DATA"]
+        privileges = self.privileges.union(*(_IMPLIED.get(name, set()) for name in self.privileges))
+        if ALL_CONTENT not in privileges and not privileges.issuperset(required):
+            message = f"Principal '{self.client[0]}' with activated PrincipalRoles '[]' and activated grants via '[]' "
+            raise PolarisError(403, "ForbiddenException", f"{message}is not authorized for op {operation}")
 
     async def _check(self, request: Request, call_path: str, body: Json, client: httpx.AsyncClient) -> None:
         """Refuse what Polaris refuses and the catalog behind does not, and complete bodies as Polaris does."""
@@ -194,13 +245,18 @@ class PolarisStandIn:
                 message = f"Unable to purge entity: {unquote(parts[3])}. To enable this feature, set the Polaris "
                 message += f"configuration DROP_WITH_PURGE_ENABLED or the catalog configuration {MAY_PURGE}"
                 raise PolarisError(403, "ForbiddenException", message)
-        elif request.method == "POST" and parts[2:3] == ["tables"]:
+        elif call_path == "transactions/commit":
+            for change in body.get("table-changes", []):
+                _check_updates(change.get("updates", []))
+        elif request.method == "POST" and parts[2:3] in (["tables"], ["views"]) and parts[4:] == []:
             _check_properties(body.get("properties") or {})
             updates = body.get("updates", [])
-            for update in updates:
-                _check_properties(update.get("updates") or {} if update["action"] == "set-properties" else {})
+            _check_updates(updates)
             if len(parts) == 3:
                 _check_name(body["name"])
+            if parts[2] == "views":
+                return
+            if len(parts) == 3:
                 body["properties"] = {"created-at": "2026-11-27T00:00:00Z", **(body.get("properties") or {})}
             elif updates and not any(part["type"] == "assert-create" for part in body.get("requirements", [])):
                 await self._check_locations(call_path, updates, client)
@@ -232,7 +288,7 @@ class PolarisStandIn:
         _check_below(locations, location, call_path)
 
     async def _check_registration(self, namespace: str, body: Json, client: httpx.AsyncClient) -> None:
-        """Refuse a metadata file outside of the table's location, or of a namespace with tables elsewhere."""
+        """Refuse a metadata file outside of the replaced table's location, or of a new table's namespace."""
         _check_name(body["name"])
         response = await client.get(f"namespaces/{namespace}/tables/{body['name']}")
         if response.is_success and not body.get("overwrite"):
@@ -240,11 +296,15 @@ class PolarisStandIn:
             raise PolarisError(409, "AlreadyExistsException", message)
         if response.is_success:
             location = response.json()["metadata"]["location"]
+        else:
+            response = await client.get(f"namespaces/{namespace}")
+            location = response.json().get("properties", {}).get("location") if response.is_success else None
+        if location is not None:
             _check_below([body["metadata-location"]], location, f"{unquote(namespace)}.{body['name']}")
 
     async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
-        async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.behind}/") as client:
+        async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.catalog_prefix}/") as client:
             response = await client.get(call_path, params=parent)
         document = response.json()
         if not response.is_success:
@@ -275,16 +335,18 @@ _TOKEN_ERRORS = {
 }
 
 
-def _is_known(method: str, call_path: str) -> bool:
+def _find_call(method: str, call_path: str) -> str | None:
+    """Return the method and the pattern of a call; None for an unknown call."""
     parts = call_path.split("/")
-    for methods, pattern in _CALLS:
+    for call in _PRIVILEGES:
+        expected_method, _, pattern = call.partition(" ")
         pattern_parts = pattern.split("/")
         is_same = len(parts) == len(pattern_parts) and all(
-            one == other or one.startswith("{") for one, other in zip(pattern_parts, parts, strict=True)
+            expected == part or expected.startswith("{") for expected, part in zip(pattern_parts, parts, strict=True)
         )
-        if is_same and method in methods.split():
-            return True
-    return False
+        if is_same and method == expected_method:
+            return call
+    return None
 
 
 def _choose_delegation(request: Request) -> str:
@@ -302,6 +364,14 @@ def _check_properties(properties: dict[str, str]) -> None:
         if name.startswith("polaris."):
             message = f"Property '{name}' matches reserved prefix 'polaris.'"
             raise PolarisError(400, "IllegalArgumentException", message)
+
+
+def _check_updates(updates: list[Json]) -> None:
+    for update in updates:
+        if update["action"] == "set-properties":
+            _check_properties(update.get("updates") or {})
+        elif update["action"] == "remove-properties":
+            _check_properties({name: "" for name in update.get("removals") or () if name != "io-impl"})
 
 
 def _check_name(name: str) -> None:

@@ -32,7 +32,11 @@ _FILE_IO: Mapping[StorageKind, str] = {
 }
 """Iceberg's implementations of FileIO by storage service."""
 
-_RESERVED_HEADERS = frozenset({"authorization", "cookie", DELEGATION_HEADER.lower()})
+_RESERVED_HEADERS = frozenset({"authorization", DELEGATION_HEADER.lower()})
+_SECRET_HEADER = re.compile(
+    r"authorization|cookie|password|secret|token|credential|(^|[-_])auth([-_]|$)|api-?_?key|access-?_?key"
+)
+"""Part of the names of headers that have secrets. Headers are plain text in the configuration and in Spark."""
 _S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
 
 
@@ -92,10 +96,7 @@ def check_kind(config: _Settings) -> None:
             raise ValueError("kind lakekeeper: expected project_id, and an id in every warehouse")
     elif config.project_id is not None:
         raise ValueError(f"kind {config.kind}: expected no project_id, which only kind lakekeeper has")
-    if config.headers and config.kind != "rest":
-        raise ValueError(f"kind {config.kind}: expected no headers, which only kind rest has")
-    if reserved_names := sorted(name for name in config.headers if name.lower() in _RESERVED_HEADERS):
-        raise ValueError(f"headers: expected no {', '.join(reserved_names)}, which `auth` and `delegation` set")
+    _check_headers(config)
     if config.kind == "jdbc":
         if not isinstance(config.auth, NoAuth | PasswordAuth):
             raise ValueError(f"kind jdbc: expected auth of kind password or none, found {config.auth.kind}")
@@ -107,6 +108,18 @@ def check_kind(config: _Settings) -> None:
             raise ValueError("kind hadoop: expected auth of kind none and one warehouse, the folder `uri`")
     elif isinstance(config.auth, PasswordAuth):
         raise ValueError(f"kind {config.kind}: expected auth by token or client credentials, found password")
+
+
+def _check_headers(config: _Settings) -> None:
+    if config.headers and config.kind != "rest":
+        raise ValueError(f"kind {config.kind}: expected no headers, which only kind rest has")
+    if reserved_names := sorted(name for name in config.headers if name.lower() in _RESERVED_HEADERS):
+        raise ValueError(f"headers: expected no {', '.join(reserved_names)}, which `auth` and `delegation` set")
+    if secret_names := sorted(name for name in config.headers if _SECRET_HEADER.search(name.lower())):
+        raise ValueError(
+            f"headers: expected headers without secrets, such as Polaris-Realm, found {', '.join(secret_names)}. "
+            "Headers are plain text in this configuration and in Spark. Use `auth` for credentials"
+        )
 
 
 def java_options(config: _Settings, warehouse: CatalogWarehouse) -> dict[str, str]:

@@ -172,13 +172,13 @@ class _ManifestCopy:
     store: CopyStore
     sizes: dict[str, int]
     """Bytes of files at the new location, by address."""
-    done: set[str] = field(default_factory=set[str])
+    copied_manifests: set[str] = field(default_factory=set[str])
     """Manifests of the source whose files are copied, or are about to be."""
 
     def skip_list(self, manifest_list: str) -> None:
         """Read no manifest of a list that the new location has: their files were copied before the list."""
         records = _read_avro(self.store.read(manifest_list))[1]
-        self.done.update(record["manifest_path"] for record in records)
+        self.copied_manifests.update(record["manifest_path"] for record in records)
 
     def copy_list(self, manifest_list: str) -> bytes:
         """Write the manifests of a list, and return the content of the new list."""
@@ -186,9 +186,9 @@ class _ManifestCopy:
         for record in records:
             old_path = record["manifest_path"]
             path = self.relocation.move(old_path)
-            if old_path not in self.done or path not in self.sizes:
+            if old_path not in self.copied_manifests or path not in self.sizes:
                 self._write(path, self._relocate(self.store.read(old_path)))
-                self.done.add(old_path)
+                self.copied_manifests.add(old_path)
             record["manifest_path"], record["manifest_length"] = path, self.sizes[path]
         return _write_avro(header, records)
 

@@ -98,13 +98,13 @@ class Migration:
 
 def list_open_entries(step: Step, entries: Sequence[Entry]) -> list[Entry]:
     """Return the tables that a step can change: all but tables that have completed the step or are beyond it."""
-    done = {
+    completed_steps = {
         Step.VERIFIED: {Step.CUT_OVER, Step.FINISHED},
         Step.CUT_OVER: {Step.CUT_OVER, Step.FINISHED},
         Step.FINISHED: {Step.FINISHED},
         Step.UNDONE: {Step.UNDONE, Step.FINISHED},
     }[step]
-    return [entry for entry in entries if entry.step not in done]
+    return [entry for entry in entries if entry.step not in completed_steps]
 
 
 def build_error(entries: Sequence[Entry], blocked: Mapping[str, str]) -> MigrationError | None:

@@ -14,9 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.types import is_floating
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    _read_all_delete_files,  # pyright: ignore[reportPrivateUsage]  # ArrowScan reads them only to leave rows out
+)
 from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.metadata import TableMetadata
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
@@ -28,12 +32,14 @@ SAMPLED_FILES = 3
 NO_SNAPSHOT = -1
 """Stands for the snapshot of a table without rows."""
 
+_TOKEN = "s3.session-token"  # noqa: S105  # name of a property
+
 
 class Depth(Enum):
     """How much of the rows a verification reads."""
 
     FULL = "full"
-    """All rows of both tables."""
+    """All rows. Files that both tables have in one store are read once."""
     SAMPLE = "sample"
     """The rows of a few files."""
     METADATA = "metadata"
@@ -80,8 +86,9 @@ def verify(
 ) -> str:
     """Compare a table with its source, and return what was compared.
 
-    If both have the same files in one store, each file is read once, with the target's credentials: two reads of one
-    file cannot differ. The number of rows is compared with the manifests then.
+    Manifests are read on both sides, each with its own credentials. If both tables have the same files in one store,
+    each data file is read once, with the target's credentials: two reads of one file cannot differ. The number of rows
+    is compared with the manifests then.
 
     Args:
         source: The table in the source catalog.
@@ -99,29 +106,31 @@ def verify(
     if is_readable_only(source) or source.current_snapshot() is None:
         return "metadata" if source.current_snapshot() else "metadata, no rows"
     snapshots = None if since is None else list_later_snapshots(source, since)
-    is_shared = has_same_files(source, target)
-    planned_files = _plan_files(target, snapshots)
-    files = list(zip_longest(planned_files if is_shared else _plan_files(source, snapshots), planned_files))
-    for one, other in files:
-        if one is None or other is None or _describe(source, one) != _describe(target, other):
-            raise MigrationError(f"the files differ: {_format(source, one)} and {_format(target, other)}")
-    rows = sum(one.file.record_count for one, _ in files if one)
+    files = _pair_files(source, target, snapshots)
+    rows = sum(source_file.file.record_count for source_file, _ in files)
     if depth is Depth.METADATA:
         return f"metadata, {len(files)} files"
-    data_files = [pair for pair in files if pair[0] and pair[0].file.content is DataFileContent.DATA]
+    data_files = [pair for pair in files if pair[0].file.content is DataFileContent.DATA]
     compared = data_files if depth is Depth.FULL else data_files[:SAMPLED_FILES]
-    pairs = [(one, other) for one, other in compared if one and other]
-    columns = _read_rows(target, [other for _, other in pairs]) if is_shared else _compare_rows(source, target, pairs)
+    if has_same_store(source, target) and all(_list_paths(a) == _list_paths(b) for a, b in compared):
+        columns = _read_rows(target, [target_file for _, target_file in compared])
+    else:
+        columns = _compare_rows(source, target, compared)
     return f"{columns} columns in {len(compared)} of {len(files)} files with {rows} rows"
 
 
-def has_same_files(source: Table, target: Table) -> bool:
-    """Return whether two tables have the same metadata file in the same store, and so the same files."""
+def has_same_store(source: Table, target: Table) -> bool:
+    """Return whether two tables have the same metadata file in the same store.
+
+    Two permanent keys may belong to two stores at one address, as tenants of Ceph do: such stores count as different.
+    Temporary credentials, and access without keys, do not show the store, and count as access to the same store.
+    """
     location = source.metadata_location
     if location != target.metadata_location or location.partition("://")[0] not in {"s3", "s3a", "s3n", "file"}:
         return False
-    one, other = (table.io.properties.get("s3.endpoint") for table in (source, target))
-    return one == other
+    properties = [table.io.properties for table in (source, target)]
+    keys = {item["s3.access-key-id"] for item in properties if "s3.access-key-id" in item and _TOKEN not in item}
+    return len({item.get("s3.endpoint") for item in properties}) == 1 and len(keys) < 2
 
 
 def find_metadata_differences(source: Table, target: Table, own_properties: Collection[str] = ()) -> list[str]:
@@ -130,23 +139,41 @@ def find_metadata_differences(source: Table, target: Table, own_properties: Coll
     def list_properties(table: Table) -> dict[str, str]:
         return {name: value for name, value in table.properties.items() if name not in own_properties}
 
-    one, other = source.metadata, target.metadata
+    expected, actual = source.metadata, target.metadata
     parts: dict[str, tuple[object, object]] = {
-        "UUID": (one.table_uuid, other.table_uuid),
-        "format version": (one.format_version, other.format_version),
-        "schema": (one.current_schema_id, other.current_schema_id),
-        "schemas": ({s.schema_id: s for s in one.schemas}, {s.schema_id: s for s in other.schemas}),
-        "partition specs": ({s.spec_id: s for s in one.partition_specs}, {s.spec_id: s for s in other.partition_specs}),
-        "sort orders": ({s.order_id: s for s in one.sort_orders}, {s.order_id: s for s in other.sort_orders}),
-        "properties": (list_properties(source), list_properties(target)),
-        "current snapshot": (one.current_snapshot_id, other.current_snapshot_id),
-        "snapshots": (
-            {s.snapshot_id: s.sequence_number for s in one.snapshots},
-            {s.snapshot_id: s.sequence_number for s in other.snapshots},
+        "UUID": (expected.table_uuid, actual.table_uuid),
+        "format version": (expected.format_version, actual.format_version),
+        "schema": (expected.current_schema_id, actual.current_schema_id),
+        "schemas": ({s.schema_id: s for s in expected.schemas}, {s.schema_id: s for s in actual.schemas}),
+        "partition specs": (
+            {s.spec_id: s for s in expected.partition_specs},
+            {s.spec_id: s for s in actual.partition_specs},
         ),
-        "branches and tags": (one.refs, other.refs),
+        "sort orders": ({s.order_id: s for s in expected.sort_orders}, {s.order_id: s for s in actual.sort_orders}),
+        "properties": (list_properties(source), list_properties(target)),
+        "current snapshot": (expected.current_snapshot_id, actual.current_snapshot_id),
+        "snapshots": (_list_snapshots(expected), _list_snapshots(actual)),
+        "branches and tags": (expected.refs, actual.refs),
     }
+    if source.metadata_location == target.metadata_location:  # a copy has another location
+        parts["location"] = (expected.location.rstrip("/"), actual.location.rstrip("/"))
     return [f"{name}: expected {a}, found {b}" for name, (a, b) in parts.items() if a != b]
+
+
+def _list_snapshots(metadata: TableMetadata) -> dict[int, tuple[object, ...]]:
+    """Return the parts of each snapshot that decide about its rows. Manifest lists are relative to the location.
+
+    Servers respond from their own records: that two tables have one metadata file does not show that they are equal.
+    """
+    return {
+        snapshot.snapshot_id: (
+            snapshot.sequence_number,
+            snapshot.parent_snapshot_id,
+            snapshot.schema_id,
+            snapshot.manifest_list.removeprefix(metadata.location.rstrip("/")),
+        )
+        for snapshot in metadata.snapshots
+    }
 
 
 def find_snapshot(table: Table) -> int:
@@ -172,6 +199,31 @@ def list_later_snapshots(table: Table, since: int) -> set[int] | None:
     return later
 
 
+def _pair_files(
+    source: Table, target: Table, snapshots: Collection[int] | None
+) -> list[tuple[FileScanTask, FileScanTask]]:
+    """Return each file of the source with its file in the target.
+
+    Raises:
+        MigrationError: The files differ in their names, rows or sizes.
+    """
+    pairs: list[tuple[FileScanTask, FileScanTask]] = []
+    planned_files = (_plan_files(table, snapshots) for table in (source, target))
+    for source_file, target_file in zip_longest(*planned_files):
+        if (
+            source_file is None
+            or target_file is None
+            or _describe(source, source_file) != _describe(target, target_file)
+        ):
+            raise MigrationError(f"the files differ: {_format(source, source_file)} and {_format(target, target_file)}")
+        pairs.append((source_file, target_file))
+    return pairs
+
+
+def _list_paths(task: FileScanTask) -> set[str]:
+    return {task.file.file_path, *(file.file_path for file in task.delete_files)}
+
+
 def _plan_files(table: Table, snapshots: Collection[int] | None) -> list[FileScanTask]:
     """Return the files of the current snapshot; with `snapshots`, the data files and delete files that they added."""
     with explain_read_errors(table):
@@ -189,7 +241,7 @@ def _list_added_files(table: Table, snapshots: Collection[int]) -> Iterator[File
 
 
 def _describe(table: Table, task: FileScanTask) -> tuple[str, int, int]:
-    path = task.file.file_path.removeprefix(table.metadata.location)
+    path = task.file.file_path.removeprefix(table.metadata.location.rstrip("/"))
     # A copied delete file has other addresses inside, so its size differs.
     size = task.file.file_size_in_bytes if task.file.content is DataFileContent.DATA else 0
     return path, task.file.record_count, size
@@ -200,24 +252,30 @@ def _format(table: Table, task: FileScanTask | None) -> str:
 
 
 def _read_rows(table: Table, files: list[FileScanTask]) -> int:
-    """Read all rows of files, and return the number of columns."""
+    """Read all rows of data files, also deleted rows, and their delete files. Return the number of columns.
+
+    Raises:
+        MigrationError: A file has another number of rows than the manifest says, or cannot be read.
+    """
     columns: set[str] = set()
     for task in files:
         rows = 0
-        for batch in _read(table, task):
+        for batch in _read(table, FileScanTask(task.file)):
             rows += batch.num_rows
             columns.update(batch.schema.names)
-        if rows != task.file.record_count and not task.delete_files:
+        if rows != task.file.record_count:
             raise MigrationError(f"{_format(table, task)}: found {rows} rows")
+    with explain_read_errors(table):
+        _read_all_delete_files(table.io, files)
     return len(columns)
 
 
 def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, FileScanTask]]) -> int:
     sums: tuple[dict[str, ColumnSum], dict[str, ColumnSum]] = ({}, {})
     counts = [0, 0]
-    for one, other in files:
+    for source_file, target_file in files:
         samples: list[pa.Table] = []
-        for side, (table, task) in enumerate(((source, one), (target, other))):
+        for side, (table, task) in enumerate(((source, source_file), (target, target_file))):
             sample: list[pa.RecordBatch] = []
             sampled_rows = 0
             for batch in _read(table, task):
@@ -229,7 +287,7 @@ def _compare_rows(source: Table, target: Table, files: list[tuple[FileScanTask, 
                     sums[side][name] = sums[side].get(name, ColumnSum()).add(column)
             samples.append(pa.Table.from_batches(sample) if sample else pa.table({}))
         if not has_equal_rows(*samples):
-            raise MigrationError(f"rows of {_format(source, one)} differ from the rows in the target")
+            raise MigrationError(f"rows of {_format(source, source_file)} differ from the rows in the target")
     if counts[0] != counts[1]:
         raise MigrationError(f"rows: expected {counts[0]}, found {counts[1]}")
     different_columns = [name for name, column_sum in sums[0].items() if sums[1].get(name) != column_sum]

@@ -182,12 +182,16 @@ class MaintenanceRunner:
         outcome.warnings += problems
         if not self.usage_observers:
             return
-        # Limits of the tenant are about all warehouses.
-        config = self.config.model_copy(update={"limits": None}) if self.named_warehouses else self.config
-        usages_of_day, hours = read_hours(config, maintained, usages, self.clock())
-        uses = list_recorded_uses(config, usages_of_day, hours)
+        config, hours = self.config, None
+        if self.named_warehouses:
+            # Limits of the tenant are about all warehouses, and a pod may be recorded in other warehouses, too.
+            config = config.model_copy(update={"limits": None})
+        else:
+            usages, hours, problems = read_hours(config, maintained, usages, self.clock())
+            outcome.warnings += problems
+        uses = list_recorded_uses(config, usages, hours)
         for observe in self.usage_observers:
-            observe(usages_of_day, uses)
+            observe(usages, uses)
 
     def _build_planner(self) -> MaintenancePlanner:
         return MaintenancePlanner(

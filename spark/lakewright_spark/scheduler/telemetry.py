@@ -35,7 +35,6 @@ _USAGE_GAUGES = (
     ("warehouse_files", "Live files of a warehouse", "files"),
     ("warehouse_maintenance_minutes", "Minutes of maintenance jobs today", "maintenance_minutes"),
     ("warehouse_cu_hours", "Hours of computing units today", "cu_hours"),
-    ("warehouse_requests", "Requests to the store today", "requests"),
 )
 """Name, text and field of each gauge of a day's usage. Amounts that no source reports have no gauge."""
 _LIMIT_GAUGES = (("limit", "The limit", "limit"), ("limit_used", "Amount that the limit counts", "used"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -53,8 +52,7 @@ def record_usage(
             with explain_errors(config, name, "ops.daily_usage"):
                 usages.append(_record_warehouse(config, name, catalog, now))
         except Exception as error:  # noqa: BLE001  # any error: the night's jobs have succeeded
-            reason = str(error) if isinstance(error, LakewrightSparkError) else f"{type(error).__name__}: {error}"
-            problems.append(f"the usage of warehouse {name} is not in ops.daily_usage: {reason}")
+            problems.append(f"the usage of warehouse {name} is not in ops.daily_usage: {_describe(error)}")
     return usages, problems
 
 
@@ -92,26 +90,36 @@ def measure_warehouse(config: CatalogConfig, name: str, catalog: Catalog, now: d
 
 def read_hours(
     config: CatalogConfig, catalogs: Mapping[str, Catalog], usages: Sequence[DailyUsage], now: datetime
-) -> tuple[list[DailyUsage], ComputeHours]:
-    """Return the usage of the day with its hours of computing units, and the hours of the month until now.
+) -> tuple[list[DailyUsage], ComputeHours, list[str]]:
+    """Return the usage of the day with its hours of computing units, the hours of the month until now, and problems.
 
-    A pod is measured in the warehouses of `catalogs`, and counts in one of them. A warehouse whose hours cannot be read
-    has none, and the hours of the month are not complete.
+    A pod may be recorded in several warehouses, and counts in one of them: `config` has all warehouses of the tenant. A
+    warehouse whose hours cannot be read has none, and the hours of the month are not complete.
     """
     seconds: dict[str, PodSeconds] = {}
+    problems: list[str] = []
     for name, catalog in catalogs.items():
-        with suppress(Exception):  # the night's jobs have succeeded, and hours are measured again
-            seconds[name] = read_month_seconds(catalog, now)
+        try:
+            with explain_errors(config, name, "ops.compute_usage"):
+                seconds[name] = read_month_seconds(catalog, now)
+        except Exception as error:  # noqa: BLE001  # any error: the night's jobs have succeeded
+            problems.append(f"hours of computing units in warehouse {name} are not known: {_describe(error)}")
     hours, by_warehouse = sum_hours(seconds), dict[str, float]()
     for (name, _), amount in hours.items():
         by_warehouse[name] = by_warehouse.get(name, 0.0) + amount
     is_complete = all(warehouse.name in seconds for warehouse in config.warehouses)
     of_day = [replace(usage, cu_hours=hours.get((usage.warehouse, usage.day))) for usage in usages]
-    return of_day, ComputeHours(by_warehouse, is_complete)
+    return of_day, ComputeHours(by_warehouse, is_complete), problems
 
 
-def list_recorded_uses(config: CatalogConfig, usages: Sequence[DailyUsage], hours: ComputeHours) -> list[LimitUse]:
-    """Return the use of every limit of the configuration on the day of these rows."""
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, LakewrightSparkError) else f"{type(error).__name__}: {error}"
+
+
+def list_recorded_uses(
+    config: CatalogConfig, usages: Sequence[DailyUsage], hours: ComputeHours | None
+) -> list[LimitUse]:
+    """Return the use of every limit of the configuration on the day of these rows; without hours, none of `compute`."""
     amounts = MeasuredAmounts(
         {
             usage.warehouse: {

@@ -28,6 +28,8 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from second_server import serve_project
 
 SECRET = "s3cret"
+DOCUMENTED_PRIVILEGES = {"NAMESPACE_LIST", "TABLE_READ_DATA", "TABLE_FULL_METADATA", "VIEW_FULL_METADATA"}
+"""Privileges of the principal as the guide lists them."""
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Polaris:
 
     stand_in: PolarisStandIn
     config: CatalogConfig
-    behind: Catalogs
+    backend: Catalogs
 
     @property
     def catalog(self) -> Catalog:
@@ -44,17 +46,17 @@ class Polaris:
 
     def build_route(self, target: CatalogConfig) -> Catalogs:
         """Return a migration from Polaris to the warehouse of another configuration."""
-        behind, warehouse = self.behind, target.warehouses[0].name
-        return Catalogs(self.config, target, behind.ledger, behind.sandbox, "old", warehouse)
+        backend, warehouse = self.backend, target.warehouses[0].name
+        return Catalogs(self.config, target, backend.ledger, backend.sandbox, "old", warehouse)
 
 
 @pytest.fixture
 def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Polaris]:
     monkeypatch.setenv("POLARIS_SECRET", SECRET)
-    behind = build_catalogs(project, tmp_path, monkeypatch)
-    prefix = behind.open_target().properties["prefix"]
+    backend = build_catalogs(project, tmp_path, monkeypatch)
+    prefix = backend.open_target().properties["prefix"]
     properties = {LIST_PAGES: "true", "rest-page-size": "1", "default-base-location": project.location(NEW)}
-    stand_in = PolarisStandIn(behind.target.uri, prefix, "lake", client=("migration", SECRET), properties=properties)
+    stand_in = PolarisStandIn(backend.target.uri, prefix, "lake", client=("migration", SECRET), properties=properties)
     with serve(stand_in.build_app()) as address:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
@@ -63,8 +65,8 @@ def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             client_secret="env:POLARIS_SECRET",
             scope="PRINCIPAL_ROLE:ALL",
         )
-        keys = {"s3": behind.source.warehouses[0].s3, "s3_keys": behind.source.warehouses[0].s3_keys}
-        warehouse = behind.target.warehouses[0].model_copy(update={"name": "old", "location": "lake", "id": None})
+        keys = {"s3": backend.source.warehouses[0].s3, "s3_keys": backend.source.warehouses[0].s3_keys}
+        warehouse = backend.target.warehouses[0].model_copy(update={"name": "old", "location": "lake", "id": None})
         config = CatalogConfig(
             kind="rest",
             tenant="acme",
@@ -73,7 +75,7 @@ def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             auth=auth,
             warehouses=[warehouse.model_copy(update=keys)],
         )
-        polaris = Polaris(stand_in, config, behind)
+        polaris = Polaris(stand_in, config, backend)
         catalog = polaris.catalog
         catalog.create_namespace("sales")
         for name in ("orders", "returns"):
@@ -81,7 +83,7 @@ def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield polaris
 
 
-def create_view(catalog: Catalog) -> None:
+def create_view(catalog: Catalog, properties: dict[str, str] | None = None) -> None:
     representation = SQLViewRepresentation(type="sql", sql="SELECT number FROM orders", dialect="spark")
     version = ViewVersion(
         version_id=1,
@@ -91,7 +93,7 @@ def create_view(catalog: Catalog) -> None:
         representations=[representation],
         default_namespace=["sales"],
     )
-    catalog.create_view(("sales", "numbers"), build_rows(1).schema, version)
+    catalog.create_view(("sales", "numbers"), build_rows(1).schema, version, properties=properties or {})
 
 
 def test_tables_in_place_with_an_undo(
@@ -100,6 +102,8 @@ def test_tables_in_place_with_an_undo(
     location = polaris.catalog.load_table("sales.orders").location().rpartition("/")[0]
     target = jdbc_catalog_config(project.sandbox, f"sqlite:///{tmp_path}/new.db", monkeypatch, location)
     moving = polaris.build_route(target)
+    table_privileges = {f"TABLE_{name}" for name in ("LIST", "CREATE", "DROP", "READ_DATA", "WRITE_PROPERTIES")}
+    polaris.stand_in.privileges = {"NAMESPACE_LIST", "VIEW_FULL_METADATA", *table_privileges}
     moving.migrate()
     assert polaris.catalog.load_table("sales.orders").properties["gc.enabled"] == "false"
     polaris.stand_in.busy_renames = 1
@@ -107,6 +111,9 @@ def test_tables_in_place_with_an_undo(
         moving.migrate(Action.CUT_OVER)
     moving.migrate(Action.CUT_OVER)
     moving.open_target().load_table("sales.orders").append(build_rows(2))
+    with pytest.raises(MigrationError, match="is not authorized for op REGISTER_TABLE_OVERWRITE"):
+        moving.migrate(Action.UNDO, "sales.orders")
+    polaris.stand_in.privileges = DOCUMENTED_PRIVILEGES
     moving.migrate(Action.UNDO)
     table = polaris.catalog.load_table("sales.orders")
     assert (count_rows(polaris.catalog, "sales.orders"), FENCE in table.properties) == (5, False)
@@ -116,7 +123,7 @@ def test_tables_in_place_with_an_undo(
     assert polaris.catalog.list_tables("sales") == []
     assert count_rows(moving.open_target(), "sales.orders") == 5
     # 404 is how a client learns that a table does not exist.
-    assert {text.partition(" ")[0] for text in polaris.stand_in.refused} == {"404", "503"}
+    assert {text.partition(" ")[0] for text in polaris.stand_in.refused} == {"403", "404", "503"}
 
 
 def test_tables_and_views_as_copies(polaris: Polaris, project: Project, tmp_path: Path) -> None:
@@ -134,6 +141,8 @@ def move_copies(polaris: Polaris, project: Project) -> None:
     target = moving.open_target()
     assert (count_rows(target, "sales.orders"), count_rows(target, "sales.returns")) == (5, 3)
     assert target.list_views("sales") == [("sales", "numbers")]
+    source_view, target_view = polaris.catalog.load_view("sales.numbers__moved"), target.load_view("sales.numbers")
+    assert target_view.current_version().representations == source_view.current_version().representations
 
     with pytest.raises(MigrationError, match=r"1 of 3 tables.*Unable to purge entity: numbers__moved"):
         moving.migrate(Action.FINISH)
@@ -187,7 +196,16 @@ def test_stand_in_refuses_what_polaris_refuses(polaris: Polaris) -> None:
     table = catalog.load_table("sales.orders")
     with pytest.raises(BadRequestError, match="matches reserved prefix"), table.transaction() as change:
         change.set_properties({"polaris.owner": "ada"})
+    with polaris.backend.open_target().load_table("sales.orders").transaction() as change:
+        change.set_properties({"polaris.owner": "ada"})
+    table = catalog.load_table("sales.orders")
+    with pytest.raises(BadRequestError, match="matches reserved prefix"), table.transaction() as change:
+        change.remove_properties("polaris.owner")
+    with pytest.raises(ForbiddenError, match="not in the list of allowed locations"):
+        catalog.register_table("sales.copy", "s3://elsewhere/metadata/1.metadata.json")
     with pytest.raises(ForbiddenError, match="not in the list of allowed locations"), table.transaction() as change:
         change.set_properties({"write.metadata.path": "s3://elsewhere/metadata"})
     with pytest.raises(BadRequestError, match="must not contain '#'"):
         catalog.rename_table("sales.orders", "sales.orders#1")
+    with pytest.raises(BadRequestError, match="matches reserved prefix"):
+        create_view(catalog, {"polaris.owner": "ada"})

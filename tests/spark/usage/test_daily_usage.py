@@ -162,7 +162,7 @@ def test_maintain_records_the_day_without_filters(config: CatalogConfig, catalog
 
 
 def test_maintain_observes_hours_and_limits(config: CatalogConfig, catalog: Catalog) -> None:
-    """Limits of the tenant need all of its warehouses."""
+    """Limits of the tenant and hours need all of its warehouses: a pod may be recorded in several."""
     catalog.create_namespace("sales")
     catalog.create_table(("sales", "orders"), schema=ROWS.schema).append(ROWS)
     pods = [PodDay(day=f"{START:%F}", unit="notebook", pod="pod", seconds=5400)]
@@ -192,7 +192,8 @@ def test_maintain_observes_hours_and_limits(config: CatalogConfig, catalog: Cata
     }
     assert uses == expected
     replace(runner, named_warehouses=[catalog.name]).run()
-    assert uses.keys() == expected.keys() - {(None, None, "compute")}
+    assert uses.keys() == expected.keys() - {(None, None, "compute"), (catalog.name, None, "compute")}
+    assert hours == [None]
 
 
 def test_unreachable_catalog_is_a_warning(config: CatalogConfig, catalog: Catalog) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenFileAuth
+from lakewright_spark.catalog.loading import load_config
+from lakewright_spark.errors import ConfigMissingError
 from pydantic import ValidationError
 from pyiceberg.utils.config import Config
 
@@ -100,6 +103,15 @@ def test_headers_of_a_rest_catalog() -> None:
         CatalogConfig.model_validate(values | {"headers": {"Authorization": "Bearer abc"}})
     with pytest.raises(ValidationError, match="kind jdbc: expected no headers"):
         CatalogConfig.model_validate(TEXERA.model_dump() | {"headers": {"Polaris-Realm": "acme"}})
+
+
+@pytest.mark.parametrize("name", ["Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token", "Client-Secret"])
+def test_headers_with_secrets_are_refused(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "catalog.json"
+    file.write_text(json.dumps(json.loads(REST.to_json()) | {"headers": {name: "abc123"}}))
+    with pytest.raises(ConfigMissingError, match=f"headers: expected headers without secrets.*{name}") as error:
+        load_config(file)
+    assert "abc123" not in str(error.value)
 
 
 def test_server_side_purge() -> None:

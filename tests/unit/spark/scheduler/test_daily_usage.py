@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.maintenance.table.candidates import CANDIDATES, mark_handled
 from lakewright_spark.scheduler import usage_recording
 from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.compute_usage import PodDay, write_pod_days
 from lakewright_spark.scheduler.run_log.daily_usage import (
     DAYS_KEPT,
     NAME,
@@ -21,7 +23,7 @@ from lakewright_spark.scheduler.run_log.daily_usage import (
 )
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
-from lakewright_spark.scheduler.usage_recording import measure_candidates
+from lakewright_spark.scheduler.usage_recording import measure_candidates, read_hours
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -105,6 +107,24 @@ def test_candidates_count_their_bytes(
     assert measure_candidates(local_catalog, "results") == 10
     monkeypatch.setattr(usage_recording, "MAX_CANDIDATES", 2)
     assert measure_candidates(local_catalog, "results") is None, "too many to ask for"
+
+
+def test_hours_that_cannot_be_read_are_a_problem(local_catalog: SqlCatalog, tmp_path: Path) -> None:
+    config = CatalogConfig(
+        kind="rest",
+        tenant="acme",
+        uri="https://catalog.example",
+        warehouses=[CatalogWarehouse(name="results"), CatalogWarehouse(name="raw")],
+    )
+    write_pod_days(local_catalog, [PodDay(day=f"{NOW:%F}", unit="notebook", pod="pod", seconds=5400)], NOW)
+    broken_catalog = SqlCatalog("raw", uri=f"sqlite:///{tmp_path}/empty.db", init_catalog_tables="false")
+    catalogs = {"results": local_catalog, "raw": broken_catalog}
+    usages, hours, problems = read_hours(config, catalogs, [build_usage(NOW, 1)], NOW)
+    assert [usage.cu_hours for usage in usages] == [1.5]
+    assert not hours.is_complete
+    assert [problem.partition(": ")[0] for problem in problems] == [
+        "hours of computing units in warehouse raw are not known"
+    ]
 
 
 def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalog) -> None:

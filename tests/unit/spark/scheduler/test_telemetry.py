@@ -104,10 +104,9 @@ def test_opentelemetry_reports_the_usage_of_the_day() -> None:
         bytes_orphan=None,
         maintenance_minutes=1.5,
         cu_hours=2.5,
-        requests=1000,
         measured_at=NOW,
     )
-    without_hours = dataclasses.replace(usage, warehouse="raw", cu_hours=None, requests=None)
+    without_hours = dataclasses.replace(usage, warehouse="raw", cu_hours=None)
     uses = [
         LimitUse("tenant acme", None, None, "compute", 100, 2),
         LimitUse("namespace results.sales", "results", "sales", "bytes", 1000, 750),
@@ -131,9 +130,9 @@ def test_opentelemetry_reports_the_usage_of_the_day() -> None:
         point.attributes["warehouse"]
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
         for point in metric.data.data_points
-        if metric.name in {"warehouse_cu_hours", "warehouse_requests"}
+        if metric.name == "warehouse_cu_hours"
     ]
-    assert hours == ["results"] * 2, "an amount that no source reports has no gauge"
+    assert hours == ["results"], "an amount that no source reports has no gauge"
     assert limits == {
         ("limit", "", "", "compute"): 100,
         ("limit_used", "", "", "compute"): 2,
@@ -148,7 +147,6 @@ def test_opentelemetry_reports_the_usage_of_the_day() -> None:
         ("warehouse_files", None): (9, "user:oidc~ann"),
         ("warehouse_maintenance_minutes", None): (1.5, "user:oidc~ann"),
         ("warehouse_cu_hours", None): (2.5, "user:oidc~ann"),
-        ("warehouse_requests", None): (1000, "user:oidc~ann"),
     }
 
 
