@@ -167,7 +167,7 @@ def rank_table(facts: TableFacts, policies: TablePolicies, history: History, dec
         add_predictions(filter(None, (one.prediction for one in due))),
         (facts.delete_files or 0) if any(one.job == "compaction" for one in due) else 0,
         compute_health(facts, policies.compaction or CompactionPolicy()),
-        policies.maintenance.weight if policies.maintenance else 1.0,
+        policies.ranking.weight if policies.ranking else 1.0,
     )
 
 
