@@ -95,8 +95,8 @@ class RetentionPolicy(_Policy):
 
     @model_validator(mode="after")
     def _check_range(self) -> RetentionPolicy:
-        if self.keep > (most := _MILLENNIUM[self.unit]):
-            raise ValueError(f"keep: expected at most {most} units of a {self.unit}, found {self.keep}")
+        if self.keep > (max_units := _MILLENNIUM[self.unit]):
+            raise ValueError(f"keep: expected at most {max_units} units of a {self.unit}, found {self.keep}")
         return self
 
     @model_validator(mode="after")
