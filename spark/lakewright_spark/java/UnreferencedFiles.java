@@ -25,7 +25,8 @@ public final class UnreferencedFiles {
    * @param files columns {@code file_path} and {@code last_modified}, as {@code remove_orphan_files} expects them
    * @param olderThan only files that are older than this instant, in milliseconds since 1970
    */
-  public static Dataset<?> find(SparkSession spark, Table table, Dataset<Row> files, long olderThan) {
+  public static Dataset<?> find(SparkSession spark, Table table, Dataset<Row> files, long olderThan)
+      throws Throwable {
     DeleteOrphanFilesSparkAction action =
         SparkActions.get(spark).deleteOrphanFiles(table).olderThan(olderThan).compareToFileList(files);
     Object listed = call(action, "actualFileIdentDS");
@@ -33,16 +34,15 @@ public final class UnreferencedFiles {
     return (Dataset<?>) call(action, "findOrphanFiles", listed, referenced, PrefixMismatchMode.ERROR);
   }
 
-  private static Object call(DeleteOrphanFilesSparkAction action, String name, Object... arguments) {
+  private static Object call(DeleteOrphanFilesSparkAction action, String name, Object... arguments)
+      throws Throwable {
     for (Method method : DeleteOrphanFilesSparkAction.class.getDeclaredMethods()) {
       if (method.getName().equals(name) && method.getParameterCount() == arguments.length) {
         try {
           method.setAccessible(true);
           return method.invoke(action, arguments);
         } catch (InvocationTargetException error) {
-          throw error.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(error.getCause());
-        } catch (IllegalAccessException error) {
-          throw new IllegalStateException(error);
+          throw error.getCause();
         }
       }
     }

@@ -95,8 +95,8 @@ class RetentionPolicy(_Policy):
 
     @model_validator(mode="after")
     def _check_range(self) -> RetentionPolicy:
-        if self.keep > (most := _MILLENNIUM[self.unit]):
-            raise ValueError(f"keep: expected at most {most} units of a {self.unit}, found {self.keep}")
+        if self.keep > (max_units := _MILLENNIUM[self.unit]):
+            raise ValueError(f"keep: expected at most {max_units} units of a {self.unit}, found {self.keep}")
         return self
 
     @model_validator(mode="after")
@@ -317,11 +317,16 @@ class Lock(_Policy):
 
 
 class MaintenanceSwitches(_Policy):
-    """Jobs that do not run on the table, and the table's weight among other tables."""
+    """Jobs that do not run on the table."""
 
     disabled: bool = False
     """Disable all jobs."""
     disabled_jobs: tuple[JobName, ...] = ()
+
+
+class RankingPolicy(_Policy):
+    """Turn of the table among other tables with due jobs."""
+
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """Multiplies the gain of the table among tables that have waited equally many days."""
 
@@ -342,6 +347,7 @@ class TablePolicies(_Policy):
     """The table is a copy of a table in another catalog, so that jobs do not delete its rows and snapshots."""
     lock: Lock | None = None
     maintenance: MaintenanceSwitches | None = None
+    ranking: RankingPolicy | None = None
     job_settings: dict[JobName, JobSettings] | None = None
     """Cadence and time limit by job."""
     refs: dict[RefName, RefPolicy] | None = None

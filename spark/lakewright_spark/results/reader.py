@@ -24,7 +24,7 @@ from lakewright_spark.pyiceberg_client.catalog import explain_errors
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
-from lakewright_spark.results.row_groups import limit_bytes, read_batches, read_rows
+from lakewright_spark.results.row_groups import collect_rows, read_batches, read_rows
 from lakewright_spark.results.table_credentials import has_expiring_credentials
 from lakewright_spark.results.tables import ResultTables
 
@@ -34,8 +34,8 @@ INDEXES = 128
 FOLLOWED_ROWS = 65_536
 """Highest number of rows that `follow` yields at a time: a row group."""
 
-READ_BYTES = 32 * 1024 * 1024
-"""Bytes of files whose rows `read_after` and `follow` return at a time. In memory, compressed rows take more."""
+FOLLOWED_BYTES = 32 * 1024 * 1024
+"""Bytes of the rows in memory that `follow` yields at a time."""
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 8.0
 """Seconds between two calls of `follow` for a result without new rows. Each wait is twice the wait before."""
@@ -119,18 +119,18 @@ class ResultReader:
         cursor: Cursor | None = None,
         limit: int | None = None,
         *,
-        most_bytes: int | None = READ_BYTES,
+        max_bytes: int | None = None,
     ) -> News:
-        """Return rows after the cursor in their order; without a cursor, begin with the first row.
+        """Return the rows after the cursor in their order; without a cursor, begin with the first row.
 
-        There may be more rows after the returned cursor.
+        With `limit` or `max_bytes`, there may be more rows after the returned cursor.
 
         Args:
             uri: The address of the result.
             cursor: The cursor of the last rows that the caller has processed.
             limit: Highest number of rows.
-            most_bytes: Bytes of files that are read, so that wide rows fit into memory. A row with more bytes is
-                returned alone. None: no limit.
+            max_bytes: Bytes of the rows in memory. A row with more bytes is returned alone. With this limit, files are
+                read one after another, by batches. None: no limit.
 
         Raises:
             RowsMovedError: The cursor is no longer valid: the result was created again, rewritten or cut.
@@ -144,9 +144,7 @@ class ResultReader:
         elif cursor.rows and appends_since(table, cursor.snapshot) is None:
             raise RowsMovedError(f"{uri} was rewritten since this cursor was returned: read again without a cursor")
         tasks, before = index.page(cursor.rows, limit)
-        if most_bytes is not None:
-            limit = limit_bytes(tasks, cursor.rows - before, limit, most_bytes)
-        rows = self._read(uri, table, tasks, cursor.rows - before, limit)
+        rows = self._read(uri, table, tasks, cursor.rows - before, limit, max_bytes=max_bytes)
         return News(rows, Cursor(index.table, index.snapshot, cursor.rows + rows.num_rows))
 
     def read_all(self, uri: ResultUri) -> pa.Table:
@@ -173,7 +171,7 @@ class ResultReader:
         cursor: Cursor | None = None,
         *,
         limit: int = FOLLOWED_ROWS,
-        most_bytes: int | None = READ_BYTES,
+        max_bytes: int | None = FOLLOWED_BYTES,
         wait: Wait = time.sleep,
     ) -> Iterator[News]:
         """Yield new rows as they are committed, without an end; close the iterator or leave the loop to stop.
@@ -182,7 +180,7 @@ class ResultReader:
             uri: The address of the result.
             cursor: The cursor of the last rows that the caller has processed; None begins with the first row.
             limit: Highest number of rows at a time.
-            most_bytes: Bytes of files that are read at a time, as in `read_after`.
+            max_bytes: Bytes of the rows in memory that are yielded at a time, as in `read_after`.
             wait: Is called with SHORTEST_WAIT to LONGEST_WAIT seconds whenever there are no new rows.
 
         Raises:
@@ -190,7 +188,7 @@ class ResultReader:
         """
         pause = SHORTEST_WAIT
         while True:
-            news = self.read_after(uri, cursor, limit, most_bytes=most_bytes)
+            news = self.read_after(uri, cursor, limit, max_bytes=max_bytes)
             cursor = news.cursor
             if news.rows.num_rows:
                 pause = SHORTEST_WAIT
@@ -246,6 +244,18 @@ class ResultReader:
     def _key(self, uri: ResultUri) -> tuple[str, str]:
         return self.find_warehouse(uri), uri.path
 
-    def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
+    def _read(
+        self,
+        uri: ResultUri,
+        table: Table,
+        tasks: list[FileScanTask],
+        skip: int,
+        limit: int | None,
+        *,
+        max_bytes: int | None = None,
+    ) -> pa.Table:
         with explain_errors(self.config, self.find_warehouse(uri), str(uri)):
-            return read_rows(table, tasks, skip, limit)
+            if max_bytes is None:
+                return read_rows(table, tasks, skip, limit)
+            batches = read_batches(table, tasks, skip, limit, lambda loaded: loaded)
+            return collect_rows(table, batches, max_bytes)

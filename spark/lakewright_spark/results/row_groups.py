@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -81,25 +81,26 @@ def read_batches(
                 yield from file.iterate(group)
 
 
-def limit_bytes(tasks: Sequence[FileScanTask], skip: int, limit: int | None, most: int) -> int | None:
-    """Return the limit of rows with which about `most` bytes of the files are read, or one row that has more.
+def collect_rows(table: Table, batches: Iterable[pa.RecordBatch], max_bytes: int) -> pa.Table:
+    """Return rows of the batches that take at most `max_bytes` in memory, or the first row if it takes more.
 
-    The rows of a file count as equally long.
+    Further batches are not read. The rows of a batch count as equally long, and the last batch remains in memory whole.
 
     Args:
-        tasks: The files, without deletes.
-        skip: Number of rows before the first row.
-        limit: Highest number of rows; None for all.
-        most: Bytes of files.
+        table: The table of the rows, which has the columns of a result without rows.
+        batches: The rows.
+        max_bytes: Bytes of Arrow's columns. Files that compress well have far fewer bytes.
     """
-    rows, remaining = 0, float(most)
-    for part in _select_parts(tasks, skip, limit):
-        file, part_rows = part.task.file, part.stop - part.start
-        part_bytes = file.file_size_in_bytes * part_rows / file.record_count
-        if part_bytes > remaining:
-            return max(rows + int(part_rows * remaining / part_bytes), 1)
-        rows, remaining = rows + part_rows, remaining - part_bytes
-    return limit
+    tables: list[pa.Table] = []
+    remaining = max_bytes
+    for batch in batches:
+        if batch.nbytes >= remaining:
+            rows = batch.num_rows * remaining // batch.nbytes if batch.nbytes else batch.num_rows
+            tables.append(pa.Table.from_batches([batch.slice(0, rows if tables else max(rows, 1))]))
+            break
+        tables.append(pa.Table.from_batches([batch]))
+        remaining -= batch.nbytes
+    return pa.concat_tables(tables, promote_options="permissive") if tables else _scan(table).to_table([])
 
 
 def _select_parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:

@@ -55,19 +55,19 @@ def compute_health(facts: TableFacts, policy: CompactionPolicy) -> Health:
     smallest = SMALLEST * int(policy.target_file_size)
     if files <= 1:
         return Health()
-    loss = _compute_share(files, policy.min_input_files) * _compute_share(size, smallest)
+    loss = _limit_share(files, policy.min_input_files) * _limit_share(size, smallest)
 
-    def count(points: int, penalty: float) -> int:
+    def compute_points(points: int, penalty: float) -> int:
         return math.ceil(points - loss * points * penalty)
 
     limit = policy.delete_ratio_threshold
     return Health(
-        count(FILE_SIZE_POINTS, 1 - _compute_share(size / files, smallest)),
-        count(EQUALITY_DELETE_POINTS, _compute_share(facts.equality_deleted_share, limit / 2)),
-        count(POSITION_DELETE_POINTS, _compute_share(facts.deleted_share, limit)),
+        compute_points(FILE_SIZE_POINTS, 1 - _limit_share(size / files, smallest)),
+        compute_points(EQUALITY_DELETE_POINTS, _limit_share(facts.equality_deleted_share, limit / 2)),
+        compute_points(POSITION_DELETE_POINTS, _limit_share(facts.deleted_share, limit)),
     )
 
 
-def _compute_share(value: float, limit: float) -> float:
+def _limit_share(value: float, limit: float) -> float:
     """Return the value as a share of its limit, at most 1."""
     return min(value, limit) / limit if limit > 0 else float(value > 0)

@@ -46,7 +46,7 @@ class Rank:
 
     @property
     def score(self) -> float:
-        """Return the gain by GB-hour."""
+        """Return the gain per GB-hour."""
         return self.gain / self.prediction.gb_hours if self.prediction.seconds else 0.0
 
     @property

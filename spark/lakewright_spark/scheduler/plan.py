@@ -162,12 +162,12 @@ def rank_table(facts: TableFacts, policies: TablePolicies, history: History, dec
     due = [decision for decision in decisions if decision.verdict == "due"]
     waiting_since = compute_waiting_since(facts, [decision.job for decision in due], policies, history)
     return Rank(
-        waiting_since,
-        history.kills,
-        add_predictions(filter(None, (one.prediction for one in due))),
-        (facts.delete_files or 0) if any(one.job == "compaction" for one in due) else 0,
-        compute_health(facts, policies.compaction or CompactionPolicy()),
-        policies.maintenance.weight if policies.maintenance else 1.0,
+        waiting_since=waiting_since,
+        kills=history.kills,
+        prediction=add_predictions(filter(None, (decision.prediction for decision in due))),
+        delete_files=(facts.delete_files or 0) if any(decision.job == "compaction" for decision in due) else 0,
+        health=compute_health(facts, policies.compaction or CompactionPolicy()),
+        weight=policies.ranking.weight if policies.ranking else 1.0,
     )
 
 

@@ -196,4 +196,6 @@ def _to_fields(metrics: JobMetrics) -> dict[str, Any]:
     state, reason = RunState(numbers.pop("state")), numbers.pop("reason")
     if metrics.failure:
         state, reason = RunState.FAILED, metrics.failure
+        if OUT_OF_MEMORY in reason:
+            numbers[KILLED] = True
     return {"state": state, "reason": reason, "metrics": numbers}

@@ -49,8 +49,8 @@ def call_own_class(spark: SparkSession, name: str, method: str, *values: Any) ->
     try:
         return java.invoke(None, arguments)
     except Py4JJavaError as error:
-        # Java wraps the error of a method that is called by its name.
-        raise Py4JJavaError(error.errmsg, error.java_exception.getCause()) from None
+        # Java wraps the error of a method that is called by its name, but not an error of the call itself.
+        raise Py4JJavaError(error.errmsg, error.java_exception.getCause() or error.java_exception) from None
 
 
 def use_loaded_jars(spark: SparkSession) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from lakewright_spark.maintenance.jobs import staged_files
 from lakewright_spark.maintenance.table import partition_sizes
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.partition_sizes import PartitionSizes
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.maintenance.conftest import DAY, Maintained
@@ -43,8 +45,60 @@ def test_orphan_files_are_not_in_the_driver(create_table: CreateTable) -> None:
     ).createOrReplaceTempView("littered")
     table.set_policies(orphan_files={"listing": "littered"})
     with limit_results(table.spark, "1m"):
-        done = table.job("orphan-files")
-    assert (done.candidates, done.new) == (ORPHANS, ORPHANS)
+        metrics = table.job("orphan-files")
+    assert (metrics.candidates, metrics.new) == (ORPHANS, ORPHANS)
+
+
+@pytest.fixture
+def littered(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Maintained]:
+    """Yield a table with candidates that no listing of the store needs, and with deletions that no store sees."""
+    table = create_table("staged", "AS SELECT 1 AS n")
+    location = IcebergTable.open(table.spark, table.table).location
+    addresses = table.spark.range(ORPHANS).selectExpr(
+        f"concat('{location}/data/', md5(CAST(id AS string)), '.parquet') AS file_path"
+    )
+    old = "TIMESTAMP '2020-01-01'"
+    candidates = addresses.selectExpr("file_path", f"{old} AS first_seen")
+    monkeypatch.setattr(staged_files, "read_candidates", lambda _: candidates)
+
+    @contextmanager
+    def find_all(*_: object) -> Iterator[DataFrame]:
+        yield addresses
+
+    monkeypatch.setattr(staged_files, "find_unreferenced_files", find_all)
+    monkeypatch.setattr(staged_files, "record_candidates", lambda *_: 0)
+    # The driver has the smaller table of a broadcast join, up to 10 MB.
+    table.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    yield table
+    table.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_staged_files_come_to_the_driver_in_parts(littered: Maintained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the addresses, which is a partition of the session, exceeds the limit."""
+    parts: list[int] = []
+    monkeypatch.setattr(IcebergTable, "delete_files", lambda _, paths: parts.append(len(paths)))
+    monkeypatch.setattr(staged_files, "FILES_AT_ONCE", 2_000)
+    with limit_results(littered.spark, "300k"):
+        metrics = littered.job("staged-files")
+    assert metrics.deleted == ORPHANS
+    assert parts == [2_000] * 15
+
+
+def test_an_interrupted_deletion_counts_its_files(littered: Maintained, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[int] = []
+
+    def delete(opened: IcebergTable, paths: list[str]) -> None:
+        if parts:
+            opened.spark.sql("SELECT raise_error('the second part failed')").collect()
+        parts.append(len(paths))
+
+    monkeypatch.setattr(IcebergTable, "delete_files", delete)
+    monkeypatch.setattr(staged_files, "FILES_AT_ONCE", 10_000)
+    monkeypatch.setattr(staged_files, "keep_rows", lambda *_: pytest.fail("open candidates are marked as handled"))
+    metrics = littered.job("staged-files")
+    assert metrics.deleted == parts[0] == 10_000
+    assert "the second part failed" in metrics.failure
+    assert "10000 files were deleted before this error" in metrics.failure
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -68,7 +122,7 @@ def test_sums_of_files_equal_icebergs_partitions(
     assert table.job("snapshot-expiration").snapshots > 0
     opened = IcebergTable.open(table.spark, table.table)
     expected = partition_sizes.read_partitions(opened)
-    summed = partition_sizes.add_files_up(opened)
+    summed = partition_sizes.sum_files_by_partition(opened)
     assert list_rows(summed) == list_rows(expected)
     assert {row["equality_deletes"] for row in list_rows(summed)} == {0, 1}
 
@@ -83,6 +137,22 @@ def test_sums_of_files_equal_icebergs_partitions(
     assert recorded_rows == [small.partitions]
 
 
+def test_statistics_of_partitions_by_a_dropped_column(
+    create_table: CreateTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of both specs are in the partition `n=1`. Iceberg cannot read the files of such a table."""
+    table = create_table("dropped", "(n int, extra int) USING iceberg PARTITIONED BY (n)")
+    table.do("INSERT INTO THIS VALUES (1, 1)")
+    table.do("ALTER TABLE THIS ADD PARTITION FIELD extra")
+    table.do("INSERT INTO THIS VALUES (1, 2)")
+    table.do("ALTER TABLE THIS DROP PARTITION FIELD extra")
+    table.do("ALTER TABLE THIS DROP COLUMN extra")
+    monkeypatch.setattr(partition_sizes, "MAX_FILES", 0)
+    with PartitionSizes(IcebergTable.open(table.spark, table.table)) as partitions:
+        assert partitions.sum() == partitions.sum() | {"row_count": 2, "data_files": 2}
+        assert partitions.record({}, None, dry_run=True) == 1
+
+
 def list_rows(frame: DataFrame) -> list[dict[str, Any]]:
     rows = [row.asDict() for row in frame.collect()]
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
@@ -91,14 +161,30 @@ def list_rows(frame: DataFrame) -> list[dict[str, Any]]:
 def test_jobs_leave_no_frames_in_sparks_cache(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame in the cache is computed again at each commit to a table that it reads, also after a drop of others."""
     monkeypatch.setattr(staged_files, "FILES_AT_ONCE", 1)
+    monkeypatch.setattr(partition_sizes, "MAX_FILES", 0)
     table = create_table("cached", "AS SELECT 1 AS n")
     cache: Any = table.spark._jsparkSession.sharedState().cacheManager()
     cache.clearCache()
+    context: Any = table.spark.sparkContext
+    earlier = {*context._jsc.getPersistentRDDs().keySet()}
     table.set_policies(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
     lost = {table.create_lost_file(name) for name in ("lost.parquet", "lost-too.parquet")}
     assert table.job("orphan-files").new == len(lost)
     table.now += DAY
     assert table.job("staged-files").deleted == len(lost)
-    table.job("statistics")
+    assert table.job("statistics").partitions == 1
     assert not lost & table.objects().keys()
     assert cache.isEmpty()
+    assert {*context._jsc.getPersistentRDDs().keySet()} <= earlier
+
+
+def test_wrong_and_missing_summaries_of_commits(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iceberg requires no summary. A summary with too few files does not let all partitions into the driver."""
+    no_summary = SimpleNamespace(java=SimpleNamespace(currentSnapshot=lambda: SimpleNamespace(summary=lambda: None)))
+    assert not partition_sizes._has_few_files(cast(IcebergTable, no_summary))
+    table = create_table("unsummed", "USING iceberg PARTITIONED BY (n) AS SELECT id AS n FROM range(3)")
+    monkeypatch.setattr(partition_sizes, "MAX_FILES", 2)
+    monkeypatch.setattr(partition_sizes, "_has_few_files", lambda _: True)
+    with PartitionSizes(IcebergTable.open(table.spark, table.table)) as partitions:
+        assert partitions._frame is not None
+        assert partitions.sum()["row_count"] == 3

@@ -11,6 +11,8 @@ from lakewright_spark.maintenance.table.candidates import find_unreferenced_file
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.location_listing import find_boundaries, list_location
 from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.session.own_classes import call_own_class
+from pyspark.sql import DataFrame
 
 from tests.spark.maintenance.conftest import DAY, Maintained
 
@@ -42,6 +44,27 @@ def test_executors_list_ranges_of_keys(create_table: CreateTable, monkeypatch: p
     with find_unreferenced_files(opened, table.now) as unreferenced:
         assert sorted(row.file_path for row in unreferenced.collect()) == sorted(lost)
     assert not {*lost} & Metadata.read(opened).list_referenced_files()
+
+
+def test_a_sample_has_a_part_of_the_files(create_table: CreateTable) -> None:
+    table = create_table("sampled", "(n int) USING iceberg")
+    opened = IcebergTable.open(table.spark, table.table)
+    paths = {f"{opened.location}/data/{number}.parquet" for number in range(200)}
+    append = opened.java.newAppend()
+    for path in paths:
+        file = opened.jvm.org.apache.iceberg.DataFiles.builder(opened.java.spec()).withPath(path)
+        append.appendFile(file.withFileSizeInBytes(1).withRecordCount(1).build())
+    append.commit()
+
+    def sample(prefix: str, step: int) -> set[str]:
+        java = call_own_class(table.spark, "lakewright.spark.LocationListing", "sample", opened.java, prefix, step, 2)
+        return {row.value for row in DataFrame(java, table.spark).collect()}
+
+    half = sample(f"{opened.location}/", 2)
+    assert half < paths
+    assert 60 < len(half) < 140
+    assert sample(f"{opened.location}/", 1) == paths
+    assert sample(f"{opened.location}/other/", 1) == set()
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from lakewright_spark.maintenance.jobs.job import WEEKLY, DueDecision, History, 
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
+    compute_once,
     find_unreferenced_files,
     has_no_unreferenced_files,
     read_candidates,
@@ -48,9 +49,8 @@ def _find_orphans(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool,
             return OrphanFilesMetrics(candidates=candidates, new=candidates, dry_run=True)
         if not candidates:
             return OrphanFilesMetrics()
-        # Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
-        new_files = unreferenced.join(read_candidates(opened), "file_path", "left_anti").localCheckpoint()
-        return OrphanFilesMetrics(candidates=candidates, new=record_candidates(opened, new_files, now))
+        with compute_once(unreferenced.join(read_candidates(opened), "file_path", "left_anti")) as new_files:
+            return OrphanFilesMetrics(candidates=candidates, new=record_candidates(opened, new_files, now))
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

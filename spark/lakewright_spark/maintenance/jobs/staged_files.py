@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -15,13 +17,14 @@ from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
     age_limit,
     compare_with_metadata,
+    compute_once,
     find_unreferenced_files,
     mark_handled,
     read_candidates,
     record_candidates,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, instant_sql
 from lakewright_spark.maintenance.table.ops_tables import keep_rows
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.times import format_time
@@ -39,10 +42,17 @@ class StagedFilesMetrics(JobMetrics):
     """Candidates that are not old enough."""
     refused: int = 0
     """Files that the store did not delete. They remain candidates for the next run."""
+    interruption: str = ""
+    """Error after which the run deleted no more files. `deleted` counts the files before it, refused or not."""
 
     @property
     def failure(self) -> str | None:
-        """Return how many files the store refused to delete."""
+        """Return why some files were not deleted."""
+        if self.interruption:
+            return (
+                f"{self.interruption}. {self.deleted} files were deleted before this error. The remaining files are "
+                "candidates for the next run"
+            )
         if not self.refused:
             return None
         return (
@@ -70,35 +80,34 @@ def _delete_candidates(
     opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime
 ) -> StagedFilesMetrics:
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
-    # Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
-    candidates = read_candidates(opened).localCheckpoint()
-    total = candidates.count()
-    due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
-    metrics = StagedFilesMetrics(waiting=total - due.count(), dry_run=dry_run)
-    if metrics.waiting == total:
-        return metrics
-    limit = age_limit(policy, now)
-    with find_unreferenced_files(opened, limit) as unreferenced:
-        doomed = due.select("file_path").distinct().join(unreferenced, "file_path", "left_semi").cache()
-        try:
-            return _delete_doomed(opened, doomed, limit, now - ttl, metrics)
-        finally:
-            doomed.unpersist()
+    with compute_once(read_candidates(opened)) as candidates:
+        total = candidates.count()
+        due = candidates.where(f.col("first_seen") <= f.expr(instant_sql(now - ttl)))
+        metrics = StagedFilesMetrics(waiting=total - due.count(), dry_run=dry_run)
+        if metrics.waiting == total:
+            return metrics
+        limit = age_limit(policy, now)
+        with find_unreferenced_files(opened, limit) as unreferenced:
+            due_files = due.select("file_path").distinct().join(unreferenced, "file_path", "left_semi").cache()
+            try:
+                return _delete_due_files(opened, due_files, limit, now - ttl, metrics)
+            finally:
+                due_files.unpersist()
 
 
-def _delete_doomed(
-    opened: IcebergTable, doomed: DataFrame, limit: datetime, found_until: datetime, metrics: StagedFilesMetrics
+def _delete_due_files(
+    opened: IcebergTable, due_files: DataFrame, limit: datetime, found_until: datetime, metrics: StagedFilesMetrics
 ) -> StagedFilesMetrics:
     """Delete the due candidates that are unreferenced.
 
     Args:
         opened: The table.
-        doomed: Column `file_path`.
+        due_files: Column `file_path`.
         limit: Instant (UTC) from which on changed files are too young to be orphans.
         found_until: Instant (UTC) up to which candidates of earlier runs are due.
         metrics: Metrics without deleted files.
     """
-    table, count = opened.table, doomed.count()
+    table, count = opened.table, due_files.count()
     if metrics.dry_run:
         return replace(metrics, deleted=count)
     if not opened.deletes_files:
@@ -109,11 +118,14 @@ def _delete_doomed(
     # The listing has checked their age; Iceberg checks again for references.
     opened.refresh()
     old = f.expr(instant_sql(limit - timedelta(seconds=1)))
-    with compare_with_metadata(opened, doomed.select("file_path", old.alias("last_modified")), limit) as still:
-        deleted = _delete_files(opened, still)
+    old_files = due_files.select("file_path", old.alias("last_modified"))
+    with compare_with_metadata(opened, old_files, limit) as unused_files:
+        deleted, interruption = _delete_files(opened, unused_files)
+        if interruption:
+            return replace(metrics, deleted=deleted, interruption=interruption)
         # The store's response to a deletion is not reliable, so a new listing shows which files remain.
         with find_unreferenced_files(opened, limit) as unreferenced:
-            remaining = still.join(unreferenced, "file_path", "left_semi").cache()
+            remaining = unused_files.join(unreferenced, "file_path", "left_semi").cache()
             try:
                 refused = record_candidates(opened, remaining, found_until)
             finally:
@@ -143,11 +155,25 @@ JOB = MaintenanceJob(
 )
 
 
-def _delete_files(opened: IcebergTable, files: DataFrame) -> int:
-    """Delete the files of column `file_path`, a part of them at a time, and return their number."""
-    number = 0
-    addresses = (str(row.file_path) for row in files.toLocalIterator())
-    while paths := list(islice(addresses, FILES_AT_ONCE)):
-        opened.delete_files(paths)
-        number += len(paths)
-    return number
+def _delete_files(opened: IcebergTable, files: DataFrame) -> tuple[int, str]:
+    """Delete the files of column `file_path`, a part of them at a time.
+
+    Returns:
+        Their number, and the error that came after a deletion, if any.
+
+    Raises:
+        PySparkException, Py4JJavaError: Spark or Iceberg failed before a part was deleted.
+    """
+    number, parts = 0, -(-files.count() // FILES_AT_ONCE)
+    # Spark returns a partition at a time, and a session has few partitions.
+    rows = files.repartition(parts) if parts > 1 else files
+    addresses = (str(row.file_path) for row in rows.toLocalIterator())
+    try:
+        while paths := list(islice(addresses, FILES_AT_ONCE)):
+            opened.delete_files(paths)
+            number += len(paths)
+    except (PySparkException, Py4JJavaError) as error:
+        if not number:
+            raise
+        return number, first_line(error)
+    return number, ""

@@ -35,7 +35,7 @@ MAX_ROWS_IN_MEMORY = 1000
 MAX_LISTED = 2000
 """Files under a table's location that are checked without Spark."""
 MAX_OWNERS = 1000
-"""Objects that name an owner, of which one of another table is enough to stop."""
+"""Objects with the name of an owner that are checked. The job stops if any of them names another table."""
 _COMPARISON = "lakewright.spark.UnreferencedFiles"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 REPLICA_DAYS = 3
@@ -98,13 +98,26 @@ def compare_with_metadata(opened: IcebergTable, files: DataFrame, older_than: da
         files: Columns `file_path` and `last_modified`.
         older_than: Instant (UTC) from which on changed files are left out.
     """
-    millis = opened.jvm.java.lang.Long.valueOf(int(older_than.timestamp() * 1000))
+    millis = int(older_than.timestamp() * 1000)
     java = call_own_class(opened.spark, _COMPARISON, "find", opened.java, cast(Any, files)._jdf, millis)
     unreferenced = DataFrame(java, opened.spark)
     try:
         yield unreferenced.withColumnRenamed("value", "file_path")
     finally:
         unreferenced.unpersist()
+
+
+@contextmanager
+def compute_once(frame: DataFrame) -> Generator[DataFrame]:
+    """Yield the rows of a frame, which the executors keep until the end of the context.
+
+    Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
+    """
+    rows = frame.localCheckpoint()
+    try:
+        yield rows
+    finally:
+        cast(Any, rows)._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: FBT003
 
 
 def record_candidates(opened: IcebergTable, files: DataFrame, first_seen: datetime) -> int:

@@ -90,7 +90,8 @@ def find_boundaries(opened: IcebergTable) -> list[str]:
     Most listed files are current files of the table, so these addresses divide the listing as well.
     """
     current = opened.java.currentSnapshot()
-    text = current.summary().get("total-data-files") if current is not None else None
+    summary = current.summary() if current is not None else None  # Iceberg requires none
+    text = summary.get("total-data-files") if summary is not None else None
     total = int(text) if text and text.isdigit() else 0
     tasks = min(-(-total // FILES_PER_TASK), MAX_TASKS)
     if tasks <= 1:

@@ -36,7 +36,7 @@ class PartitionSizes:
     """The partitions of an opened table, by all its partition specs. Iceberg reads each manifest once.
 
     The metadata table `partitions` has all partitions in the memory of the driver. A table with many files may have
-    many partitions, so executors add up its files.
+    many partitions, so executors sum its files, unless the column of an earlier partition field was dropped.
     """
 
     def __init__(self, opened: IcebergTable) -> None:
@@ -45,9 +45,11 @@ class PartitionSizes:
         self._rows: list[dict[str, Any]] | None = None
         self._frame: DataFrame | None = None
         if _has_few_files(opened):
-            self._rows = [row.asDict() for row in read_partitions(opened).collect()]
-        else:
-            self._frame = add_files_up(opened).cache()
+            rows = read_partitions(opened).limit(MAX_FILES + 1).collect()
+            self._rows = [row.asDict() for row in rows] if len(rows) <= MAX_FILES else None
+        if self._rows is None:  # the summary of a commit may be wrong
+            read = read_partitions if _has_partitions_of_dropped_columns(opened) else sum_files_by_partition
+            self._frame = read(opened).cache()
 
     def __enter__(self) -> PartitionSizes:
         """Return the partitions."""
@@ -103,8 +105,20 @@ def _has_few_files(opened: IcebergTable) -> bool:
     current = opened.java.currentSnapshot()
     if current is None:
         return True
-    numbers = [read_number(dict(current.summary()), f"total-{kind}-files") for kind in ("data", "delete")]
+    summary = dict(current.summary() or {})  # Iceberg requires no summary
+    numbers = [read_number(summary, f"total-{kind}-files") for kind in ("data", "delete")]
     return sum(MAX_FILES + 1 if number is None else number for number in numbers) <= MAX_FILES
+
+
+def _has_partitions_of_dropped_columns(opened: IcebergTable) -> bool:
+    """Return whether a column of an earlier spec was dropped.
+
+    Iceberg 1.12 cannot read the metadata table `entries` then: it has no source for the field of the partition.
+    """
+    fields = opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java)
+    return any(
+        fields.field(field.fieldId()) is None for spec in opened.java.specs().values() for field in spec.fields()
+    )
 
 
 def read_partitions(opened: IcebergTable) -> DataFrame:
@@ -124,7 +138,7 @@ def read_partitions(opened: IcebergTable) -> DataFrame:
     )
 
 
-def add_files_up(opened: IcebergTable) -> DataFrame:
+def sum_files_by_partition(opened: IcebergTable) -> DataFrame:
     """Return the rows of the metadata table `partitions`, from the files of the current snapshot.
 
     Like Iceberg, this takes the partition spec of the partition's last change, and no last change of expired snapshots.
@@ -149,16 +163,16 @@ def add_files_up(opened: IcebergTable) -> DataFrame:
     def add(value: Column, *kinds: int) -> Column:
         return f.sum(f.when(f.col("content").isin(*kinds), value).otherwise(0))
 
-    rows, one = f.col("rows"), f.lit(1)
+    rows, file = f.col("rows"), f.lit(1)
     sums = files.groupBy("partition", "fields").agg(
         f.coalesce(f.max_by("spec_id", "at"), f.lit(0)).alias("spec_id"),
         add(rows, _DATA).alias("row_count"),
-        add(one, _DATA).cast("bigint").alias("data_files"),
+        add(file, _DATA).cast("bigint").alias("data_files"),
         add(f.col("size"), _DATA).alias("data_bytes"),
         add(rows, _POSITION_DELETES).alias("position_deletes"),
         add(rows, _EQUALITY_DELETES).alias("equality_deletes"),
         f.max("at").alias(_LAST_CHANGE),
-        add(one, _POSITION_DELETES, _EQUALITY_DELETES).cast("bigint").alias("delete_files"),
+        add(file, _POSITION_DELETES, _EQUALITY_DELETES).cast("bigint").alias("delete_files"),
     )
     name = f.to_json("partition") if is_partitioned else f.lit("{}")
     return sums.withColumn("partition", name).drop("fields")

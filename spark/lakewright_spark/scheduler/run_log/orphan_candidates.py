@@ -34,11 +34,11 @@ def read_oldest_candidates(catalog: Catalog) -> Mapping[str, datetime]:
     return oldest
 
 
-def list_open_candidates(catalog: Catalog, most: int) -> Mapping[str, set[str]] | None:
+def list_open_candidates(catalog: Catalog, max_files: int) -> Mapping[str, set[str]] | None:
     """Return the addresses of the candidates that no run has handled, by the name of their table in the rows.
 
     Returns:
-        None if there are more than `most` addresses, whose rest is not read.
+        None if there are more than `max_files` addresses, whose rest is not read.
     """
     table = find_table(catalog, CANDIDATES.name)
     if table is None:
@@ -46,11 +46,13 @@ def list_open_candidates(catalog: Catalog, most: int) -> Mapping[str, set[str]] 
     handled = _read_handled(table)
     files: defaultdict[str, set[str]] = defaultdict(set)
     for part in read_parts(table, "file_path IS NOT NULL", (*_COLUMNS, "table_name", "file_path")):
-        remaining = _drop_handled(part, handled)
+        remaining = _drop_handled(part, handled).group_by(["table_name", "file_path"]).aggregate([])
+        if remaining.num_rows > max_files:  # Python's texts take far more memory than Arrow's
+            return None
         names, paths = (remaining.column(name).to_pylist() for name in ("table_name", "file_path"))
         for name, path in zip(names, paths, strict=True):
             files[name].add(path)
-        if sum(map(len, files.values())) > most:
+        if sum(map(len, files.values())) > max_files:
             return None
     return files
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import BadAddressError
+from lakewright_spark.maintenance.switches import reason_to_skip
 from lakewright_spark.policies.date_pattern import date_expression, format_moment, validate_pattern
-from lakewright_spark.policies.model import PolicyPattern, RetentionPolicy, TablePolicies
+from lakewright_spark.policies.model import PolicyPattern, RankingPolicy, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.resolution import resolve
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
 from lakewright_spark.table_identifier import TableIdentifier, literal
@@ -100,6 +101,16 @@ def test_order_of_precedence() -> None:
     resolved = resolve(ORDERS, {"lakewright.policy.sharing": "false"}, patterns)
     assert resolved.policies == TablePolicies.model_validate({"history": {"max_age_days": 2}, "sharing": False})
     assert resolved.sources == {"history": "curated.*.*.*", "sharing": "the table"}
+
+
+def test_a_weight_keeps_disabled_jobs() -> None:
+    patterns = [
+        PolicyPattern.model_validate({"match": "curated.*.*.*", "maintenance": {"disabled_jobs": ["retention"]}}),
+        PolicyPattern.model_validate({"match": "curated.sales.*.*", "ranking": {"weight": 4}}),
+    ]
+    policies = resolve(ORDERS, {}, patterns).policies
+    assert reason_to_skip("retention", policies, NOW), "the weight enables no job"
+    assert policies.ranking == RankingPolicy(weight=4)
 
 
 def test_patterns_in_the_catalog_configuration() -> None:

@@ -188,17 +188,28 @@ def write_wide_rows(writer: ResultWriter, uri: ResultUri, files: int, width: int
     return values
 
 
-def test_wide_rows_are_read_by_bytes(reader: ResultReader, writer: ResultWriter) -> None:
-    """The default limits, too: 40 MiB in ten files are not read at once."""
+def refuse_to_wait(_: float) -> None:
+    pytest.fail("a follower waits although there are rows")
+
+
+def test_wide_rows_are_followed_by_bytes(reader: ResultReader, writer: ResultWriter) -> None:
+    """The default limit, too: 40 MiB in ten files are not yielded at once."""
     values = write_wide_rows(writer, address(4), files=10, width=2**20)
-    first = reader.read_after(address(4))
-    assert 24 <= first.rows.num_rows <= 32
-    pages = reader.follow(address(4), most_bytes=6 * 2**20)
-    numbers = [next(pages).rows["wide"].to_pylist() for _ in range(8)]
+    assert 24 <= next(reader.follow(address(4), wait=refuse_to_wait)).rows.num_rows <= 32
+    pages = reader.follow(address(4), max_bytes=7 * 2**20, wait=refuse_to_wait)
+    numbers = [next(pages).rows["wide"].to_pylist() for _ in range(7)]
     assert [value for page in numbers for value in page] == values
-    assert max(map(len, numbers)) <= 6
-    assert reader.read_after(address(4), None, 2, most_bytes=1).rows["wide"].to_pylist() == values[:1]
-    assert reader.read_after(address(4), most_bytes=None).rows.num_rows == len(values)
+    assert max(map(len, numbers)) == 6
+    assert reader.read_after(address(4), None, 2, max_bytes=1).rows["wide"].to_pylist() == values[:1]
+    assert reader.read_after(address(4)).rows.num_rows == len(values), "without a limit, all rows"
+
+
+def test_compressed_rows_are_followed_by_their_bytes_in_memory(reader: ResultReader, writer: ResultWriter) -> None:
+    """The file of 4 MiB of equal texts has a few KiB."""
+    writer.write(address(6), pa.table({"text": ["x" * 2**16] * 64}))
+    pages = reader.follow(address(6), max_bytes=2**20, wait=refuse_to_wait)
+    sizes = [next(pages).rows.num_rows for _ in range(5)]
+    assert sizes == [15, 15, 15, 15, 4], "a text has 64 KiB, and its offset 4 bytes"
 
 
 def test_batches_of_wide_rows_are_small(

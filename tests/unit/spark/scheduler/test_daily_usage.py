@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from lakewright_spark.scheduler.run_log.daily_usage import (
     write_day,
 )
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
+from lakewright_spark.scheduler.run_log.orphan_candidates import list_open_candidates
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.usage_recording import measure_candidates, read_hours
 from lakewright_spark.table_identifier import TableIdentifier
@@ -125,6 +127,19 @@ def test_hours_that_cannot_be_read_are_a_problem(local_catalog: SqlCatalog, tmp_
     assert [problem.partition(": ")[0] for problem in problems] == [
         "hours of computing units in warehouse raw are not known"
     ]
+
+
+def test_too_many_candidates_do_not_become_python_texts(local_catalog: SqlCatalog) -> None:
+    number = 20_000
+    row = {"table_name": "results.sales.orders", "table_uuid": "u", "first_seen": NOW}
+    append(local_catalog, CANDIDATES, [row | {"file_path": f"s3://bucket/{file:060}"} for file in range(number)])
+    assert list_open_candidates(local_catalog, 10) is None, "loads what a first call loads"
+    tracemalloc.start()
+    try:
+        assert list_open_candidates(local_catalog, 10) is None
+        assert tracemalloc.get_traced_memory()[1] < 50 * number
+    finally:
+        tracemalloc.stop()
 
 
 def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalog) -> None:

@@ -6,13 +6,21 @@ import dataclasses
 import threading
 from typing import Any
 
+from lakewright_spark.maintenance.jobs.staged_files import StagedFilesMetrics
 from lakewright_spark.scheduler.recovery import count_kills
 from lakewright_spark.scheduler.run_log.records import KILLED, SUSPECT, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
+from lakewright_spark.scheduler.table_worker import _to_fields
 from lakewright_spark.scheduler.work_queue import WorkQueue
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.unit.spark.scheduler.stub_workers import NOW, StubWorker, build_work
+
+
+def test_an_interrupted_job_without_memory_counts_as_a_kill() -> None:
+    interrupted = StagedFilesMetrics(deleted=1, interruption="java.lang.OutOfMemoryError: Java heap space")
+    assert _to_fields(interrupted)["metrics"][KILLED]
+    assert KILLED not in _to_fields(StagedFilesMetrics(deleted=1, interruption="the store is slow"))["metrics"]
 
 
 class MortalSpark:

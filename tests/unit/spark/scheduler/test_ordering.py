@@ -125,7 +125,7 @@ def test_tables_with_deletes_and_weight_come_first() -> None:
     compacted = dataclasses.replace(DELETES, equality_deleted_share=0.5)
 
     def rank(facts: TableFacts, job: JobName, prediction: Prediction, weight: float = 1.0) -> Rank:
-        policies = TablePolicies.model_validate({"maintenance": {"weight": weight}})
+        policies = TablePolicies.model_validate({"ranking": {"weight": weight}})
         decisions = [JobDecision(job, "due", "", prediction)]
         return dataclasses.replace(rank_table(facts, policies, History(), decisions), waiting_since=waiting)
 
@@ -152,7 +152,7 @@ def test_tables_with_deletes_and_weight_come_first() -> None:
 @pytest.mark.parametrize("weight", [0, -1, 1001, "nan", "inf"])
 def test_invalid_weight(weight: object) -> None:
     with pytest.raises(ValueError, match="weight"):
-        TablePolicies.model_validate({"maintenance": {"weight": weight}})
+        TablePolicies.model_validate({"ranking": {"weight": weight}})
 
 
 @settings(max_examples=50)
