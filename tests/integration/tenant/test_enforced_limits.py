@@ -246,7 +246,8 @@ def test_incomplete_measurement_ends_nothing(tenant: Tenant, openfga: httpx.Clie
     assert "so no enforcement of limits of data ends" in enforcement.problems[0]
 
 
-@pytest.mark.parametrize("used", [pytest.param(2000, id="begin"), pytest.param(0, id="end", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("used", [2000, 0], ids=["begin", "end"])
 def test_killed_run_is_completed(
     tenant: Tenant, openfga: httpx.Client, monkeypatch: pytest.MonkeyPatch, used: int
 ) -> None:

@@ -87,6 +87,7 @@ def test_job_switched_off_starts_no_spark(create_table: Callable[..., Maintained
     assert "skipped, a result of execution 2, which no registry reports as ended" in done.stdout
 
 
+@pytest.mark.long
 def test_job_of_the_server_is_refused(
     create_table: Callable[..., Maintained],
     config: Path,

@@ -36,6 +36,7 @@ def limit_results(spark: SparkSession, size: str) -> Iterator[None]:
         conf.remove(key)
 
 
+@pytest.mark.long
 def test_orphan_files_are_not_in_the_driver(create_table: CreateTable) -> None:
     table = create_table("littered", "AS SELECT 1 AS n")
     location = IcebergTable.open(table.spark, table.table).location
@@ -73,6 +74,7 @@ def littered(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> Iter
     table.spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
+@pytest.mark.long
 def test_staged_files_come_to_the_driver_in_parts(littered: Maintained, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the addresses, which is a partition of the session, exceeds the limit."""
     parts: list[int] = []
@@ -101,6 +103,7 @@ def test_an_interrupted_deletion_counts_its_files(littered: Maintained, monkeypa
     assert "10000 files were deleted before this error" in metrics.failure
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [2, 3])
 def test_sums_of_files_equal_icebergs_partitions(
     create_table: CreateTable, monkeypatch: pytest.MonkeyPatch, version: int
@@ -158,6 +161,7 @@ def list_rows(frame: DataFrame) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
 
+@pytest.mark.long
 def test_jobs_leave_no_frames_in_sparks_cache(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame in the cache is computed again at each commit to a table that it reads, also after a drop of others."""
     monkeypatch.setattr(staged_files, "FILES_AT_ONCE", 1)

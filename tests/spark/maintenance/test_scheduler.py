@@ -399,6 +399,7 @@ def test_idle_table_is_compacted_after_an_upgrade(scheduled: ScheduledNamespace)
     assert (list_due(), list_formats()) == ([], [])
 
 
+@pytest.mark.long
 def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     table = TableIdentifier("results", (scheduled.name,), "one")

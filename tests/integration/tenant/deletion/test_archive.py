@@ -302,6 +302,7 @@ def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> Non
     assert archiving.tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
 
 
+@pytest.mark.long
 def test_destroyed_tenant_is_writable_again(archiving: ArchivingTenant) -> None:
     tenant = archiving.tenant
     tenant.spec["warehouses"][1]["deletion"] = "retain"
@@ -800,6 +801,7 @@ def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, m
     append_row(archiving.tenant)
 
 
+@pytest.mark.long
 def test_failed_purge_leaves_the_warehouse_read_only(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_retained_data_outlives_a_return_without_adopt(
     assert tenant.bucket in buckets(aws)
 
 
+@pytest.mark.long
 def test_retained_warehouse_is_adopted_and_purged(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
