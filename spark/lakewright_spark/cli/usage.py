@@ -123,10 +123,8 @@ def _read_compute_hours(
             seconds[warehouse.name] = read_month_seconds(open_catalog(catalog, warehouse.name), now)
     for name, error in (other_unavailable.hidden | other_unavailable.failed).items():
         printing.note(f"hours of computing units in warehouse {name} are not known: {error}")
-    by_warehouse: dict[str, float] = {}
-    for (name, _), hours in sum_hours(seconds).items():
-        by_warehouse[name] = by_warehouse.get(name, 0.0) + hours
-    return ComputeHours(by_warehouse, all(warehouse.name in seconds for warehouse in catalog.warehouses))
+    is_complete = all(warehouse.name in seconds for warehouse in catalog.warehouses)
+    return ComputeHours.from_days(sum_hours(seconds), is_complete=is_complete)
 
 
 def to_json(report: UsageReport) -> dict[str, Any]:

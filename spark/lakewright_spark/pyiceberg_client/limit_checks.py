@@ -50,6 +50,14 @@ class ComputeHours:
     is_complete: bool = True
     """Whether all warehouses could be read. Otherwise hours are known to reach a limit, and not to be below it."""
 
+    @classmethod
+    def from_days(cls, days: Mapping[tuple[str, str], float], *, is_complete: bool) -> ComputeHours:
+        """Return the sums of hours by warehouse and day."""
+        by_warehouse: dict[str, float] = {}
+        for (name, _), hours in days.items():
+            by_warehouse[name] = by_warehouse.get(name, 0.0) + hours
+        return cls(by_warehouse, is_complete)
+
     def count(self, limit: int, warehouse: str | None = None) -> int | None:
         """Return the whole hours of a warehouse, or of all; None if they are not known.
 

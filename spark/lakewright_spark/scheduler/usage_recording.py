@@ -104,12 +104,10 @@ def read_hours(
                 seconds[name] = read_month_seconds(catalog, now)
         except Exception as error:  # noqa: BLE001  # any error: the night's jobs have succeeded
             problems.append(f"hours of computing units in warehouse {name} are not known: {_describe(error)}")
-    hours, by_warehouse = sum_hours(seconds), dict[str, float]()
-    for (name, _), amount in hours.items():
-        by_warehouse[name] = by_warehouse.get(name, 0.0) + amount
+    hours = sum_hours(seconds)
     is_complete = all(warehouse.name in seconds for warehouse in config.warehouses)
-    of_day = [replace(usage, cu_hours=hours.get((usage.warehouse, usage.day))) for usage in usages]
-    return of_day, ComputeHours(by_warehouse, is_complete), problems
+    usages_with_hours = [replace(usage, cu_hours=hours.get((usage.warehouse, usage.day))) for usage in usages]
+    return usages_with_hours, ComputeHours.from_days(hours, is_complete=is_complete), problems
 
 
 def _describe(error: Exception) -> str:

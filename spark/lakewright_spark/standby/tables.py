@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +9,6 @@ from typing import NamedTuple
 from uuid import uuid5
 
 from pyiceberg.table import Table
-from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import (
@@ -21,11 +19,11 @@ from lakewright_spark.migration.copy import (
     name_metadata,
 )
 from lakewright_spark.migration.copy_stores import CopyStore
-from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import read_fence, release
 from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
+from lakewright_spark.standby.standby_object import StandbyObject
 
 _DIFFERENT = (*OWN_PROPERTIES, *LOCATION_PROPERTIES)
 """Properties that may differ between a table and its copy."""
@@ -44,26 +42,12 @@ class CopyResult(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StandbyTable:
+class StandbyTable(StandbyObject):
     """A table in the source, and its copy in the standby."""
-
-    identifier: Identifier
-    source_name: str
-    """The source, as marks name it."""
-    source: Endpoint | None
-    """None: the source is lost."""
-    standby: Endpoint
-    check_claim: Callable[[], None] = lambda: None
-    """Raises LeaseLostError if another process may change the standby."""
 
     def __str__(self) -> str:
         """Return the text form."""
         return f"table {self.name}"
-
-    @property
-    def name(self) -> str:
-        """Name within the warehouse."""
-        return ".".join(self.identifier)
 
     def copy(self, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
         """Copy what the standby lacks of the source's current state.
@@ -92,7 +76,7 @@ class StandbyTable:
             StandbyError: The table in the standby is no copy of the source.
             MigrationError: The table cannot be copied. The source's writers continue.
         """
-        if mark := self._find_promotion():
+        if mark := self.find_promotion():
             return mark
         mover = self._require_source().mover
         source_table = self._require_source().find_table(self.identifier)
@@ -111,7 +95,7 @@ class StandbyTable:
             return self._release(now)
         except BaseException:
             with suppress(Exception):
-                if self._find_promotion() is None:
+                if self.find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
 
@@ -119,10 +103,6 @@ class StandbyTable:
         """Compare a state that the standby had already: a run that was killed may not have compared it."""
         if result.compared == UNCHANGED:
             verify(source_table, self.require_copy()[0], Depth.METADATA, _DIFFERENT)
-
-    def promote_last_copy(self, now: datetime) -> StandbyMark:
-        """Let the standby have writers, without the source, and return its mark. Commits after the copy are lost."""
-        return self._find_promotion() or self._release(now)
 
     def find_copy(self) -> tuple[Table, StandbyMark] | None:
         """Return the table in the standby and its mark; None if the standby has no table of the name.
@@ -142,11 +122,6 @@ class StandbyTable:
     def is_written(self, table: Table, mark: StandbyMark) -> bool:
         """Return whether other writers have changed the table in the standby since its last copy."""
         return table.metadata_location != name_metadata(mark.metadata, table.metadata.location)
-
-    def _find_promotion(self) -> StandbyMark | None:
-        """Return the mark of a table that was promoted."""
-        copy = self.find_copy()
-        return copy[1] if copy and copy[1].promoted_at else None
 
     def _copy_state(self, source_table: Table, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
         """Copy what the standby lacks, and delete files that it no longer needs."""
@@ -281,11 +256,6 @@ class StandbyTable:
         if table is None:
             raise StandbyError(f"{self}: expected the table in {self.source_name}, found none")
         return table
-
-    def _require_source(self) -> Endpoint:
-        if self.source is None:
-            raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
-        return self.source
 
     def require_copy(self) -> tuple[Table, StandbyMark]:
         """Return the table in the standby and its mark.

@@ -8,42 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyiceberg.typedef import Identifier
-
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
-from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
+from lakewright_spark.migration.endpoint import rename_copying, rename_moved
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import Json, describe_view, find_last_time, limit_history
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import MARK, StandbyMark, read_mark
+from lakewright_spark.standby.standby_object import StandbyObject
 from lakewright_spark.standby.tables import CLOCK_DIFFERENCE_MS, UNCHANGED, CopyResult
 
 
 @dataclass(frozen=True)
-class StandbyView:
+class StandbyView(StandbyObject):
     """A view in the source, and its copy in the standby."""
-
-    identifier: Identifier
-    source_name: str
-    """The source, as marks name it."""
-    source: Endpoint | None
-    """None: the source is lost."""
-    standby: Endpoint
-    check_claim: Callable[[], None] = lambda: None
-    """Raises LeaseLostError if another process may change the standby."""
 
     def __str__(self) -> str:
         """Return the text form."""
         return f"view {self.name}"
-
-    @property
-    def name(self) -> str:
-        """Name within the warehouse."""
-        return ".".join(self.identifier)
 
     @property
     def obstacle(self) -> str | None:
@@ -131,10 +115,6 @@ class StandbyView:
             "again"
         )
 
-    def promote_last_copy(self, now: datetime) -> StandbyMark:
-        """Let the standby have users, without the source, and return the view's mark."""
-        return self.find_promotion() or self._release(now)
-
     def find_in_source(self) -> StoredView | None:
         """Return the source's view; None if the source has no view of the name."""
         return ViewCatalog(self._require_source()).find(self.identifier)
@@ -151,10 +131,10 @@ class StandbyView:
         view = views.find(self.identifier)
         if view is None:
             waiting = views.find(rename_copying(self.identifier))
-            mark = read_mark(waiting.metadata.get("properties") or {}) if waiting else None
+            mark = _read_mark(waiting) if waiting else None
             is_complete = waiting is not None and mark is not None and mark.content == compute_content(waiting)
             return (waiting, mark) if waiting and mark and is_complete and mark.source == self.source_name else None
-        mark = read_mark(view.metadata.get("properties") or {})
+        mark = _read_mark(view)
         if mark is None or mark.source != self.source_name:
             owner = f"a copy of {mark.source}" if mark else "a view that is no standby"
             raise StandbyError(f"{self}: expected a copy of {self.source_name} in {self.standby}, found {owner}")
@@ -204,7 +184,7 @@ class StandbyView:
         """Give the standby a new view in place of the copy, unless another program has changed the copy meanwhile."""
         views, incomplete = ViewCatalog(self.standby), rename_copying(self.identifier)
         waiting = views.find(incomplete)
-        waiting_mark = read_mark(waiting.metadata.get("properties") or {}) if waiting else None
+        waiting_mark = _read_mark(waiting) if waiting else None
         if waiting is not None and (waiting_mark is None or waiting_mark.source != self.source_name):
             raise StandbyError(
                 f"{self}: expected the name {'.'.join(incomplete)} to be free in {self.standby}, found a view that is "
@@ -265,11 +245,6 @@ class StandbyView:
         ViewCatalog(self.standby).set_properties(self.identifier, promoted.to_property())
         return promoted
 
-    def find_promotion(self) -> StandbyMark | None:
-        """Return the mark of a view that was promoted."""
-        copy = self.find_copy()
-        return copy[1] if copy and copy[1].promoted_at else None
-
     def _check_unwritten(self, view: StoredView, mark: StandbyMark) -> None:
         if mark.promoted_at:
             raise StandbyError(
@@ -288,10 +263,9 @@ class StandbyView:
             )
         return view
 
-    def _require_source(self) -> Endpoint:
-        if self.source is None:
-            raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
-        return self.source
+
+def _read_mark(view: StoredView) -> StandbyMark | None:
+    return read_mark(view.metadata.get("properties") or {})
 
 
 def _list_differences(metadata: Json, copy: StoredView) -> list[str]:

@@ -112,8 +112,8 @@ def _delete_due_files(
         return replace(metrics, deleted=count)
     if not opened.deletes_files:
         raise JobFailedError(
-            f"table {table}: {count} files are due, and the catalog tells clients not to delete (soft delete): "
-            f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
+            f"table {table}: {count} files are due. The catalog has soft delete, so it does not let clients delete "
+            "files. Set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
         )
     # The listing has checked their age; Iceberg checks again for references.
     opened.refresh()
