@@ -90,6 +90,10 @@ def create_catalog(folder: Path) -> Iterator[Path]:
         lifecycle.down(sandbox.dir)
 
 
+SECONDS = 300
+"""The job takes 20 seconds; nothing waits longer for it."""
+
+
 def create_archive() -> bool:
     """Create the archive unless it exists; return whether it exists now. Without it, tests are only slower."""
     path = archive_path()
@@ -98,16 +102,16 @@ def create_archive() -> bool:
     partial = path.with_suffix(f".{os.getpid()}")
     options = f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={partial} {QUIET}"
     with tempfile.TemporaryDirectory() as folder, create_catalog(Path(folder)) as catalog_file:
-        done = subprocess.run(
-            [sys.executable, "-c", TRAINING, str(catalog_file)],
-            env={**os.environ, "SPARK_SUBMIT_OPTS": options},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode or not partial.exists():
-        sys.stderr.write(f"no archive of Spark's classes for the tests, which need more time: {done.stderr[-1000:]}\n")
+        command = [sys.executable, "-c", TRAINING, str(catalog_file)]
+        variables = {**os.environ, "SPARK_SUBMIT_OPTS": options}
+        try:
+            subprocess.run(
+                command, env=variables, cwd=folder, capture_output=True, text=True, check=True, timeout=SECONDS
+            )
+        except subprocess.SubprocessError as error:
+            reason = str(getattr(error, "stderr", "") or error)[-1000:]
+            sys.stderr.write(f"no archive of Spark's classes for the tests, which need more time: {reason}\n")
+    if not partial.exists():
         return False
     for outdated in path.parent.glob("spark-classes-*.jsa"):
         outdated.unlink()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import shutil
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
@@ -256,6 +258,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         LEFT_BEHIND.extend(REAL.clean_up())
     if LEFT_BEHIND and not session.exitstatus:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if not hasattr(session.config, "workerinput"):
+        # A thread that never ends would keep the process, and `make` with it.
+        exit_guard = threading.Timer(SECONDS_TO_EXIT, _exit_at_once, [session])
+        exit_guard.daemon = True
+        exit_guard.start()
+
+
+SECONDS_TO_EXIT = 120
+
+
+def _exit_at_once(session: pytest.Session) -> None:
+    os.write(2, f"pytest did not exit within {SECONDS_TO_EXIT} s after its last test; its threads:\n".encode())
+    faulthandler.dump_traceback(file=2)
+    os._exit(int(session.exitstatus))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
