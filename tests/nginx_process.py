@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -25,13 +24,6 @@ MISSING_NJS = (
 """Why nginx with njs cannot run here; None if it can."""
 AS_ROOT = ["-g", "user root;"] if os.geteuid() == 0 else []
 """Arguments of a test that runs as root: otherwise the workers could not read the test's files."""
-
-
-def find_free_port() -> int:
-    """Return a port of the loopback address that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @contextmanager

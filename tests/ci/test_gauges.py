@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,8 @@ from lakewright.http.retry import RetryPolicy
 from prometheus_client.parser import text_string_to_metric_families
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from typer.testing import CliRunner
+
+from tests.free_ports import find_free_port
 
 REPOSITORY = Path(__file__).parents[2]
 WAREHOUSE = {"type": "x:lakekeeper:Warehouse", "resource": "executions", "property": "name", "kind": "changed"}
@@ -179,9 +180,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     built = subprocess.run([*command, "github.com/prometheus/pushgateway"], capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"the pushgateway cannot be built here: {built.stderr.strip().splitlines()[-1]}")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{find_free_port()}"
     log = (tmp_path_factory.mktemp("pushgateway") / "log").open("wb")
     with subprocess.Popen([built.stdout.strip(), f"--web.listen-address={address}"], stderr=log) as server:
         url = f"http://{address}"

@@ -13,7 +13,7 @@ from typing import Any, cast
 import httpx
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # pyright: ignore[reportUnknownVariableType]
 
-from tests.nginx_process import find_free_port
+from tests.free_ports import find_free_port
 
 VERSION = "483"
 _OPTIONS = ["-Xmx1G", "-XX:+UseG1GC", "--add-modules=jdk.incubator.vector", "-Dconfig=config.properties"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from functools import partial
 
 import pytest
 
+from tests.free_ports import find_free_port
+
 
 @contextmanager
 def postgres() -> Iterator[str]:
@@ -20,10 +21,8 @@ def postgres() -> Iterator[str]:
     control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
     if control is None or initdb is None:
         pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
-    with tempfile.TemporaryDirectory(prefix="postgres") as directory, socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
+    with tempfile.TemporaryDirectory(prefix="postgres") as directory:
+        port = find_free_port()
         user = ["/usr/sbin/runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
         if user:
             shutil.chown(directory, "nobody")

@@ -13,15 +13,16 @@ import pyspark
 from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS
 from lakewright_spark.session import jars
 from lakewright_spark.session.builder import SMALL_JOB
+from unit_pod import stop_process
 from waiting import wait_until
+
+from tests.free_ports import find_free_port
 
 
 @contextmanager
 def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a Spark Connect server as a computing unit does; yield its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     properties = {**SMALL_JOB, **jars.driver_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS, **(more or {})}
     properties["spark.connect.grpc.binding.port"] = str(port)
     (folder / "server.properties").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
@@ -36,8 +37,7 @@ def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Itera
             assert server.poll() is None, (folder / "server.log").read_text()[-3000:]
             yield f"sc://127.0.0.1:{port}"
         finally:
-            server.terminate()
-            server.wait()
+            stop_process(server)
 
 
 def _accepts(port: int) -> bool:

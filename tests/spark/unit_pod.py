@@ -19,6 +19,8 @@ import yaml
 from lakewright_spark.session import jars
 from waiting import wait_until
 
+from tests.free_ports import find_free_port
+
 PORT_VARIABLE = "LAKEWRIGHT_CONNECT_PORT"
 """Chooses the port where several units share a machine's network."""
 
@@ -93,9 +95,7 @@ class UnitPod:
 
         `manifest_port` is the port that the manifests name. Default: a free port, in PORT_VARIABLE.
         """
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = manifest_port or probe.getsockname()[1]
+        port = manifest_port or find_free_port()
         root, description = self.folder / "root", self.folder / "pod.json"
         root.mkdir()
         variables = {variable["name"]: variable["value"] for variable in self.container.get("env", [])}
@@ -115,8 +115,7 @@ class UnitPod:
             assert process.poll() is None, self.log.read_text()[-3000:]
             yield process, port
         finally:
-            process.terminate()
-            process.wait()
+            stop_process(process)
 
     def _mounts(self) -> dict[str, dict[str, Any]]:
         volumes = {volume["name"]: self._volume(volume) for volume in self.spec["volumes"]}
@@ -146,6 +145,16 @@ class UnitPod:
         for name, text in files.items():
             (folder / name).write_text(text)
         return folder
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process, by force if it does not end within 30 seconds."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def image_variables() -> dict[str, str]:

@@ -6,7 +6,6 @@ import configparser
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,11 +21,7 @@ from lakewright_sandbox.providers.protocol.properties import Properties, from_st
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from tests.free_ports import find_free_port
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ class SandboxAws:
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxAws]:
     folder = tmp_path_factory.mktemp("aws")
-    port = free_port()
+    port = find_free_port()
     sandbox = SandboxAws(f"http://127.0.0.1:{port}", folder / "credentials")
     command = [sys.executable, "-m", "lakewright_sandbox.aws", "--port", str(port)]
     with (folder / "log").open("w") as log:

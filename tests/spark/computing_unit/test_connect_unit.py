@@ -34,7 +34,7 @@ REFUSED = cannot_unshare()
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(120),
     pytest.mark.stand_in("plays an identity provider"),
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]

@@ -28,14 +28,15 @@ from pyspark.java_gateway import launch_gateway
 from unit_pod import UnitPod, cannot_unshare, read_manifests
 from waiting import wait_until
 
-from tests.nginx_process import AS_ROOT, MISSING_NJS, NGINX, find_free_port
+from tests.free_ports import find_free_port
+from tests.nginx_process import AS_ROOT, MISSING_NJS, NGINX
 from tests.real_servers import RealServers
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
 REFUSED = MISSING_NJS or cannot_unshare()
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(120),
     pytest.mark.any_server,
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]
@@ -141,9 +142,10 @@ def jvm() -> Iterator[Any]:
     conf = SparkConf(loadDefaults=False).set("spark.driver.extraClassPath", ":".join(map(str, jars.fetch())))
     gateway: JavaGateway = launch_gateway(conf)
     yield gateway.jvm
-    gateway.shutdown()
+    # Without a JVM, no request of the gateway can wait for a response.
     gateway.proc.kill()  # type: ignore[attr-defined]  # PySpark's own
     gateway.proc.wait()  # type: ignore[attr-defined]
+    gateway.shutdown()
 
 
 class TexeraCatalog:

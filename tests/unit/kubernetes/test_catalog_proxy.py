@@ -27,7 +27,8 @@ from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import parse_bytes
 
 from tests.certificates import write_server_certificate
-from tests.nginx_process import MISSING_NJS, find_free_port, serve_nginx
+from tests.free_ports import find_free_port
+from tests.nginx_process import MISSING_NJS, serve_nginx
 
 pytestmark = pytest.mark.skipif(MISSING_NJS is not None, reason=str(MISSING_NJS))
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
 
-from tests.nginx_process import NGINX, find_free_port, serve_nginx
+from tests.free_ports import find_free_port
+from tests.nginx_process import NGINX, serve_nginx
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: nginx-light)")
 
