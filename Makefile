@@ -66,9 +66,12 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
 # Three on two cores: a worker often waits for a process that it started.
 WORKERS := 3
 
+# A client of a unit that does not respond may wait without end. Python prints its threads at this signal.
+UNIT_LIMIT := $(if $(shell command -v timeout),timeout --foreground --signal=ABRT --kill-after=30 15m)
+
 test: $(READY)  ## Run the tests but for those marked `long`; tests of the Pulumi CLI are skipped if it is not on the PATH
 	@python -m tests.class_archive & $(RUN_STEPS); output=$$(mktemp); \
-	  (code=0; pytest $(UNIT_SUITE) -m "not long" $(ARGS) >$$output 2>&1 || code=$$?; cat $$output; rm $$output; exit $$code) & \
+	  (code=0; $(UNIT_LIMIT) pytest $(UNIT_SUITE) -m "not long" $(ARGS) >$$output 2>&1 || code=$$?; cat $$output; rm $$output; exit $$code) & \
 	  units=$$!; step pytest -n $(WORKERS) --dist loadgroup -m "not long" $(ARGS); optional_step wait $$units; wait; exit $$worst
 
 test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, crashes, matrices, a process for each command

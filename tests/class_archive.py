@@ -111,6 +111,7 @@ def create_archive() -> bool:
         except subprocess.SubprocessError as error:
             reason = str(getattr(error, "stderr", "") or error)[-1000:]
             sys.stderr.write(f"no archive of Spark's classes for the tests, which need more time: {reason}\n")
+            partial.unlink(missing_ok=True)
     if not partial.exists():
         return False
     for outdated in path.parent.glob("spark-classes-*.jsa"):

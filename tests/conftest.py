@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import os
 import shutil
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -271,6 +273,8 @@ SECONDS_TO_EXIT = 120
 def _exit_at_once(session: pytest.Session) -> None:
     os.write(2, f"pytest did not exit within {SECONDS_TO_EXIT} s after its last test; its threads:\n".encode())
     faulthandler.dump_traceback(file=2)
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
     os._exit(int(session.exitstatus))
 
 

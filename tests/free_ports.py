@@ -6,9 +6,9 @@ import contextlib
 import random
 import socket
 
-_PORTS = range(12_000, 32_000)
-"""Below the ports that Linux gives to clients and for port 0 (32768 to 60999): another process could get one of those
-between the choice of a port and the start of its server."""
+_PORTS = range(12_000, 20_000)
+"""Below the ports of sandboxes (from 20000 on) and those that Linux gives to clients and for port 0 (32768 to 60999):
+another process could get such a port between its choice and the start of its server."""
 
 
 def find_free_port() -> int:

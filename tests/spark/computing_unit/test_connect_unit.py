@@ -34,7 +34,7 @@ REFUSED = cannot_unshare()
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.stand_in("plays an identity provider"),
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]
@@ -81,14 +81,20 @@ def unit(secure_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def connect(unit: RunningUnit) -> Iterator[Connect]:
-    """Open sessions of users, which end with the test."""
+    """Open sessions of users, which end with the test.
+
+    A client of Spark Connect tries a call for ten minutes by default, and `stop` is a call.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
+    assert unit.process.poll() is None, unit.pod.log.read_text()[-3000:]
     opened: list[Any] = []
 
     def open_session(user: str, token: str = unit.connect_token) -> Any:
         address = f"sc://127.0.0.1:{unit.port}/;use_ssl=true;token={token};user_id={user}"
         opened.append(SparkSession.builder.remote(address).create())
+        opened[-1].client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=2000)])
         return opened[-1]
 
     yield open_session
@@ -105,8 +111,11 @@ def test_two_submitters_choose_their_warehouses(connect: Connect) -> None:
         session.sql(f"CREATE TABLE results.job AS SELECT id, '{user}' AS submitter FROM range(3)")
         return session.sql("SELECT current_catalog(), submitter, count(*) FROM results.job GROUP BY 2").collect()
 
-    with ThreadPoolExecutor() as pool:
-        ann, bob = pool.map(run_job, ["ann", "bob"], ["executions", "curated"])
+    pool = ThreadPoolExecutor(2)
+    try:
+        ann, bob = pool.map(run_job, ["ann", "bob"], ["executions", "curated"], timeout=200)
+    finally:
+        pool.shutdown(wait=False)
 
     assert [tuple(row) for row in ann] == [("executions", "ann", 3)]
     assert [tuple(row) for row in bob] == [("curated", "bob", 3)]

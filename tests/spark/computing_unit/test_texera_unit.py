@@ -36,7 +36,7 @@ from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 REFUSED = MISSING_NJS or cannot_unshare()
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.any_server,
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]
