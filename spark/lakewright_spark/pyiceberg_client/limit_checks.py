@@ -48,7 +48,7 @@ class ComputeHours:
 
     by_warehouse: Mapping[str, float]
     is_complete: bool = True
-    """Whether all warehouses could be read. Otherwise hours are known to reach a limit, and not to be below it."""
+    """Whether all warehouses could be read. Otherwise the sum may reach a limit, and nothing is below a limit."""
 
     @classmethod
     def from_days(cls, days: Mapping[tuple[str, str], float], *, is_complete: bool) -> ComputeHours:
@@ -64,7 +64,8 @@ class ComputeHours:
         A limit is reached when its last hour has ended.
         """
         hours = sum(self.by_warehouse.values()) if warehouse is None else self.by_warehouse.get(warehouse, 0.0)
-        return int(hours) if self.is_complete or hours >= limit else None
+        # Each pod counts in one warehouse. Without all warehouses, only the sum of all is a lower bound.
+        return int(hours) if self.is_complete or (warehouse is None and hours >= limit) else None
 
 
 Amounts = Mapping[Quantity, int]

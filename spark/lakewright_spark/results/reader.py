@@ -154,7 +154,7 @@ class ResultReader:
         return self._read(uri, table, tasks, 0, None)
 
     def iterate_batches(self, uri: ResultUri, offset: int = 0, limit: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield up to `limit` rows that begin with row `offset`, in batches of about 16 MiB.
+        """Yield up to `limit` rows that begin with row `offset`, in batches of at most 4,096 rows and about 16 MiB.
 
         At most one row group of a file is in memory, or one file of another format than Parquet.
         All rows are in the snapshot that is current at the first batch; rows added later are left out. Credentials are

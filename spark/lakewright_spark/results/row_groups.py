@@ -26,6 +26,8 @@ _LAST_VERSION_WITHOUT_NANOSECONDS = 2
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Bytes of a batch, as uncompressed as its row group says: dictionaries of repeated values may take less than rows."""
+MAX_BATCH_ROWS = 4096
+"""Rows of a batch: it bounds the memory of repeated values, whose row group has few bytes."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class _ParquetPart:
             return
         metadata = self._file.metadata.row_group(group)
         rows = max(BATCH_BYTES * metadata.num_rows // max(metadata.total_byte_size, 1), 1)
-        for batch in self._file.iter_batches(min(rows, metadata.num_rows), [group], columns=self._names):
+        for batch in self._file.iter_batches(min(rows, MAX_BATCH_ROWS), [group], columns=self._names):
             if (part_rows := self._select_rows(batch)).num_rows:
                 yield part_rows
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from lakewright_spark.errors import SharedLocationError
 from lakewright_spark.maintenance.jobs import staged_files
 from lakewright_spark.maintenance.table import partition_sizes
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
@@ -21,7 +23,7 @@ from tests.spark.maintenance.delete_files import delete_by_equality
 pytestmark = pytest.mark.spark
 CreateTable = Callable[..., Maintained]
 ORPHANS = 30_000
-"""Their addresses take more than 2 MB in the results of tasks."""
+"""Their addresses take about 1 MB in the compressed results of tasks."""
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def test_orphan_files_are_not_in_the_driver(create_table: CreateTable) -> None:
         "TIMESTAMP '2020-01-01' AS last_modified",
     ).createOrReplaceTempView("littered")
     table.set_policies(orphan_files={"listing": "littered"})
-    with limit_results(table.spark, "1m"):
+    with limit_results(table.spark, "300k"):
         metrics = table.job("orphan-files")
     assert (metrics.candidates, metrics.new) == (ORPHANS, ORPHANS)
 
@@ -100,7 +102,27 @@ def test_an_interrupted_deletion_counts_its_files(littered: Maintained, monkeypa
     metrics = littered.job("staged-files")
     assert metrics.deleted == parts[0] == 10_000
     assert "the second part failed" in metrics.failure
-    assert "10000 files were deleted before this error" in metrics.failure
+    assert "after the deletion of 10000 files" in metrics.failure
+
+
+def test_an_interrupted_check_counts_the_deleted_files(littered: Maintained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another catalog takes over the location after the deletions."""
+    listings = 0
+    find_all = staged_files.find_unreferenced_files
+
+    def find_once(opened: IcebergTable, limit: datetime) -> AbstractContextManager[DataFrame]:
+        nonlocal listings
+        listings += 1
+        if listings == 2:
+            raise SharedLocationError("the location has a second owner")
+        return find_all(opened, limit)
+
+    monkeypatch.setattr(staged_files, "find_unreferenced_files", find_once)
+    monkeypatch.setattr(IcebergTable, "delete_files", lambda *_: None)
+    monkeypatch.setattr(staged_files, "keep_rows", lambda *_: pytest.fail("open candidates are marked as handled"))
+    metrics = littered.job("staged-files")
+    assert metrics.deleted == ORPHANS
+    assert "a second owner" in metrics.failure
 
 
 @pytest.mark.long

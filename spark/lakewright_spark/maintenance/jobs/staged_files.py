@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lakewright_spark.errors import JobFailedError, SharedLocationError
+from lakewright_spark.errors import JobFailedError, LakewrightSparkError, SharedLocationError
 from lakewright_spark.maintenance.jobs.job import DueDecision, History, JobMetrics, MaintenanceJob
 from lakewright_spark.maintenance.table.candidates import (
     CANDIDATES,
@@ -29,8 +29,8 @@ from lakewright_spark.maintenance.table.ops_tables import keep_rows
 from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
 from lakewright_spark.times import format_time
 
-FILES_AT_ONCE = 50_000
-"""Addresses of files to delete that are in this process at a time."""
+FILES_AT_ONCE = 10_000
+"""Addresses of files to delete that are in this process at a time, in one request of `IcebergTable.delete_files`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,15 @@ class StagedFilesMetrics(JobMetrics):
     refused: int = 0
     """Files that the store did not delete. They remain candidates for the next run."""
     interruption: str = ""
-    """Error after which the run deleted no more files. `deleted` counts the files before it, refused or not."""
+    """Error that ended the run after deletions. `deleted` counts the files of these deletions, refused or not."""
 
     @property
     def failure(self) -> str | None:
         """Return why some files were not deleted."""
         if self.interruption:
             return (
-                f"{self.interruption}. {self.deleted} files were deleted before this error. The remaining files are "
-                "candidates for the next run"
+                f"{self.interruption}. This error came after the deletion of {self.deleted} files. The files that "
+                "the store has not deleted are candidates for the next run"
             )
         if not self.refused:
             return None
@@ -124,12 +124,12 @@ def _delete_due_files(
         if interruption:
             return replace(metrics, deleted=deleted, interruption=interruption)
         # The store's response to a deletion is not reliable, so a new listing shows which files remain.
-        with find_unreferenced_files(opened, limit) as unreferenced:
-            remaining = unused_files.join(unreferenced, "file_path", "left_semi").cache()
-            try:
-                refused = record_candidates(opened, remaining, found_until)
-            finally:
-                remaining.unpersist()
+        try:
+            refused = _record_remaining_files(opened, unused_files, limit, found_until)
+        except (PySparkException, Py4JJavaError, LakewrightSparkError) as error:
+            if not deleted:
+                raise
+            return replace(metrics, deleted=deleted, interruption=first_line(error))
     # Due candidates that were neither deleted nor refused are referenced again, or no longer exist. If this row is
     # lost, the next run finds that the files no longer exist.
     handled_until = found_until - timedelta(milliseconds=1)
@@ -153,6 +153,16 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(
     name="staged-files", run=run, is_due=is_due, owns_location=True, deletes_files=True, ops_tables=(CANDIDATES,)
 )
+
+
+def _record_remaining_files(opened: IcebergTable, files: DataFrame, limit: datetime, found_until: datetime) -> int:
+    """Make the files that a new listing finds candidates again; return their number."""
+    with find_unreferenced_files(opened, limit) as unreferenced:
+        remaining = files.join(unreferenced, "file_path", "left_semi").cache()
+        try:
+            return record_candidates(opened, remaining, found_until)
+        finally:
+            remaining.unpersist()
 
 
 def _delete_files(opened: IcebergTable, files: DataFrame) -> tuple[int, str]:

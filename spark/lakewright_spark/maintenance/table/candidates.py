@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -111,9 +112,12 @@ def compare_with_metadata(opened: IcebergTable, files: DataFrame, older_than: da
 def compute_once(frame: DataFrame) -> Generator[DataFrame]:
     """Yield the rows of a frame, which the executors keep until the end of the context.
 
-    Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads.
+    Spark computes a cached frame again, and keeps it, when rows are added to a table that the frame reads. The rows
+    cannot be computed again, so two executors keep each of them.
     """
-    rows = frame.localCheckpoint()
+    master = frame.sparkSession.sparkContext.master or ""
+    level = StorageLevel.MEMORY_AND_DISK if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2
+    rows = frame.localCheckpoint(storageLevel=level)
     try:
         yield rows
     finally:

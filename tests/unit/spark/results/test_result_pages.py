@@ -160,10 +160,10 @@ def test_batches_hold_one_row_group_at_a_time(
     writer.tables.load(result).append(rows(ROWS, ROWS + 100))
     bytes_read.clear()
     batches = reader.iterate_batches(result)
-    assert next(batches).num_rows <= ROW_GROUP
+    assert next(batches).num_rows <= row_groups.MAX_BATCH_ROWS
     assert 0 < sum(bytes_read) < file.file_size_in_bytes / 2
     remaining = list(batches)
-    assert max(batch.num_rows for batch in remaining) <= ROW_GROUP
+    assert max(batch.num_rows for batch in remaining) == row_groups.MAX_BATCH_ROWS
     assert sum(batch.num_rows for batch in remaining) > ROWS - ROW_GROUP
 
 
