@@ -7,8 +7,8 @@ import random
 import socket
 
 _PORTS = range(12_000, 20_000)
-"""Below the ports of sandboxes (from 20000 on) and those that Linux gives to clients and for port 0 (32768 to 60999):
-another process could get such a port between its choice and the start of its server."""
+"""Below the ports of sandboxes (from 20000 on) and the ports that Linux gives to clients (32768 to 60999): another
+process could get such a port between its choice and the start of its server."""
 
 
 def find_free_port() -> int:

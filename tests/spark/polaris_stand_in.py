@@ -228,6 +228,9 @@ class PolarisStandIn:
             operation, required = "REGISTER_TABLE_OVERWRITE", ["TABLE_FULL_METADATA"]
         if has_delegation and operation in {"LOAD_TABLE", "REGISTER_TABLE", "REGISTER_TABLE_OVERWRITE"}:
             operation, required = f"{operation}_WITH_READ_DELEGATION", [*required, "TABLE_READ_DATA"]
+        if has_delegation and operation == "CREATE_TABLE_DIRECT":
+            kind = "STAGED" if body.get("stage-create") else "DIRECT"
+            operation, required = f"CREATE_TABLE_{kind}_WITH_WRITE_DELEGATION", [*required, "TABLE_WRITE_DATA"]
         privileges = self.privileges.union(*(_IMPLIED.get(name, set()) for name in self.privileges))
         if ALL_CONTENT not in privileges and not privileges.issuperset(required):
             message = f"Principal '{self.client[0]}' with activated PrincipalRoles '[]' and activated grants via '[]' "

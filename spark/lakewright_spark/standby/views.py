@@ -67,16 +67,23 @@ class StandbyView(StandbyObject):
                     "of an earlier promotion. Nothing was changed. Drop that view"
                 )
             self._copy_state(view, now)  # before the source's users lose the view
-        may_have_users = False
+        is_moved, may_have_users = view is None, False
         try:
             if view is not None:
+                self.check_claim()
                 source.rename(self.identifier, moved)
+                is_moved = True
             self._copy_state(self._require(source.find(moved)), now)
             may_have_users = True
             return self._release(now)
+        except LeaseLostError as error:
+            # Another process may promote the view at any time, so the source must remain as it is.
+            if is_moved:
+                raise self._describe_moved(error) from None
+            raise
         except BaseException as error:
-            # After a lost lease, another process may have promoted the view.
-            if (may_have_users or isinstance(error, LeaseLostError)) and self._is_promoted_after(error):
+            # A process whose lease this process has may have moved the view and promoted it.
+            if (may_have_users or not is_moved) and self._is_promoted_after(error):
                 raise
             self._return_to_source(error)
             raise
@@ -176,7 +183,8 @@ class StandbyView(StandbyObject):
             self._replace_copy(copy[0] if copy else None, metadata)
         elif parts := _list_differences(metadata, updated):
             raise StandbyError(
-                f"{self}: {self.standby} or another program changed the view's {' and '.join(parts)} during the copy"
+                f"{self}: {self.standby} or another program changed the view's {' and '.join(parts)} during the copy. "
+                "Drop the copy and copy the view again"
             )
         return CopyResult(f"view, {len(metadata['versions'])} versions", now)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +15,16 @@ from lakewright_spark.migration.verify import Depth, has_equal_rows, has_same_st
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import load_file_io
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.snapshots import Snapshot
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -151,6 +160,25 @@ def test_file_in_place_with_deleted_rows(catalog: Catalog, monkeypatch: pytest.M
         monkeypatch.setattr(verify_module, "_read", lambda *_: iter(ROWS.slice(1).to_batches()))
     with pytest.raises(MigrationError, match=r"found 2 rows|cannot be read: "):
         verify(table, table, Depth.FULL)
+
+
+def test_lost_delete_file_of_a_copy(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleted rows would return. The plan of a scan lists data files only."""
+    table = append_twice(catalog)
+    target = catalog.load_table("sales.orders")
+    target.io = load_file_io({**target.io.properties})
+    target.metadata_location = f"{target.metadata_location}.copied"
+    path = f"{table.location()}/data/deletes.parquet"
+    delete_file = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES, file_path=path, file_format=FileFormat.PARQUET, record_count=1
+    )
+    entries = [ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=1, data_file=delete_file)]
+    deletes = SimpleNamespace(content=ManifestContent.DELETES, fetch_manifest_entry=lambda _: entries)
+    assert verify(table, target, Depth.METADATA) == "metadata, 2 files"
+    monkeypatch.setattr(verify_module, "_plan_files", lambda *_: [])
+    monkeypatch.setattr(Snapshot, "manifests", lambda _, io: [deletes] if io is table.io else [])
+    with pytest.raises(MigrationError, match="the files with deleted rows differ"):
+        verify(table, target, Depth.METADATA)
 
 
 @pytest.mark.parametrize(

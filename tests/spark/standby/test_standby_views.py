@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from lakewright_spark.errors import StandbyError
+from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.standby import views
@@ -15,6 +15,7 @@ from lakewright_spark.standby.mark import MARK
 from lakewright_spark.standby.status import State, find_problems
 from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.standby.views import StandbyView
+from pyiceberg.typedef import Identifier
 from rest_views import VIEW, build_version, commit, create_view, list_names, make_current, require, set_comment
 
 from tests.spark.standby.conftest import DAY, Pair
@@ -92,6 +93,7 @@ def test_views_that_are_no_copies_are_left_alone(servers: Pair) -> None:
     add_version(servers.source_views, 4)
     failed = servers.copy()[NAME]
     assert "has changes of other programs. Nothing was changed" in failed.detail
+    assert describe(servers.copied_views)["properties"]["comment"] == "by a user"
     servers.copied_views.drop(VIEW)
     assert servers.copy()[NAME].state is State.CURRENT
     servers.source_views.drop(VIEW)
@@ -199,6 +201,32 @@ def test_failed_promotion_after_a_kill_gives_the_view_back(servers: Pair, monkey
     assert "the server does not respond" in detail
     assert "may have the view as sales.large_orders__moved" in detail, "the standby may have users"
     assert servers.promote()[NAME].state is State.PROMOTED
+
+
+def test_view_of_another_process_is_not_given_back(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process promotes the view before a paused process renames it, or takes over its lease after that."""
+    servers.copy()
+    rename = ViewCatalog.rename
+    with monkeypatch.context() as patch:
+
+        def find_renamed(source: ViewCatalog, *names: Identifier) -> None:
+            rename(source, *names)
+            patch.setattr(StandbyView, "find_promotion", lambda _: "promoted")
+            _fail()
+
+        patch.setattr(ViewCatalog, "rename", find_renamed)
+        assert servers.promote()[NAME].state is State.FAILED
+    assert list_names(servers.source_views) == ["large_orders__moved"]
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyView, "_release", _lose_lease)
+        detail = servers.promote()[NAME].detail
+    assert "may have the view as sales.large_orders__moved" in detail
+    assert list_names(servers.source_views) == ["large_orders__moved"]
+    assert servers.promote()[NAME].state is State.PROMOTED
+
+
+def _lose_lease(*_: object) -> None:
+    raise LeaseLostError("another process has the lease")
 
 
 def _break_standby(patch: pytest.MonkeyPatch) -> Callable[..., None]:
