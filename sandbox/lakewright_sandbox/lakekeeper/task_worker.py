@@ -7,8 +7,9 @@ import threading
 
 from sqlalchemy import select
 
-from lakewright_sandbox.lakekeeper.authz.store import forget_objects
-from lakewright_sandbox.lakekeeper.database.models import TabularRow, TaskRow, WarehouseRow
+from lakewright_sandbox.lakekeeper.authz.store import forget_tabulars
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id
+from lakewright_sandbox.lakekeeper.database.models import TaskRow, WarehouseRow
 from lakewright_sandbox.lakekeeper.management.statistics import HOUR, take_all_statistics
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
@@ -100,13 +101,13 @@ class TaskWorker:
 
     def _expire(self, task: TaskRow) -> None:
         with self._server.database.write() as session:
-            tabular = session.get(TabularRow, task.entity_id)
+            tabular = find_tabular_by_id(session, task.warehouse_id, task.entity_id)
             warehouse = session.get(WarehouseRow, task.warehouse_id)
             if tabular is None or warehouse is None or tabular.deleted_at is None:
                 return
             if task.payload.get("purge"):
                 schedule_purge(self._server, session, warehouse, tabular)
-            forget_objects(session, tabular.kind, [tabular.id])
+            forget_tabulars(session, [tabular])
             session.delete(tabular)
 
     def _purge(self, task: TaskRow) -> None:

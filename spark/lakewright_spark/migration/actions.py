@@ -141,7 +141,7 @@ class _MigrationRun:
             ledger.add(plan.entries)
             self.migration.loaded_tables = plan.tables
         selected = self._select(ledger.list_entries())
-        if not selected and not plan.blocked:
+        if not (selected or plan.blocked or plan.skipped):
             raise MigrationError(f"{self.migration.source}: expected tables to migrate, found none")
         if action is Action.CUT_OVER and (early := [entry for entry in selected if not _is_verified(entry)]):
             raise MigrationError(

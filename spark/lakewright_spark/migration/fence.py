@@ -15,6 +15,8 @@ from lakewright_spark.policies.model import Lock, TablePolicies, to_property_nam
 
 FENCE = "lakewright.migration"
 """Property with the run of the migration and the earlier values of the fence's other properties, as JSON."""
+FINISHED = f"{FENCE}.finished"
+"""Property of a table that a finished copy left in the source: the run and the target of the migration, as JSON."""
 GC = "gc.enabled"
 """Iceberg's switch: clients expire no snapshots, remove no orphan files and refuse to purge if it is `false`."""
 DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
@@ -80,6 +82,33 @@ def remove_fence(fence: Fence) -> tuple[dict[str, str], list[str]]:
     """Return the properties to set and the properties to remove, so that a table is as before the migration."""
     values, removed = release(fence.previous)
     return values, [FENCE, *removed]
+
+
+@dataclass(frozen=True)
+class FinishedCopy:
+    """The mark of a table that a finished migration copied and left in the source."""
+
+    run: str
+    """ID of the migration, as in its ledger."""
+    target: str
+    """Warehouse and catalog that have the copy, as text."""
+
+    def to_property(self) -> dict[str, str]:
+        """Return the property that marks the table."""
+        return {FINISHED: json.dumps({"run": self.run, "target": self.target})}
+
+
+def read_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
+    """Return the mark of a table with these properties; None without a mark that can be read.
+
+    >>> read_finished_copy(FinishedCopy("1f0a", "warehouse new").to_property())
+    FinishedCopy(run='1f0a', target='warehouse new')
+    """
+    try:
+        document = json.loads(properties.get(FINISHED, "null"))
+        return FinishedCopy(str(document["run"]), str(document["target"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:

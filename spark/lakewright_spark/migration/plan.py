@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from lakewright_spark.migration.endpoint import (
     rename_copying,
     rename_moved,
 )
-from lakewright_spark.migration.fence import read_fence
+from lakewright_spark.migration.fence import FENCE, FinishedCopy, read_fence, read_finished_copy
 from lakewright_spark.migration.ledger import Entry, Method, Step
 from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
@@ -52,6 +52,14 @@ class Patterns:
         """
         name = ".".join(identifier)
         return not self.texts or any(fnmatchcase(name, _escape(text)) for text in self.texts)
+
+    def select_by_ending(self, identifier: Identifier) -> bool:
+        """Return whether a pattern selects a table of a finished copy on purpose: by the ending of its name.
+
+        >>> [Patterns((text,)).select_by_ending(("sales", "orders__moved")) for text in ("sales.*", "sales.*__moved")]
+        [False, True]
+        """
+        return any(Patterns((text,)).select(identifier) for text in self.texts if text.endswith(MOVED))
 
 
 def _escape(text: str) -> str:
@@ -106,13 +114,11 @@ def build_plan(
     """
     started = {entry.identifier: entry for entry in existing if entry.step is not Step.UNDONE}
     entries: dict[Identifier, Entry] = {i: e for i, e in started.items() if patterns.select(i)}
-    blocked: dict[str, str] = {}
-    skipped: dict[str, str] = {}
     losses: list[str] = []
     kept_tables: dict[Identifier, Table] = {}
     kept_parts = 0
     all_tables, all_views = list(source.list_all_tables()), source.list_views()
-    blocked |= _find_reserved_names(filter(patterns.select, (*all_tables, *all_views)), existing)
+    blocked, skipped = _sort_reserved_names(source, patterns, (*all_tables, *all_views), existing)
     tables_to_load = [i for i in all_tables if _is_new(i, patterns, started)]
     tables = _load_tables(source, tables_to_load)
     source_names = {*all_tables, *all_views}
@@ -194,17 +200,40 @@ def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpo
     return None
 
 
-def _find_reserved_names(identifiers: Iterable[Identifier], existing: Collection[Entry]) -> dict[str, str]:
-    """Return the tables and views whose names a migration would use for a table or view that the ledger lacks."""
+def _sort_reserved_names(
+    source: Endpoint, patterns: Patterns, identifiers: Collection[Identifier], existing: Collection[Entry]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the selected tables and views whose names a migration would use for an object that the ledger lacks.
+
+    Returns:
+        Names that block, with reasons; and names of tables that a finished copy left in the source, with the migration.
+        Such a table blocks only if a pattern has the ending of its name.
+    """
     ledger_names = {entry.identifier for entry in existing}
-    return {
-        ".".join(identifier): (
-            f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
-            f"{'.'.join(original)}: rename it, or use the ledger of its migration"
-        )
-        for identifier in identifiers
-        if (original := find_original_name(identifier)) is not None and original not in ledger_names
-    }
+    originals = {i: name for i in identifiers if patterns.select(i) and (name := find_original_name(i)) is not None}
+    blocked: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    for identifier, table in _load_tables(source, [i for i in originals if originals[i] not in ledger_names]):
+        name, mark = ".".join(identifier), _find_finished_copy(table)
+        if mark is None:
+            blocked[name] = (
+                f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
+                f"{'.'.join(originals[identifier])}: rename it, or use the ledger of its migration"
+            )
+            continue
+        reason = f"moved by a finished migration ({mark.run}) to {mark.target}"
+        if patterns.select_by_ending(identifier):
+            blocked[name] = f"{reason}: rename it to migrate it to another warehouse"
+        else:
+            skipped[name] = reason
+    return blocked, skipped
+
+
+def _find_finished_copy(table: Table | str | None) -> FinishedCopy | None:
+    """Return the mark of a table that a finished copy left. A fence shows that a later migration has the table."""
+    if not isinstance(table, Table) or FENCE in table.properties:
+        return None
+    return read_finished_copy(table.properties)
 
 
 def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,12 +11,13 @@ from typing import Any
 
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
+from pyiceberg.typedef import EMPTY_DICT
 
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.copy import LOCATION_PROPERTIES, copy_table
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.fence import build_fence, read_fence, remove_fence
+from lakewright_spark.migration.fence import FINISHED, FinishedCopy, build_fence, read_fence, remove_fence
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.verify import Depth, find_snapshot, list_later_snapshots, verify
@@ -228,8 +229,8 @@ class TableMigration:
     def finish(self) -> None:
         """Remove the source's table without its files, then the fence. The target alone has the table from then on.
 
-        The source keeps a copied table under its other name, with its files and without the fence. An object records
-        the files of a table in place as the target's, so that no purge of the source's warehouse deletes them.
+        The source keeps a copied table under its other name, with its files and a mark in place of the fence. An object
+        records the files of a table in place as the target's, so that no purge of the source's warehouse deletes them.
         """
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
@@ -244,7 +245,7 @@ class TableMigration:
             if self.entry.method is Method.REGISTER:
                 mover.forget_stopped(identifier)
             elif not isinstance(self.source.catalog, HadoopCatalog):
-                self._remove_fence(self.source, stopped)
+                self._remove_fence(self.source, stopped, FinishedCopy(self.ledger.run, str(self.target)).to_property())
         self._remove_fence(self.target, target_table)
         self._record(Step.FINISHED)
 
@@ -280,19 +281,19 @@ class TableMigration:
         was_protected = self.source.is_protected(table)
         now = datetime.now(UTC)
         self.source.change_properties(
-            table,
-            lambda properties: (build_fence(properties, self.ledger.run, now, was_protected=was_protected), ()),
+            table, lambda old: (build_fence(old, self.ledger.run, now, was_protected=was_protected), (FINISHED,))
         )
         self.source.protect(table, is_protected=True)
 
-    def _remove_fence(self, endpoint: Endpoint, table: Table) -> None:
+    def _remove_fence(self, endpoint: Endpoint, table: Table, mark: Mapping[str, str] = EMPTY_DICT) -> None:
         fence = read_fence(table.properties)
         if fence is None:
             return
         self._check_fence(table)
         if not fence.was_protected:
             endpoint.protect(table, is_protected=False)
-        endpoint.change_properties(table, lambda _: remove_fence(fence))
+        values, removed = remove_fence(fence)
+        endpoint.change_properties(table, lambda _: ({**values, **mark}, removed))
 
     def _check_fence(self, table: Table) -> None:
         fence = read_fence(table.properties)

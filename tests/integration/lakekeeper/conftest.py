@@ -143,7 +143,14 @@ def wait_until_healthy(url: str) -> None:
 def make_warehouse(aws: AwsStandIn) -> Callable[..., str]:
     """Return a function that creates a warehouse on the bucket `tenants` with the admin's keys, and returns its id."""
 
-    def make(client: httpx.Client, name: str, *, soft_delete_seconds: int | None = None, **profile: Any) -> str:
+    def make(
+        client: httpx.Client,
+        name: str,
+        *,
+        soft_delete_seconds: int | None = None,
+        project_id: str | None = None,
+        **profile: Any,
+    ) -> str:
         settings = {
             "type": "s3",
             "bucket": "tenants",
@@ -164,6 +171,8 @@ def make_warehouse(aws: AwsStandIn) -> Callable[..., str]:
                 "aws-secret-access-key": aws.secret_access_key,
             },
         }
+        if project_id is not None:
+            body["project-id"] = project_id
         if soft_delete_seconds is not None:
             body["delete-profile"] = {"type": "soft", "expiration-seconds": soft_delete_seconds}
         response = client.post("/management/v1/warehouse", json=body)

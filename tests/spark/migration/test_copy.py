@@ -74,6 +74,27 @@ def test_copy_to_the_end(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) ->
     assert moved.scan().to_arrow().num_rows == rows.num_rows + 2
 
 
+def test_new_ledger_leaves_out_finished_copies(catalogs: Catalogs, tmp_path: Path) -> None:
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True, depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.migrate(Action.FINISH)
+
+    catalogs.ledger = tmp_path / "second.db"
+    result = catalogs.migrate(copy=True)
+    assert (list(result.entries), list(result.plan.skipped)) == ([], ["sales.orders__moved"])
+    assert result.plan.skipped["sales.orders__moved"].startswith("moved by a finished migration (")
+    with pytest.raises(MigrationError, match=r"moved by a finished migration .*: rename it to migrate"):
+        catalogs.migrate(Action.REGISTER, "sales.*__moved", copy=True)
+
+    source = catalogs.open_source()
+    source.rename_table("sales.orders__moved", "sales.earlier_orders")
+    source.create_table("sales.returns__moved", build_rows(1).schema)
+    plan = catalogs.migrate(Action.PLAN, copy=True).plan
+    assert [str(entry) for entry in plan.entries] == ["sales.earlier_orders"]
+    assert plan.blocked["sales.returns__moved"].startswith("expected a name without __moved"), "it has no mark"
+
+
 @pytest.mark.long
 def test_copy_keeps_partitions_and_deletes(catalogs: Catalogs) -> None:
     catalog = catalogs.open_source()

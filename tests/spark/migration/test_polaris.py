@@ -25,7 +25,6 @@ from projects import Project
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import BadRequestError, ForbiddenError
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
-from second_server import serve_project
 
 SECRET = "s3cret"
 DOCUMENTED_PRIVILEGES = {"NAMESPACE_LIST", "TABLE_READ_DATA", "TABLE_FULL_METADATA", "VIEW_FULL_METADATA"}
@@ -126,15 +125,11 @@ def test_tables_in_place_with_an_undo(
     assert {text.partition(" ")[0] for text in polaris.stand_in.refused} == {"403", "404", "503"}
 
 
-def test_tables_and_views_as_copies(polaris: Polaris, project: Project, tmp_path: Path) -> None:
+def test_tables_and_views_as_copies(polaris: Polaris, project: Project) -> None:
     """By default, Polaris refuses to drop a view: a drop purges its metadata file, and purges are off."""
     create_view(polaris.catalog)
-    with serve_project(project, tmp_path) as second:
-        move_copies(polaris, second)
-
-
-def move_copies(polaris: Polaris, project: Project) -> None:
-    moving = polaris.build_route(project.config(project.warehouse("moved")))
+    target_project = Project(project.server, project.sandbox, project.real)
+    moving = polaris.build_route(target_project.config(target_project.warehouse("moved")))
     moving.migrate(copy=True)
     polaris.catalog.load_table("sales.orders").append(build_rows(2))
     moving.migrate(Action.CUT_OVER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,6 @@ from projects import Project
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from rest_views import create_view
-from second_server import serve_project
 
 DAY = timedelta(days=1)
 PROPERTIES = {"owner": "ada", "gc.enabled": "true"}
@@ -108,15 +106,14 @@ def pair(request: pytest.FixtureRequest, project: Project, tmp_path: Path, monke
 
 
 @pytest.fixture
-def servers(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
-    """Return warehouses of two Lakekeepers, in two buckets. The source has the view `sales.large_orders`."""
-    first = Project(project.server, project.sandbox, project.real)
+def rest_pair(project: Project, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    """Return warehouses of two projects, in two buckets. The source has the view `sales.large_orders`."""
+    first, second = (Project(project.server, project.sandbox, project.real) for _ in range(2))
     source = first.config(first.warehouse("results"))
     (keys,) = jdbc_catalog_config(project.sandbox, "sqlite:///unused.db", monkeypatch, "s3://unused/x").warehouses
     warehouse = source.warehouses[0].model_copy(update={"s3": keys.s3, "s3_keys": keys.s3_keys})
-    with serve_project(project, tmp_path) as second:
-        standby = second.config(second.warehouse("copies"))
-        pair = Pair(source.model_copy(update={"warehouses": [warehouse]}), standby, datetime.now(UTC))
-        pair.catalog.create_namespace("sales")
-        create_view(pair.source_views)
-        yield pair
+    standby = second.config(second.warehouse("copies"))
+    pair = Pair(source.model_copy(update={"warehouses": [warehouse]}), standby, datetime.now(UTC))
+    pair.catalog.create_namespace("sales")
+    create_view(pair.source_views)
+    return pair

@@ -55,14 +55,14 @@ def test_commands_of_a_standby(pair: Pair, files: list[str]) -> None:
     assert str(refused.exception).endswith("expected tables to copy, found none"), "promoted tables have another name"
 
 
-def test_views_are_counted_apart(servers: Pair, tmp_path: Path) -> None:
-    files = write_configs(servers, tmp_path)
+def test_views_are_counted_apart(rest_pair: Pair, tmp_path: Path) -> None:
+    files = write_configs(rest_pair, tmp_path)
     copied = run("copy", *files)
     assert copied.exit_code == 0, copied.output
     assert copied.stdout.splitlines()[-2:] == ["no tables", "views: 1 current"]
     rows = json.loads(run("status", *files, "--json").stdout)["tables"]
     assert [(row["name"], row["state"], row["is_view"]) for row in rows] == [("sales.large_orders", "current", True)]
-    set_comment(servers.copied_views, "by a user")
+    set_comment(rest_pair.copied_views, "by a user")
     written = run("status", *files)
     assert str(written.exception).startswith("1 of 1 tables and views need attention: sales.large_orders")
 

@@ -37,68 +37,68 @@ def add_version(catalog: ViewCatalog, number: int) -> None:
     commit(catalog, *make_current(build_version(9, 0, {"spark": f"SELECT {number} AS id"})))
 
 
-def test_views_to_the_end(servers: Pair) -> None:
-    servers.add_table("sales.orders")
-    assert servers.measure()[NAME].state is State.MISSING
-    copied = servers.copy()
+def test_views_to_the_end(rest_pair: Pair) -> None:
+    rest_pair.add_table("sales.orders")
+    assert rest_pair.measure()[NAME].state is State.MISSING
+    copied = rest_pair.copy()
     assert {name: (status.state, status.is_view) for name, status in copied.items()} == {
         "sales.orders": (State.CURRENT, False),
         NAME: (State.CURRENT, True),
     }
-    assert describe(servers.copied_views) == describe(servers.source_views)
-    stored = servers.copied_views.find(VIEW)
-    assert servers.copy()[NAME].detail == "view, unchanged"
-    assert stored == servers.copied_views.find(VIEW), "an equal view is left as it is"
+    assert describe(rest_pair.copied_views) == describe(rest_pair.source_views)
+    stored = rest_pair.copied_views.find(VIEW)
+    assert rest_pair.copy()[NAME].detail == "view, unchanged"
+    assert stored == rest_pair.copied_views.find(VIEW), "an equal view is left as it is"
 
-    add_version(servers.source_views, 4)
-    servers.now += DAY
-    behind = servers.measure()[NAME]
+    add_version(rest_pair.source_views, 4)
+    rest_pair.now += DAY
+    behind = rest_pair.measure()[NAME]
     assert (behind.state, behind.snapshots) == (State.BEHIND, 1)
     assert DAY - timedelta(minutes=2) < behind.lag <= DAY
     assert find_problems([behind], DAY / 2)
-    servers.copy()
-    assert describe(servers.copied_views) == describe(servers.source_views)
-    changed = servers.copied_views.find(VIEW)
+    rest_pair.copy()
+    assert describe(rest_pair.copied_views) == describe(rest_pair.source_views)
+    changed = rest_pair.copied_views.find(VIEW)
     assert stored
     assert changed
     assert changed.metadata["view-uuid"] == stored.metadata["view-uuid"], "readers have the view all the time"
-    set_comment(servers.source_views, "larger")
-    assert servers.measure()[NAME].state is State.BEHIND, "a change without a version"
+    set_comment(rest_pair.source_views, "larger")
+    assert rest_pair.measure()[NAME].state is State.BEHIND, "a change without a version"
 
-    assert {status.state for status in servers.promote().values()} == {State.PROMOTED}
-    assert list_names(servers.source_views) == ["large_orders__moved"]
-    assert describe(servers.copied_views)["properties"]["comment"] == "larger", "the last change of the source"
-    set_comment(servers.copied_views, "by the standby")
-    assert servers.promote()[NAME].state is State.PROMOTED, "a second promotion changes nothing"
-    assert servers.measure()[NAME].state is State.PROMOTED
-    assert describe(servers.copied_views)["properties"]["comment"] == "by the standby"
+    assert {status.state for status in rest_pair.promote().values()} == {State.PROMOTED}
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
+    assert describe(rest_pair.copied_views)["properties"]["comment"] == "larger", "the last change of the source"
+    set_comment(rest_pair.copied_views, "by the standby")
+    assert rest_pair.promote()[NAME].state is State.PROMOTED, "a second promotion changes nothing"
+    assert rest_pair.measure()[NAME].state is State.PROMOTED
+    assert describe(rest_pair.copied_views)["properties"]["comment"] == "by the standby"
 
 
-def test_promotion_without_the_source(servers: Pair) -> None:
-    servers.copy()
-    add_version(servers.source_views, 4)
-    last_copy = describe(servers.copied_views)
-    assert servers.promote(is_source_lost=True)[NAME].state is State.PROMOTED
-    assert describe(servers.copied_views) == last_copy
-    failed = servers.copy()[NAME]
+def test_promotion_without_the_source(rest_pair: Pair) -> None:
+    rest_pair.copy()
+    add_version(rest_pair.source_views, 4)
+    last_copy = describe(rest_pair.copied_views)
+    assert rest_pair.promote(is_source_lost=True)[NAME].state is State.PROMOTED
+    assert describe(rest_pair.copied_views) == last_copy
+    failed = rest_pair.copy()[NAME]
     assert failed.state is State.FAILED
     assert "was promoted and is no longer a standby" in failed.detail
 
 
-def test_views_that_are_no_copies_are_left_alone(servers: Pair) -> None:
-    servers.copy()
-    set_comment(servers.copied_views, "by a user")
-    assert servers.measure()[NAME].state is State.WRITTEN
-    assert find_problems([servers.measure()[NAME]])
-    add_version(servers.source_views, 4)
-    failed = servers.copy()[NAME]
+def test_views_that_are_no_copies_are_left_alone(rest_pair: Pair) -> None:
+    rest_pair.copy()
+    set_comment(rest_pair.copied_views, "by a user")
+    assert rest_pair.measure()[NAME].state is State.WRITTEN
+    assert find_problems([rest_pair.measure()[NAME]])
+    add_version(rest_pair.source_views, 4)
+    failed = rest_pair.copy()[NAME]
     assert "has changes of other programs. Nothing was changed" in failed.detail
-    assert describe(servers.copied_views)["properties"]["comment"] == "by a user"
-    servers.copied_views.drop(VIEW)
-    assert servers.copy()[NAME].state is State.CURRENT
-    servers.source_views.drop(VIEW)
-    assert servers.measure()[NAME].state is State.DROPPED
-    assert describe(servers.copied_views)["properties"] == {
+    assert describe(rest_pair.copied_views)["properties"]["comment"] == "by a user"
+    rest_pair.copied_views.drop(VIEW)
+    assert rest_pair.copy()[NAME].state is State.CURRENT
+    rest_pair.source_views.drop(VIEW)
+    assert rest_pair.measure()[NAME].state is State.DROPPED
+    assert describe(rest_pair.copied_views)["properties"] == {
         "comment": "large",
         "replace.drop-dialect.allowed": "true",
     }
@@ -106,34 +106,34 @@ def test_views_that_are_no_copies_are_left_alone(servers: Pair) -> None:
 
 @pytest.mark.parametrize("is_source_lost", [False, True])
 def test_run_that_was_killed_before_a_copy_has_its_name(
-    servers: Pair, monkeypatch: pytest.MonkeyPatch, *, is_source_lost: bool
+    rest_pair: Pair, monkeypatch: pytest.MonkeyPatch, *, is_source_lost: bool
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "finish_copy", _end_process)
         with pytest.raises(KilledError):
-            servers.copy()
-    assert list_names(servers.copied_views) == ["large_orders__copying"]
-    expected = describe(servers.source_views)
+            rest_pair.copy()
+    assert list_names(rest_pair.copied_views) == ["large_orders__copying"]
+    expected = describe(rest_pair.source_views)
     if is_source_lost:
-        assert servers.promote(is_source_lost=True)[NAME].state is State.PROMOTED
+        assert rest_pair.promote(is_source_lost=True)[NAME].state is State.PROMOTED
     else:
-        assert servers.measure()[NAME].state is State.MISSING, "readers do not find the view"
-        assert servers.copy()[NAME].state is State.CURRENT
-    assert list_names(servers.copied_views) == ["large_orders"]
-    assert describe(servers.copied_views) == expected
+        assert rest_pair.measure()[NAME].state is State.MISSING, "readers do not find the view"
+        assert rest_pair.copy()[NAME].state is State.CURRENT
+    assert list_names(rest_pair.copied_views) == ["large_orders"]
+    assert describe(rest_pair.copied_views) == expected
 
 
 def _end_process(*_: object) -> None:
     raise KilledError
 
 
-def test_failed_promotion_gives_the_view_back(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.copy()
+def test_failed_promotion_gives_the_view_back(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    rest_pair.copy()
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "set_properties", _fail)
-        assert servers.promote()[NAME].state is State.FAILED
-    assert list_names(servers.source_views) == ["large_orders"]
-    assert servers.promote()[NAME].state is State.PROMOTED
+        assert rest_pair.promote()[NAME].state is State.FAILED
+    assert list_names(rest_pair.source_views) == ["large_orders"]
+    assert rest_pair.promote()[NAME].state is State.PROMOTED
 
 
 def _fail(*_: object) -> None:
@@ -156,56 +156,56 @@ def test_standby_that_has_no_views(pair: Pair) -> None:
         pair.copy()
 
 
-def test_rebuilt_source_changes_no_view(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rebuilt_source_changes_no_view(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that was restored from a backup, and another view of the same name."""
-    servers.copy()
-    last_copy = describe(servers.copied_views)
-    add_version(servers.source_views, 4)
+    rest_pair.copy()
+    last_copy = describe(rest_pair.copied_views)
+    add_version(rest_pair.source_views, 4)
     with monkeypatch.context() as patch:
         patch.setattr(views, "find_last_time", lambda _: 0)
-        assert "has an older state than the copy" in servers.copy()[NAME].detail
-    servers.source_views.drop(VIEW)
-    create_view(servers.source_views)
-    set_comment(servers.source_views, "rebuilt")
-    assert "has another view of this name. The copy was not changed" in servers.copy()[NAME].detail
-    assert describe(servers.copied_views) == last_copy
+        assert "has an older state than the copy" in rest_pair.copy()[NAME].detail
+    rest_pair.source_views.drop(VIEW)
+    create_view(rest_pair.source_views)
+    set_comment(rest_pair.source_views, "rebuilt")
+    assert "has another view of this name. The copy was not changed" in rest_pair.copy()[NAME].detail
+    assert describe(rest_pair.copied_views) == last_copy
 
 
-def test_view_of_an_earlier_promotion_is_not_promoted(servers: Pair) -> None:
-    servers.copy()
-    last_copy = describe(servers.copied_views)
-    create_view(servers.source_views, "large_orders__moved")
-    failed = servers.promote()[NAME]
+def test_view_of_an_earlier_promotion_is_not_promoted(rest_pair: Pair) -> None:
+    rest_pair.copy()
+    last_copy = describe(rest_pair.copied_views)
+    create_view(rest_pair.source_views, "large_orders__moved")
+    failed = rest_pair.promote()[NAME]
     assert "expected the name sales.large_orders__moved to be free" in failed.detail
-    servers.source_views.drop(VIEW)
-    assert "has another view of this name" in servers.promote()[NAME].detail
-    assert list_names(servers.source_views) == ["large_orders__moved"]
-    assert describe(servers.copied_views) == last_copy
+    rest_pair.source_views.drop(VIEW)
+    assert "has another view of this name" in rest_pair.promote()[NAME].detail
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
+    assert describe(rest_pair.copied_views) == last_copy
 
 
-def test_failed_promotion_after_a_kill_gives_the_view_back(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.copy()
+def test_failed_promotion_after_a_kill_gives_the_view_back(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    rest_pair.copy()
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "set_properties", _end_process)
         patch.setattr(StandbyView, "_return_to_source", lambda *_: None)
         with pytest.raises(KilledError):
-            servers.promote()
-    assert list_names(servers.source_views) == ["large_orders__moved"]
+            rest_pair.promote()
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "set_properties", _fail)
-        assert servers.promote()[NAME].state is State.FAILED
-    assert list_names(servers.source_views) == ["large_orders"]
+        assert rest_pair.promote()[NAME].state is State.FAILED
+    assert list_names(rest_pair.source_views) == ["large_orders"]
     with monkeypatch.context() as patch:
         patch.setattr(StandbyView, "_release", _break_standby(patch))
-        detail = servers.promote()[NAME].detail
+        detail = rest_pair.promote()[NAME].detail
     assert "the server does not respond" in detail
     assert "may have the view as sales.large_orders__moved" in detail, "the standby may have users"
-    assert servers.promote()[NAME].state is State.PROMOTED
+    assert rest_pair.promote()[NAME].state is State.PROMOTED
 
 
-def test_view_of_another_process_is_not_given_back(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_view_of_another_process_is_not_given_back(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process promotes the view before a paused process renames it, or takes over its lease after that."""
-    servers.copy()
+    rest_pair.copy()
     rename = ViewCatalog.rename
     with monkeypatch.context() as patch:
 
@@ -215,14 +215,14 @@ def test_view_of_another_process_is_not_given_back(servers: Pair, monkeypatch: p
             _fail()
 
         patch.setattr(ViewCatalog, "rename", find_renamed)
-        assert servers.promote()[NAME].state is State.FAILED
-    assert list_names(servers.source_views) == ["large_orders__moved"]
+        assert rest_pair.promote()[NAME].state is State.FAILED
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
     with monkeypatch.context() as patch:
         patch.setattr(StandbyView, "_release", _lose_lease)
-        detail = servers.promote()[NAME].detail
+        detail = rest_pair.promote()[NAME].detail
     assert "may have the view as sales.large_orders__moved" in detail
-    assert list_names(servers.source_views) == ["large_orders__moved"]
-    assert servers.promote()[NAME].state is State.PROMOTED
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
+    assert rest_pair.promote()[NAME].state is State.PROMOTED
 
 
 def _lose_lease(*_: object) -> None:
@@ -237,55 +237,55 @@ def _break_standby(patch: pytest.MonkeyPatch) -> Callable[..., None]:
     return fail
 
 
-def test_view_with_the_name_of_a_dropped_table(servers: Pair) -> None:
-    servers.add_table("sales.totals")
-    servers.copy()
-    servers.catalog.drop_table("sales.totals")
-    create_view(servers.source_views, "totals")
-    states = {(status.name, status.is_view): status.state for status in servers.open().measure(servers.now)}
+def test_view_with_the_name_of_a_dropped_table(rest_pair: Pair) -> None:
+    rest_pair.add_table("sales.totals")
+    rest_pair.copy()
+    rest_pair.catalog.drop_table("sales.totals")
+    create_view(rest_pair.source_views, "totals")
+    states = {(status.name, status.is_view): status.state for status in rest_pair.open().measure(rest_pair.now)}
     assert states[("sales.totals", False)] is State.DROPPED
     assert states[("sales.totals", True)] is State.MISSING
-    failed = servers.copy()["sales.totals"]
+    failed = rest_pair.copy()["sales.totals"]
     assert "expected the name to be free" in failed.detail
-    assert list_names(servers.copied_views) == ["large_orders"]
+    assert list_names(rest_pair.copied_views) == ["large_orders"]
 
 
-def test_failures_of_views_do_not_hold_up_tables(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.add_table("sales.orders")
+def test_failures_of_views_do_not_hold_up_tables(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    rest_pair.add_table("sales.orders")
     with monkeypatch.context() as patch:
         patch.setattr(Endpoint, "list_views", _fail)
-        for statuses in (servers.copy(), servers.measure()):
+        for statuses in (rest_pair.copy(), rest_pair.measure()):
             assert (statuses["sales.orders"].state, statuses["views"].state) == (State.CURRENT, State.FAILED)
-    servers.copy()
+    rest_pair.copy()
     with monkeypatch.context() as patch:
         patch.setattr(StandbyTable, "promote", _fail)
-        failed = servers.promote()[NAME]
+        failed = rest_pair.promote()[NAME]
     assert "it was not promoted, since tables failed" in failed.detail
-    assert list_names(servers.source_views) == ["large_orders"]
+    assert list_names(rest_pair.source_views) == ["large_orders"]
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "find", _fail)
-        statuses = servers.promote(is_source_lost=True)
+        statuses = rest_pair.promote(is_source_lost=True)
     assert (statuses["sales.orders"].state, statuses[NAME].state) == (State.PROMOTED, State.FAILED)
 
 
-def test_replacement_keeps_changes_of_other_programs(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacement_keeps_changes_of_other_programs(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that a single commit cannot copy makes a new view."""
-    servers.copy()
-    add_version(servers.source_views, 4)
+    rest_pair.copy()
+    add_version(rest_pair.source_views, 4)
     monkeypatch.setattr(ViewCatalog, "update_copy", lambda *_: None)
-    create_view(servers.copied_views, "large_orders__copying")
-    assert "found a view that is no copy" in servers.copy()[NAME].detail
-    servers.copied_views.drop(("sales", "large_orders__copying"))
+    create_view(rest_pair.copied_views, "large_orders__copying")
+    assert "found a view that is no copy" in rest_pair.copy()[NAME].detail
+    rest_pair.copied_views.drop(("sales", "large_orders__copying"))
     start_copy = ViewCatalog.start_copy
 
     def start_late(*values: Any) -> StoredView:
-        set_comment(servers.copied_views, "by a user")
+        set_comment(rest_pair.copied_views, "by a user")
         return start_copy(*values)
 
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "start_copy", start_late)
-        assert "The view was not replaced" in servers.copy()[NAME].detail
-    assert describe(servers.copied_views)["properties"]["comment"] == "by a user"
-    set_comment(servers.copied_views, "large")
-    assert servers.copy()[NAME].state is State.CURRENT
-    assert describe(servers.copied_views) == describe(servers.source_views)
+        assert "The view was not replaced" in rest_pair.copy()[NAME].detail
+    assert describe(rest_pair.copied_views)["properties"]["comment"] == "by a user"
+    set_comment(rest_pair.copied_views, "large")
+    assert rest_pair.copy()[NAME].state is State.CURRENT
+    assert describe(rest_pair.copied_views) == describe(rest_pair.source_views)

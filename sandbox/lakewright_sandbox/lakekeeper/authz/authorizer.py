@@ -104,5 +104,5 @@ HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")
 def build_forbidden_error(target: Target, action: str) -> ApiError:
     """Return the 403, whose type names the kind of object: `WarehouseActionForbidden`."""
     kind = camel(target.kind)
-    message = f"{kind} action `{action}` forbidden on {target.kind} `{target.id}`"
+    message = f"{kind} action `{action}` forbidden on {target.kind} `{target.object_id}`"
     return ApiError(403, f"{kind}ActionForbidden", message)

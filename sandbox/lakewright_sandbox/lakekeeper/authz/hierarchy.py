@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.authz.store import Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id
 from lakewright_sandbox.lakekeeper.database.models import (
     NamespaceRow,
     ProjectRow,
     RoleRow,
-    TabularRow,
     TagDefinitionRow,
     WarehouseRow,
 )
@@ -26,7 +26,7 @@ def find_parent(server: ServerContext, session: Session, target: Target) -> Targ
     if target.kind == "user" or (target.kind == "project" and session.get(ProjectRow, target.id)):
         return Target("server", server.server_id)
     above: Target | None = None
-    if target.kind in ("table", "view", "generic-table") and (tabular := session.get(TabularRow, target.id)):
+    if target.is_tabular and (tabular := find_tabular_by_id(session, target.warehouse_id, target.object_id)):
         above = Target("namespace", tabular.namespace_id)
     elif target.kind == "namespace" and (namespace := session.get(NamespaceRow, target.id)):
         parent = namespace.parent_id

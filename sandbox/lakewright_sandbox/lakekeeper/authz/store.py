@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from lakewright_sandbox.lakekeeper.database.models import GrantRow
+from lakewright_sandbox.lakekeeper.database.models import GrantRow, TabularRow
 from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
+TABULAR_KINDS = ("table", "view", "generic-table")
+
 
 class Target(NamedTuple):
-    """An object that grants are on. The server is one too, by its server id."""
+    """An object that grants are on. The server is one too, by its server id.
+
+    The id of a table or view has its warehouse, as in OpenFGA: `WAREHOUSE/TABLE`.
+    """
 
     kind: str
     id: str
+
+    @classmethod
+    def name_tabular(cls, kind: str, warehouse_id: str, tabular_id: str) -> Self:
+        """Return a table or view by the id of its warehouse and its own id."""
+        return cls(kind, f"{warehouse_id}/{tabular_id}")
+
+    @classmethod
+    def from_tabular(cls, row: TabularRow) -> Self:
+        """Return a table or view by its row."""
+        return cls.name_tabular(row.kind, row.warehouse_id, row.id)
+
+    @property
+    def is_tabular(self) -> bool:
+        """Return whether this is a table or view."""
+        return self.kind in TABULAR_KINDS
+
+    @property
+    def warehouse_id(self) -> str:
+        """Return the warehouse of a table or view."""
+        return self.id.partition("/")[0]
+
+    @property
+    def object_id(self) -> str:
+        """Return the id without a warehouse, as clients know the object."""
+        return self.id.rpartition("/")[2] if self.is_tabular else self.id
 
 
 class Relation(NamedTuple):
@@ -78,6 +108,12 @@ def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
     on_them = and_(GrantRow.object_kind == kind, GrantRow.object_id.in_(ids))
     to_them = and_(GrantRow.subject_kind == kind, GrantRow.subject_id.in_(ids))
     session.execute(delete(GrantRow).where(or_(on_them, to_them)))
+
+
+def forget_tabulars(session: Session, rows: Collection[TabularRow]) -> None:
+    """Delete the grants on deleted tables and views."""
+    for kind in TABULAR_KINDS:
+        forget_objects(session, kind, [Target.from_tabular(row).id for row in rows if row.kind == kind])
 
 
 def _is(relation: Relation) -> ColumnElement[bool]:

@@ -88,7 +88,7 @@ class OpenWarehouse:
                 raise
             raise tabular_missing(kind) from missing
         tabular = find_tabular(self.session, namespace, name, kind, staged=staged)
-        target, authorizer = Target(kind, tabular.id), self.call.server.authorizer
+        target, authorizer = Target.from_tabular(tabular), self.call.server.authorizer
         readable = authorizer.may(self.session, target, "read_data" if kind == "table" else "select")
         writable = authorizer.may(self.session, target, "commit")
         return replace(self.open_created(namespace, tabular), readable=readable, writable=writable)

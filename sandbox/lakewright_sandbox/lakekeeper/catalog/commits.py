@@ -34,7 +34,7 @@ from lakewright_sandbox.lakekeeper.catalog.metadata.table_properties import (
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_updates import apply_updates
 from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath
 from lakewright_sandbox.lakekeeper.catalog.tabulars import Identifier, compare_and_swap
-from lakewright_sandbox.lakekeeper.database.models import TabularRow
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
 from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
 from lakewright_sandbox.lakekeeper.protocol.responses import empty, json_response
@@ -205,7 +205,7 @@ def _swap_one(session: Session, commit: PreparedCommit, now: int) -> None:
     row = commit.tabular.tabular
     if compare_and_swap(session, row, commit.metadata_location, commit.document, now):
         return
-    if session.get(TabularRow, row.id) is None:
+    if find_tabular_by_id(session, row.warehouse_id, row.id) is None:
         raise tabular_missing("table")
     raise ChangedMeanwhileError
 

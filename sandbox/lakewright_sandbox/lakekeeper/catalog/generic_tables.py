@@ -86,7 +86,7 @@ def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response
         )
         rows = session.scalars(page.select(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
-        visible_rows = call.server.authorizer.filter_visible(session, rows, lambda row: Target(KIND, row.id))
+        visible_rows = call.server.authorizer.filter_visible(session, rows, Target.from_tabular)
     identifiers = [
         {"namespace": inside.path, "name": row.name, "format": json.loads(row.document)["format"], "id": row.id}
         for row in visible_rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from lakewright_sandbox.lakekeeper.authz.store import forget_objects
+from lakewright_sandbox.lakekeeper.authz.store import forget_objects, forget_tabulars
 from lakewright_sandbox.lakekeeper.database.lookups import SEPARATOR, find_namespace, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, TaskRow
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
@@ -41,12 +41,11 @@ def drop_namespace(
         if tabulars:
             _check_no_running_expiration(session, name, tabulars)
         for tabular in tabulars:
-            cancel_soft_deletion(session, tabular.id)
+            cancel_soft_deletion(session, tabular)
             if purge and tabular.metadata_location:
                 schedule_purge(server, session, warehouse, tabular)
         forget_objects(session, "namespace", ids)
-        for kind in ("table", "view", "generic-table"):
-            forget_objects(session, kind, [tabular.id for tabular in tabulars if tabular.kind == kind])
+        forget_tabulars(session, tabulars)
         session.execute(delete(TabularRow).where(TabularRow.namespace_id.in_(ids)))
         session.execute(delete(NamespaceRow).where(NamespaceRow.id.in_(ids)))
 
@@ -77,6 +76,7 @@ def _check_unprotected(name: str, top: NamespaceRow, children: list[NamespaceRow
 
 def _check_no_running_expiration(session: Session, name: str, tabulars: list[TabularRow]) -> None:
     running = select(TaskRow.id).where(
+        TaskRow.warehouse_id == tabulars[0].warehouse_id,
         TaskRow.entity_id.in_([tabular.id for tabular in tabulars]),
         TaskRow.queue == "soft_deletion",
         TaskRow.status.in_(("RUNNING", "STOPPING")),

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from lakewright_sandbox.lakekeeper.authz.store import Target, forget_objects
+from lakewright_sandbox.lakekeeper.authz.store import Target, forget_tabulars
 from lakewright_sandbox.lakekeeper.catalog.call import CatalogCall, ListOptions
 from lakewright_sandbox.lakekeeper.catalog.locations import check_location_free
 from lakewright_sandbox.lakekeeper.database.lookups import (
@@ -89,6 +89,7 @@ def compare_and_swap(
     swap = (
         update(TabularRow)
         .where(
+            TabularRow.warehouse_id == old.warehouse_id,
             TabularRow.id == old.id,
             TabularRow.deleted_at.is_(None),
             TabularRow.metadata_location.is_not_distinct_from(old.metadata_location),
@@ -133,14 +134,14 @@ class NewTabular:
         existing = find_tabular_by_name(session, namespace, row.name)
         if existing is not None and (existing.metadata_location is None or self.overwrite):
             check_unprotected(existing)
-            forget_objects(session, existing.kind, [existing.id])
+            forget_tabulars(session, [existing])
             session.delete(existing)
             session.flush()
         if self.check_location:
             check_location_free(session, row.warehouse_id, row.location)
         session.add(row)
         session.flush()
-        self.server.authorizer.add_owner(session, Target(row.kind, row.id))
+        self.server.authorizer.add_owner(session, Target.from_tabular(row))
 
 
 def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
@@ -157,7 +158,7 @@ def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: Li
         )
         rows = session.scalars(page.select(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
-        rows = call.server.authorizer.filter_visible(session, rows, lambda row: Target(kind, row.id))
+        rows = call.server.authorizer.filter_visible(session, rows, Target.from_tabular)
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
     if token:
         body["next-page-token"] = token
@@ -220,6 +221,6 @@ def drop_tabular(
             if purge is not False:
                 delay = call.server.settings.unasked_purge_delay_seconds if purge is None else 0
                 schedule_purge(call.server, session, warehouse, row, delay_seconds=delay)
-            forget_objects(session, row.kind, [row.id])
+            forget_tabulars(session, [row])
             session.delete(row)
     return empty()

@@ -66,6 +66,11 @@ def find_tabular(
     return tabular
 
 
+def find_tabular_by_id(session: Session, warehouse_id: object, tabular_id: object) -> TabularRow | None:
+    """Return the table or view of any kind that has the id in a warehouse, also a deleted table or view."""
+    return session.get(TabularRow, (str(warehouse_id), str(tabular_id)))
+
+
 def find_tabular_by_name(session: Session, namespace: NamespaceRow, name: str) -> TabularRow | None:
     """Return the table or view of any kind that has the name and is not deleted."""
     query = select(TabularRow).where(

@@ -164,7 +164,8 @@ class NamespaceRow(LakekeeperBase):
 class TabularRow(LakekeeperBase):
     """A table, a view or a generic table. `metadata_location` is null while a table is only staged.
 
-    Names are unique among tabulars that are not soft-deleted.
+    An id is unique in its warehouse alone: two warehouses can register one table. Names are unique among tabulars that
+    are not soft-deleted. Source: the migration `reusable_table_id` of Lakekeeper 0.10.
     """
 
     __tablename__ = "tabular"
@@ -179,8 +180,8 @@ class TabularRow(LakekeeperBase):
         ),
         Index("tabular_location", "warehouse_id", "location"),
     )
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id"), primary_key=True)
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
-    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id"))
     namespace_id: Mapped[str] = mapped_column(ForeignKey("namespace.id"))
     kind: Mapped[str] = mapped_column(String(16))
     name: Mapped[str]

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from lakewright_sandbox.lakekeeper.authz.store import Target
-from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse, looks_empty
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id, find_warehouse, looks_empty
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
 from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp, timestamp
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
@@ -54,7 +54,7 @@ def list_deleted(
             return json_response({"tabulars": [], "next-page-token": None})
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.execute(page.select(query, TabularRow.created_at, TabularRow.id)).all()
-        visible = server.authorizer.filter_visible(session, rows, lambda row: Target(row[0].kind, row[0].id))
+        visible = server.authorizer.filter_visible(session, rows, lambda row: Target.from_tabular(row[0]))
     body: dict[str, Any] = {
         "tabulars": [
             {
@@ -81,13 +81,13 @@ def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body
         with server.database.write() as session:
             find_warehouse(session, str(warehouse_id), active=True)
             for target in body.targets:
-                row = session.get(TabularRow, str(target.id))
-                if row is None or row.warehouse_id != str(warehouse_id) or row.kind != target.type:
+                row = find_tabular_by_id(session, warehouse_id, target.id)
+                if row is None or row.kind != target.type:
                     raise tabular_missing(target.type)
-                server.authorizer.require(session, Target(row.kind, row.id), "undrop")
+                server.authorizer.require(session, Target.from_tabular(row), "undrop")
                 if row.deleted_at is not None:
                     row.deleted_at = row.expires_at = None
-                    cancel_soft_deletion(session, row.id)
+                    cancel_soft_deletion(session, row)
     except IntegrityError:
         message = "Tabular with the same name already exists in the namespace"
         raise ApiError(409, "AlreadyExistsException", message, "Error undropping tabulars in catalog") from None

@@ -11,8 +11,8 @@ from pydantic import Field
 from sqlalchemy import select, tuple_
 from starlette.responses import Response
 
-from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
-from lakewright_sandbox.lakekeeper.database.models import TabularRow, TaskRow
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id, find_warehouse
+from lakewright_sandbox.lakekeeper.database.models import TaskRow
 from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp, timestamp, to_micros
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import Body, read_body
@@ -140,7 +140,7 @@ def control_tasks(
             if row.status == "SCHEDULED":
                 if isinstance(body.action, Cancel):
                     row.status, row.updated_at = "CANCELLED", now
-                    tabular = session.get(TabularRow, row.entity_id)
+                    tabular = find_tabular_by_id(session, row.warehouse_id, row.entity_id)
                     if row.queue == SOFT_DELETION and tabular is not None:
                         tabular.deleted_at = tabular.expires_at = None
                 elif isinstance(body.action, RunNow):

@@ -40,10 +40,13 @@ def schedule_soft_deletion(
     session.add(task)
 
 
-def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
+def cancel_soft_deletion(session: Session, tabular: TabularRow) -> None:
     """Cancel the final deletion of a tabular."""
     query = select(TaskRow).where(
-        TaskRow.entity_id == tabular_id, TaskRow.queue == SOFT_DELETION, TaskRow.status.in_(ACTIVE_TASK)
+        TaskRow.warehouse_id == tabular.warehouse_id,
+        TaskRow.entity_id == tabular.id,
+        TaskRow.queue == SOFT_DELETION,
+        TaskRow.status.in_(ACTIVE_TASK),
     )
     for task in session.scalars(query):
         task.status = "CANCELLED"

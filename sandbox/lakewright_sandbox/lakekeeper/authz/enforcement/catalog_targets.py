@@ -74,7 +74,7 @@ class CatalogNames:
         namespace = self._find(path)
         tabular = find_tabular_by_name(self._session, namespace, name) if namespace else None
         if tabular is not None and kind in (None, tabular.kind):
-            yield Target(tabular.kind, tabular.id), action
+            yield Target.from_tabular(tabular), action
 
     def _find(self, path: Sequence[str]) -> NamespaceRow | None:
         key = path_key(path)

@@ -9,13 +9,12 @@ from uuid import UUID
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
-from lakewright_sandbox.lakekeeper.authz.store import Target
-from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.authz.store import TABULAR_KINDS, Target
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import (
     NamespaceRow,
     ProjectRow,
     RoleRow,
-    TabularRow,
     TagDefinitionRow,
 )
 from lakewright_sandbox.lakekeeper.protocol.errors import (
@@ -59,7 +58,12 @@ class NamedTarget:
 
     def target(self, server: Lakekeeper) -> Target:
         """Return the object, whether it exists or not."""
-        return Target(self.kind, server.server_id if self.kind == "server" else self.ids[id_name(self.kind)])
+        if self.kind == "server":
+            return Target(self.kind, server.server_id)
+        object_id = self.ids[id_name(self.kind)]
+        if self.kind in TABULAR_KINDS:
+            return Target.name_tabular(self.kind, self.ids["warehouse_id"], object_id)
+        return Target(self.kind, object_id)
 
     def find(self, server: Lakekeeper, session: Session) -> Target:
         """Return the object. Raises 404 if it does not exist."""
@@ -82,8 +86,8 @@ class NamedTarget:
                     raise tag_definition_missing(ids["tag_definition_id"])
             case "table" | "view" | "generic-table" as kind:
                 find_warehouse(session, ids["warehouse_id"])
-                tabular = session.get(TabularRow, ids[id_name(kind)])
-                if tabular is None or tabular.kind != kind or tabular.warehouse_id != ids["warehouse_id"]:
+                tabular = find_tabular_by_id(session, ids["warehouse_id"], ids[id_name(kind)])
+                if tabular is None or tabular.kind != kind:
                     raise tabular_missing(kind)
             case _:
                 pass

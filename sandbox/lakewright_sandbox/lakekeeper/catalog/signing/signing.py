@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from lakewright_sandbox.lakekeeper.authz.store import Target
 from lakewright_sandbox.lakekeeper.catalog.signing.signed_requests import SignRequest, copy_sources, list_uris
-from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import TabularRow, WarehouseRow
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.requests import read_body
@@ -85,7 +85,7 @@ def _check_right(server: Lakekeeper, session: Session, tabular: TabularRow, body
     read = "read_data" if tabular.kind == "table" else "select"
     write = "write_data" if tabular.kind == "table" else "commit"
     action = read if body.method.upper() in ("GET", "HEAD") else write
-    server.authorizer.require(session, Target(tabular.kind, tabular.id), action)
+    server.authorizer.require(session, Target.from_tabular(tabular), action)
 
 
 def _find_tabular(
@@ -96,10 +96,10 @@ def _find_tabular(
     PyIceberg up to 0.9.1 requests one table's files with another's id.
     """
     kinds = ("table", "generic-table") if server.settings.is_at_least("0.14") else ("table",)
-    named_tabular = session.get(TabularRow, tabular_id) if tabular_id else None
+    named_tabular = find_tabular_by_id(session, warehouse.id, tabular_id) if tabular_id else None
     if (
         named_tabular
-        and (named_tabular.warehouse_id, named_tabular.deleted_at) == (warehouse.id, None)
+        and named_tabular.deleted_at is None
         and named_tabular.kind in kinds
         and all(_contains_uri(uri, named_tabular) for uri in uris)
     ):

@@ -28,7 +28,7 @@ def check_inspectable(server: Lakekeeper, session: Session, target: Target, subj
         return
     guarded = Target("server", server.server_id) if target.kind == "user" else target
     if not server.authorizer.rights(session).has(guarded, "read_assignments"):
-        message = f"Not allowed to inspect permissions on {target.kind} `{target.id}` of other principals"
+        message = f"Not allowed to inspect permissions on {target.kind} `{target.object_id}` of other principals"
         raise ApiError(403, "CannotInspectPermissions", message)
 
 

@@ -15,7 +15,12 @@ from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
 from lakewright_sandbox.lakekeeper.authz.authorizer_actions import DEPRECATED_ACTIONS
 from lakewright_sandbox.lakekeeper.authz.caller import actor
 from lakewright_sandbox.lakekeeper.authz.store import Target
-from lakewright_sandbox.lakekeeper.database.lookups import find_namespace, find_tabular_by_name, find_warehouse
+from lakewright_sandbox.lakekeeper.database.lookups import (
+    find_namespace,
+    find_tabular_by_id,
+    find_tabular_by_name,
+    find_warehouse,
+)
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
 from lakewright_sandbox.lakekeeper.management.access import assignments
 from lakewright_sandbox.lakekeeper.management.access.actions import check_inspectable
@@ -62,7 +67,8 @@ class CheckedOperation(Body):
         elif kind == "namespace":
             row = self._namespace(session, self.namespace_id)
         else:
-            row = self._tabular(session, kind)
+            tabular = self._tabular(session, kind)
+            return Target.from_tabular(tabular) if tabular is not None else None
         return Target(kind, row.id) if row is not None else None
 
     def _namespace(self, session: Session, namespace_id: UUID | None) -> NamespaceRow | None:
@@ -76,7 +82,7 @@ class CheckedOperation(Body):
 
     def _tabular(self, session: Session, kind: str) -> TabularRow | None:
         if self.tabular_id is not None:
-            row = session.get(TabularRow, str(self.tabular_id))
+            row = find_tabular_by_id(session, self.warehouse_id, self.tabular_id)
         else:
             namespace = self._namespace(session, None)
             row = find_tabular_by_name(session, namespace, self.tabular or "") if namespace else None

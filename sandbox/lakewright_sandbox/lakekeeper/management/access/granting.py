@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, remove_grant
-from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, RoleRow, TabularRow
+from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, RoleRow
 from lakewright_sandbox.lakekeeper.database.users import find_user
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.identities import Subject
@@ -71,7 +71,8 @@ def resource(session: Session, target: Target) -> dict[str, str]:
         return document
     if target.kind == "tag-definition":
         return document | {"tag-definition-id": target.id}
-    row = session.get(NamespaceRow if target.kind == "namespace" else TabularRow, target.id)
-    if row is not None:
-        document["warehouse-id"] = row.warehouse_id
-    return document | {f"{target.kind}-id": target.id}
+    if target.is_tabular:
+        document["warehouse-id"] = target.warehouse_id
+    elif target.kind == "namespace" and (namespace := session.get(NamespaceRow, target.id)) is not None:
+        document["warehouse-id"] = namespace.warehouse_id
+    return document | {f"{target.kind}-id": target.object_id}

@@ -45,7 +45,7 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         all_rows = session.execute(query).all()
-        rows = server.authorizer.filter_visible(session, all_rows, lambda row: Target(row[0].kind, row[0].id))
+        rows = server.authorizer.filter_visible(session, all_rows, lambda row: Target.from_tabular(row[0]))
     term_trigrams = trigrams(body.search)
     matches: list[tuple[float, TabularRow, list[str]]] = []
     for row, path in rows:

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from lakewright_sandbox.lakekeeper.database.lookups import find_warehouse
+from lakewright_sandbox.lakekeeper.database.lookups import find_tabular_by_id, find_warehouse
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
 from lakewright_sandbox.lakekeeper.management.warehouses.warehouses import Protection
 from lakewright_sandbox.lakekeeper.protocol.clock import optional_timestamp
@@ -23,13 +23,15 @@ router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 def _find(session: Session, warehouse_id: UUID, kind: str, object_id: UUID) -> NamespaceRow | TabularRow:
     find_warehouse(session, str(warehouse_id))
-    model = NamespaceRow if kind == "namespace" else TabularRow
-    row = session.get(model, str(object_id))
-    if row is None or row.warehouse_id != str(warehouse_id) or (isinstance(row, TabularRow) and row.kind != kind):
-        if kind == "namespace":
+    if kind == "namespace":
+        namespace = session.get(NamespaceRow, str(object_id))
+        if namespace is None or namespace.warehouse_id != str(warehouse_id):
             raise namespace_missing(str(object_id), str(warehouse_id))
+        return namespace
+    tabular = find_tabular_by_id(session, warehouse_id, object_id)
+    if tabular is None or tabular.kind != kind:
         raise tabular_missing(kind)
-    return row
+    return tabular
 
 
 def _get(server: Lakekeeper, warehouse_id: UUID, kind: str, object_id: UUID) -> Response:
