@@ -70,6 +70,7 @@ def test_users_install_a_part_of_the_repository() -> None:
     assert not installed.keys() & ({"pyspark", "pandas"} | {Requirement(line).name for line in workspace})
 
 
+@pytest.mark.long
 def test_wrong_uv_is_refused(tmp_path: Path) -> None:
     """A wheel with the right name and version and other content, as a registry might serve it."""
     (tmp_path / "scripts").mkdir()

@@ -13,7 +13,13 @@ from stackrunner import Stack
 
 @pytest.mark.parametrize(
     ("name", "then"),
-    [("bucket", "up"), ("inline", "up"), ("versioning", "up"), ("bucket", "destroy"), ("role", "destroy")],
+    [
+        ("bucket", "up"),
+        ("inline", "up"),
+        pytest.param("versioning", "up", marks=pytest.mark.long),
+        pytest.param("bucket", "destroy", marks=pytest.mark.long),
+        ("role", "destroy"),
+    ],
 )
 def test_object_of_interrupted_creation_is_adopted(tmp_path: Path, sandbox: object, name: str, then: str) -> None:
     unique = f"{name}-{then}"

@@ -33,6 +33,7 @@ def uses(commands: Any) -> int:
     return Path(commands.address.socket).stat().st_mtime_ns
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_warm_noop_equals_the_cold_one(commands: Any) -> None:
     commands.stack.write_program(PROGRAM)
@@ -85,6 +86,7 @@ def remove_times(deployment: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in deployment.items() if key not in ("manifest", "secrets_providers")}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(90)
 def test_each_command_runs_the_program_as_it_is(commands: Any) -> None:
     """A changed program, a module beside it, and one that hides an imported package are seen."""

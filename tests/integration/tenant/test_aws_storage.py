@@ -103,6 +103,7 @@ def rewrite_role_as_earlier_version(tenant: Any, iam: Any, lakekeeper: Any, role
     state.write_text(json.dumps(document))
 
 
+@pytest.mark.long
 def test_tenant_with_every_feature(make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any) -> None:
     """All resources that AWS can tag are tagged, and the last `destroy` deletes everything."""
     tenant = make_tenant()

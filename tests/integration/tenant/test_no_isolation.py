@@ -11,6 +11,7 @@ from tests.tenant_project import MakeTenant
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.long
 @pytest.mark.stand_in("its catalog allows everything")
 def test_allow_all_catalog_is_no_isolation(make_tenant: MakeTenant) -> None:
     tenant = make_tenant(computing_units=[{"name": "unit", "runtime": "spark", "warehouse": "executions"}])

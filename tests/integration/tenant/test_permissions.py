@@ -124,6 +124,7 @@ def calls(clients: Mapping[str, Any], bucket: str, prefix: str, key: str, role: 
     }
 
 
+@pytest.mark.long
 def test_roles_of_a_tenant_have_the_documented_rights(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], permissions: ModuleType
 ) -> None:

@@ -321,6 +321,7 @@ class ActionAfterPlanning:
 LOCK = '{"message": "audit", "since": "2026-01-01T00:00:00Z"}'
 
 
+@pytest.mark.long
 def test_lock_set_after_planning(scheduled: ScheduledNamespace) -> None:
     sql = scheduled.table("one")
     lock = ActionAfterPlanning(
@@ -424,6 +425,7 @@ def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
 BAD_COLUMN = '{"keep": 1, "column": "nothing"}'
 
 
+@pytest.mark.long
 def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> None:
     scheduled.table("one", files=1)
     scheduled.table("odd", files=1, clauses="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")

@@ -21,7 +21,7 @@ from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 from demo import nycflights
 from tests.integration.tenant.faulty_proxy import VENDED, FaultyProxy, run_proxy
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 RUN = Execution(7, 42, "results")
 
@@ -147,7 +147,6 @@ def few_flights(tmp_path: Path) -> Path:
     return files
 
 
-@pytest.mark.long
 def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader, few_flights: Path) -> None:
     before = data_files(reader)
     arguments = ["--workflow", "7", "--execution", "42", "--data", str(few_flights)]

@@ -692,6 +692,7 @@ def test_declared_warehouse_is_never_purged(archiving: ArchivingTenant) -> None:
     assert archiving.list_warehouses() == {"executions", "raw"}
 
 
+@pytest.mark.long
 def test_killed_purge_is_completed(
     archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
     assert len([role for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]) == 1
 
 
+@pytest.mark.long
 def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     tenant = deploy_and_retain(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])

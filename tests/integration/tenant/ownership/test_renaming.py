@@ -62,6 +62,7 @@ def deploy_with_table(make_tenant: Callable[..., Any], deletion: str = "protect"
     return tenant
 
 
+@pytest.mark.long
 def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     tenant = deploy_with_table(
         make_tenant,

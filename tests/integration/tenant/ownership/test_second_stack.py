@@ -176,6 +176,7 @@ def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callab
         assert f"lakewright stack forget --stack {tenant.name}" in message
 
 
+@pytest.mark.long
 def test_refused_stack_creates_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
     """The project is refused first: no bucket, key, role or Kubernetes namespace is created or changed.
 
