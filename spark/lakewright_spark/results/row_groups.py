@@ -76,7 +76,7 @@ def read_batches(
     for part in _select_parts(tasks, skip, limit):
         table = renew(table)
         if part.task.file.file_format != FileFormat.PARQUET:
-            yield from _read(table, part).to_batches()
+            yield from _read(table, part).to_batches(MAX_BATCH_ROWS)
             continue
         with _open(table, part) as file:
             for group in file.groups:
@@ -173,7 +173,8 @@ class _ParquetPart:
     def iterate(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the part in this row group, like `read`, in batches of about `BATCH_BYTES`."""
         if not self._names:  # Arrow returns no rows without columns
-            yield from self.read([group])
+            for batch in self.read([group]):
+                yield from pa.Table.from_batches([batch]).to_batches(MAX_BATCH_ROWS)
             return
         metadata = self._file.metadata.row_group(group)
         rows = max(BATCH_BYTES * metadata.num_rows // max(metadata.total_byte_size, 1), 1)

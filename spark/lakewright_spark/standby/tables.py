@@ -10,7 +10,7 @@ from uuid import uuid5
 
 from pyiceberg.table import Table
 
-from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
+from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import (
     LOCATION_PROPERTIES,
     copy_table,
@@ -93,9 +93,11 @@ class StandbyTable(StandbyObject):
             if source_table is None:
                 self._compare_unchanged(stopped, result)
             return self._release(now)
-        except BaseException:
+        except BaseException as error:
             with suppress(Exception):
-                if self.find_promotion() is None:
+                # Without the claim, another process may promote the table: the source must remain as it is.
+                self.check_claim()
+                if not isinstance(error, LeaseLostError) and self.find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
 

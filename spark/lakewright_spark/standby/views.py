@@ -76,28 +76,37 @@ class StandbyView(StandbyObject):
             self._copy_state(self._require(source.find(moved)), now)
             may_have_users = True
             return self._release(now)
-        except LeaseLostError as error:
-            # Another process may promote the view at any time, so the source must remain as it is.
-            if is_moved:
-                raise self._describe_moved(error) from None
-            raise
         except BaseException as error:
-            # A process whose lease this process has may have moved the view and promoted it.
-            if (may_have_users or not is_moved) and self._is_promoted_after(error):
-                raise
-            self._return_to_source(error)
+            if self._has_lost_claim(error):
+                # Another process may promote the view at any time, so the source must remain as it is.
+                raise self._describe_moved(error) from None
+            if not self._is_promoted_after(error, may_have_users=may_have_users or not is_moved):
+                self._return_to_source(error)
             raise
 
-    def _is_promoted_after(self, error: BaseException) -> bool:
-        """Return whether the standby may have users after an error.
+    def _has_lost_claim(self, error: BaseException) -> bool:
+        try:
+            self.check_claim()
+        except LeaseLostError:
+            return True
+        return isinstance(error, LeaseLostError)
+
+    def _is_promoted_after(self, error: BaseException, *, may_have_users: bool) -> bool:
+        """Return whether the standby has users after an error.
+
+        Args:
+            error: The error.
+            may_have_users: Whether this process, or a process whose lease this process has, may have given it users.
 
         Raises:
-            StandbyError: The standby does not respond. The source has the view under the other name.
+            StandbyError: The standby does not respond, and may have users.
         """
         try:
             return self.find_promotion() is not None
         except Exception:  # noqa: BLE001  # any error: the first error is reported
-            raise self._describe_moved(error) from None
+            if may_have_users:
+                raise self._describe_moved(error) from None
+            return False
 
     def _return_to_source(self, error: BaseException) -> None:
         """Give the source's users the view again, since the standby has no users.

@@ -63,7 +63,8 @@ def test_id_is_taken_within_its_warehouse(shared: SharedTable, aws: Any) -> None
     copy = f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json"
     content = json.dumps(document | {"location": location}).encode()
     client.put_object(Bucket=bucket, Key=copy.removeprefix(f"s3://{bucket}/"), Body=content)
-    assert get_refusal(shared.register("other", copy)) == (409, "AlreadyExistsException")
+    for metadata_location in (copy, shared.metadata_location):
+        assert get_refusal(shared.register("other", metadata_location)) == (409, "AlreadyExistsException")
 
 
 def test_rights_protection_and_drops_are_apart(shared: SharedTable) -> None:

@@ -12,7 +12,7 @@ import pytest
 import s3fs
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
-from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
+from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import list_copied_files
 from lakewright_spark.migration.copy_stores import S3Store, open_copy_store
 from lakewright_spark.migration.verify import Depth
@@ -306,6 +306,21 @@ def test_failed_promotion_leaves_the_writers(pair: Pair, monkeypatch: pytest.Mon
     pair.catalog.load_table("sales.orders").append(build_rows(1))
     pair.copy()
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
+
+
+def test_writers_do_not_continue_without_the_lease(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have loaded the table already: later commits of the writers would be lost."""
+    pair.add_table("sales.orders")
+    pair.copy()
+
+    def lose_lease(*_: object) -> None:
+        raise LeaseLostError("another process has the lease")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyTable, "_release", lose_lease)
+        assert pair.promote()["sales.orders"].state is State.FAILED
+    assert [name for _, name in pair.catalog.list_tables("sales")] == ["orders__moved"]
+    assert pair.promote()["sales.orders"].state is State.PROMOTED
 
 
 def test_copy_that_differs_is_withdrawn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.standby import views
-from lakewright_spark.standby.mark import MARK
+from lakewright_spark.standby.mark import MARK, StandbyMark
 from lakewright_spark.standby.status import State, find_problems
 from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.standby.views import StandbyView
@@ -136,7 +136,7 @@ def test_failed_promotion_gives_the_view_back(rest_pair: Pair, monkeypatch: pyte
     assert rest_pair.promote()[NAME].state is State.PROMOTED
 
 
-def _fail(*_: object) -> None:
+def _fail(*_: object) -> NoReturn:
     raise OSError("the server does not respond")
 
 
@@ -220,6 +220,26 @@ def test_view_of_another_process_is_not_given_back(rest_pair: Pair, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(StandbyView, "_release", _lose_lease)
         detail = rest_pair.promote()[NAME].detail
+    assert "may have the view as sales.large_orders__moved" in detail
+    assert list_names(rest_pair.source_views) == ["large_orders__moved"]
+    assert rest_pair.promote()[NAME].state is State.PROMOTED
+
+
+def test_view_is_not_given_back_without_the_lease(rest_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standby does not respond after the view was taken from the source's users, and the lease has ended."""
+    rest_pair.copy()
+    find_copy = StandbyView.find_copy
+
+    def lose_lease_after_rename(view: StandbyView) -> tuple[StoredView, StandbyMark] | None:
+        if view.find_in_source() is not None:
+            return find_copy(view)
+        object.__setattr__(view, "check_claim", _lose_lease)
+        return _fail()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyView, "find_copy", lose_lease_after_rename)
+        detail = rest_pair.promote()[NAME].detail
+    assert "the server does not respond" in detail
     assert "may have the view as sales.large_orders__moved" in detail
     assert list_names(rest_pair.source_views) == ["large_orders__moved"]
     assert rest_pair.promote()[NAME].state is State.PROMOTED

@@ -57,12 +57,13 @@ def check_empty(objects: ObjectStore, location: str) -> None:
         raise ApiError(400, "InvalidLocation", f"Invalid location `{location}`: {reason}")
 
 
-def check_location_free(session: Session, warehouse_id: str, location: str) -> None:
-    """Raise 409 if another tabular, also a soft-deleted one, is at, above or below the location."""
+def check_location_free(session: Session, warehouse_id: str, tabular_id: str, location: str) -> None:
+    """Raise 409 if a tabular with another id, also a soft-deleted one, is at, above or below the location."""
     parts = location.split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
     query = select(TabularRow.id).where(
         TabularRow.warehouse_id == warehouse_id,
+        TabularRow.id != tabular_id,
         TabularRow.metadata_location.is_not(None),
         or_(TabularRow.location.in_(above), TabularRow.location.startswith(f"{location}/", autoescape=True)),
     )

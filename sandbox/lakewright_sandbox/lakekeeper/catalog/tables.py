@@ -123,7 +123,7 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
     )
     table.document = json.dumps(document, separators=(",", ":"))
     with call.server.database.read() as session:
-        check_location_free(session, opened.warehouse.id, table.location)
+        check_location_free(session, opened.warehouse.id, table.id, table.location)
     objects = call.objects(opened.storage)
     check_empty(objects, table.location)
     if not body.stage_create:

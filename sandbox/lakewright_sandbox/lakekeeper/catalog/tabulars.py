@@ -138,7 +138,7 @@ class NewTabular:
             session.delete(existing)
             session.flush()
         if self.check_location:
-            check_location_free(session, row.warehouse_id, row.location)
+            check_location_free(session, row.warehouse_id, row.id, row.location)
         session.add(row)
         session.flush()
         self.server.authorizer.add_owner(session, Target.from_tabular(row))
