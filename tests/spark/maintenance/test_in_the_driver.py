@@ -30,7 +30,6 @@ FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="te
 CreateTable = Callable[..., Maintained]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("version", [pytest.param(1, marks=FULL_ONLY), pytest.param(2, marks=FULL_ONLY), 3])
 def test_tables_of_every_format_version(create_table: CreateTable, version: int) -> None:
     table = create_table(

@@ -433,7 +433,6 @@ class TestLayout:
         with pytest.raises(PolicyRefusedError, match="no sort order"):
             table.job("compaction")
 
-    @pytest.mark.long
     def test_manifests_and_statistics(self, create_table: CreateTable) -> None:
         table = create_table("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")
         table.do("INSERT INTO THIS VALUES (1, 'a'), (2, 'b')")
