@@ -28,6 +28,8 @@ from kubernetes.client.exceptions import ApiException  # pyright: ignore[reportM
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from urllib3.exceptions import HTTPError
 
+from tests.child_processes import stop_process
+
 CONTROLLERS = (
     "namespace-controller",
     "resourcequota-controller",
@@ -204,7 +206,7 @@ class _Starter:
         log = self._stack.enter_context((self._folder / f"{name}.log").open("wb"))
         arguments = [f"--{option}={value}" for option, value in options.items()]
         process = subprocess.Popen([program, *arguments], stdout=log, stderr=log)
-        self._stack.callback(_stop, process)
+        self._stack.callback(stop_process, process, 20)
         self.processes[name] = process
 
     def check(self) -> None:
@@ -213,15 +215,6 @@ class _Starter:
             if process.poll() is not None:
                 end = (self._folder / f"{name}.log").read_text(errors="replace")[-2000:]
                 raise RuntimeError(f"{name} ended with status {process.returncode}:\n{end}")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _free_ports(count: int) -> list[int]:

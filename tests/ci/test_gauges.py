@@ -18,11 +18,10 @@ from lakewright.ci.publishing.publish import parse_event_source, parse_grouping
 from lakewright.ci.publishing.pushgateway import Pushgateway
 from lakewright.cli.commands.ci import app
 from lakewright.http.retry import RetryPolicy
+from lakewright_sandbox.runtime.processes import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from typer.testing import CliRunner
-
-from tests.free_ports import find_free_port
 
 REPOSITORY = Path(__file__).parents[2]
 WAREHOUSE = {"type": "x:lakekeeper:Warehouse", "resource": "executions", "property": "name", "kind": "changed"}
@@ -180,7 +179,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     built = subprocess.run([*command, "github.com/prometheus/pushgateway"], capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"the pushgateway cannot be built here: {built.stderr.strip().splitlines()[-1]}")
-    address = f"127.0.0.1:{find_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     log = (tmp_path_factory.mktemp("pushgateway") / "log").open("wb")
     with subprocess.Popen([built.stdout.strip(), f"--web.listen-address={address}"], stderr=log) as server:
         url = f"http://{address}"

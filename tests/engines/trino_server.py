@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+from lakewright_sandbox.runtime.processes import free_port
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # pyright: ignore[reportUnknownVariableType]
-
-from tests.free_ports import find_free_port
 
 VERSION = "483"
 _OPTIONS = ["-Xmx1G", "-XX:+UseG1GC", "--add-modules=jdk.incubator.vector", "-Dconfig=config.properties"]
@@ -58,7 +57,7 @@ def start_server(directory: Path, *, jars: Path, java: Path) -> Iterator[TrinoSe
         jars: Folder with the folders `lib` and `iceberg`.
         java: Program `java` of Java 25 or newer, with the module of the Vector API.
     """
-    port = find_free_port()
+    port = free_port()
     (directory / "config.properties").write_text(_CONFIG.format(port=port))
     plugin = directory / "plugin" / "iceberg"
     plugin.mkdir(parents=True)

@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from lakewright_sandbox.runtime.processes import free_port
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.control_plane import ControlPlane
-from tests.free_ports import find_free_port
 from tests.tenant_project import MakeTenant, Tenant, list_changes
 
 UNITS: list[dict[str, Any]] = [
@@ -100,9 +100,9 @@ def activator(cluster: ControlPlane, namespace: str, folder: Path, pod_port: int
         config_map = http.get(f"/api/v1/namespaces/{namespace}/configmaps/activator").raise_for_status().json()
     config = json.loads(config_map["data"]["activator.json"])
     (unit,) = config["units"]
-    listen = find_free_port()
+    listen = free_port()
     unit |= {"host": "127.0.0.1", "port": pod_port, "listen": listen, "idle_seconds": 1.5}
-    config |= {"address": "127.0.0.1", "health_port": find_free_port()}
+    config |= {"address": "127.0.0.1", "health_port": free_port()}
     (folder / "activator.json").write_text(json.dumps(config))
     document = yaml.safe_load(cluster.kubeconfig.read_text())
     document["users"][0]["user"] = {"token": request_activator_token(cluster, namespace)}
@@ -149,7 +149,7 @@ def test_unit_stops_without_traffic_and_starts_on_use(
     tenant: Tenant, namespace: str, cluster: ControlPlane, tmp_path: Path
 ) -> None:
     """An `up` in between neither starts the stopped unit nor reports its number of pods as drift."""
-    port = find_free_port()
+    port = free_port()
     with Pod(cluster, namespace, port), activator(cluster, namespace, tmp_path, port) as listen:
         assert call_unit(listen, b"first") == b"first"
         wait_for_replicas(cluster, namespace, 0)

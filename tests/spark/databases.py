@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-
-from tests.free_ports import find_free_port
+from lakewright_sandbox.runtime.processes import free_port
 
 
 @contextmanager
@@ -22,7 +21,7 @@ def postgres() -> Iterator[str]:
     if control is None or initdb is None:
         pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
     with tempfile.TemporaryDirectory(prefix="postgres") as directory:
-        port = find_free_port()
+        port = free_port()
         user = ["/usr/sbin/runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
         if user:
             shutil.chown(directory, "nobody")

@@ -10,19 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+from lakewright_sandbox.runtime.processes import free_port
 from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS
 from lakewright_spark.session import jars
 from lakewright_spark.session.builder import SMALL_JOB
-from unit_pod import stop_process
 from waiting import wait_until
 
-from tests.free_ports import find_free_port
+from tests.child_processes import stop_process
 
 
 @contextmanager
 def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a Spark Connect server as a computing unit does; yield its address."""
-    port = find_free_port()
+    port = free_port()
     properties = {**SMALL_JOB, **jars.driver_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS, **(more or {})}
     properties["spark.connect.grpc.binding.port"] = str(port)
     (folder / "server.properties").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))

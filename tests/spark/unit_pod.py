@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from lakewright_sandbox.runtime.processes import free_port
 from lakewright_spark.session import jars
 from waiting import wait_until
 
-from tests.free_ports import find_free_port
+from tests.child_processes import stop_process
 
 PORT_VARIABLE = "LAKEWRIGHT_CONNECT_PORT"
 """Chooses the port where several units share a machine's network."""
@@ -95,7 +96,7 @@ class UnitPod:
 
         `manifest_port` is the port that the manifests name. Default: a free port, in PORT_VARIABLE.
         """
-        port = manifest_port or find_free_port()
+        port = manifest_port or free_port()
         root, description = self.folder / "root", self.folder / "pod.json"
         root.mkdir()
         variables = {variable["name"]: variable["value"] for variable in self.container.get("env", [])}
@@ -145,16 +146,6 @@ class UnitPod:
         for name, text in files.items():
             (folder / name).write_text(text)
         return folder
-
-
-def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process, by force if it does not end within 30 seconds."""
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def image_variables() -> dict[str, str]:

@@ -107,14 +107,15 @@ def verify(
         return "metadata" if source.current_snapshot() else "metadata, no rows"
     snapshots = None if since is None else list_later_snapshots(source, since)
     files = _pair_files(source, target, snapshots)
-    if snapshots is None and not has_same_store(source, target) and _list_deletes(source) != _list_deletes(target):
+    is_one_store = has_same_store(source, target)
+    if snapshots is None and not is_one_store and _list_deletes(source) != _list_deletes(target):
         raise MigrationError("the files with deleted rows differ")
     rows = sum(source_file.file.record_count for source_file, _ in files)
     if depth is Depth.METADATA:
         return f"metadata, {len(files)} files"
     data_files = [pair for pair in files if pair[0].file.content is DataFileContent.DATA]
     compared = data_files if depth is Depth.FULL else data_files[:SAMPLED_FILES]
-    if has_same_store(source, target) and all(_list_paths(a) == _list_paths(b) for a, b in compared):
+    if is_one_store and all(_list_paths(a) == _list_paths(b) for a, b in compared):
         columns = _read_rows(target, [target_file for _, target_file in compared])
     else:
         columns = _compare_rows(source, target, compared)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyiceberg.typedef import Identifier
 
-from lakewright_spark.errors import StandbyError
+from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.standby.mark import StandbyMark
 
@@ -32,6 +32,14 @@ class StandbyObject(ABC):
     def name(self) -> str:
         """Name within the warehouse."""
         return ".".join(self.identifier)
+
+    def has_lost_claim(self, error: BaseException) -> bool:
+        """Return whether another process may change the standby, after an error of a promotion."""
+        try:
+            self.check_claim()
+        except LeaseLostError:
+            return True
+        return isinstance(error, LeaseLostError)
 
     @abstractmethod
     def find_copy(self) -> tuple[Any, StandbyMark] | None:

@@ -10,7 +10,7 @@ from uuid import uuid5
 
 from pyiceberg.table import Table
 
-from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, MigrationError, StandbyError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import (
     LOCATION_PROPERTIES,
     copy_table,
@@ -96,8 +96,7 @@ class StandbyTable(StandbyObject):
         except BaseException as error:
             with suppress(Exception):
                 # Without the claim, another process may promote the table: the source must remain as it is.
-                self.check_claim()
-                if not isinstance(error, LeaseLostError) and self.find_promotion() is None:
+                if not self.has_lost_claim(error) and self.find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
 

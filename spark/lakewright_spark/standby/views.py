@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
+from lakewright_spark.errors import LakewrightSparkError, StandbyError
 from lakewright_spark.migration.endpoint import rename_copying, rename_moved
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import Json, describe_view, find_last_time, limit_history
@@ -77,19 +77,12 @@ class StandbyView(StandbyObject):
             may_have_users = True
             return self._release(now)
         except BaseException as error:
-            if self._has_lost_claim(error):
+            if self.has_lost_claim(error):
                 # Another process may promote the view at any time, so the source must remain as it is.
                 raise self._describe_moved(error) from None
             if not self._is_promoted_after(error, may_have_users=may_have_users or not is_moved):
                 self._return_to_source(error)
             raise
-
-    def _has_lost_claim(self, error: BaseException) -> bool:
-        try:
-            self.check_claim()
-        except LeaseLostError:
-            return True
-        return isinstance(error, LeaseLostError)
 
     def _is_promoted_after(self, error: BaseException, *, may_have_users: bool) -> bool:
         """Return whether the standby has users after an error.

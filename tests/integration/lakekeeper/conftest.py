@@ -23,8 +23,8 @@ from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
+from lakewright_sandbox.runtime.processes import free_port
 
-from tests.free_ports import find_free_port
 from tests.named_tokens import TokensAsNames
 from tests.server_process import ModuleProcess
 
@@ -62,7 +62,7 @@ class AwsStandIn:
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsStandIn]:
     directory = tmp_path_factory.mktemp("aws")
-    file, port = directory / "credentials", find_free_port()
+    file, port = directory / "credentials", free_port()
     with ModuleProcess("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
         endpoint = f"http://127.0.0.1:{port}"
         wait_until_healthy(f"{endpoint}/moto-api/")
@@ -83,7 +83,7 @@ class LakekeeperStarter:
 
     def __call__(self, *options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
         url = database or f"sqlite:///{self._directories.mktemp('lakekeeper') / 'lakekeeper.db'}"
-        port = find_free_port()
+        port = free_port()
         arguments = ("--port", str(port), "--database", url, "--aws-endpoint", self._aws.endpoint)
         arguments += (
             "--version",
@@ -155,7 +155,7 @@ def make_warehouse(aws: AwsStandIn) -> Callable[..., str]:
             "type": "s3",
             "bucket": "tenants",
             "region": "us-east-1",
-            "key-prefix": f"{name}-{find_free_port()}",
+            "key-prefix": f"{name}-{free_port()}",
             "endpoint": aws.endpoint,
             "flavor": "s3-compat",
             "path-style-access": True,

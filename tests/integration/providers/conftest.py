@@ -18,10 +18,9 @@ import grpc
 import httpx
 import pytest
 from lakewright_sandbox.providers.protocol.properties import Properties, from_struct, to_struct
+from lakewright_sandbox.runtime.processes import free_port
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
-
-from tests.free_ports import find_free_port
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class SandboxAws:
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxAws]:
     folder = tmp_path_factory.mktemp("aws")
-    port = find_free_port()
+    port = free_port()
     sandbox = SandboxAws(f"http://127.0.0.1:{port}", folder / "credentials")
     command = [sys.executable, "-m", "lakewright_sandbox.aws", "--port", str(port)]
     with (folder / "log").open("w") as log:

@@ -19,16 +19,14 @@ import httpx
 import pytest
 import yaml
 from guarded_catalog import GuardedCatalog, serve_guarded_catalog, use_real_servers
+from lakewright_sandbox.runtime.processes import free_port
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.session import jars
-from py4j.java_gateway import JavaGateway
+from plain_jvm import run_jvm
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
 from unit_pod import UnitPod, cannot_unshare, read_manifests
 from waiting import wait_until
 
-from tests.free_ports import find_free_port
 from tests.nginx_process import AS_ROOT, MISSING_NJS, NGINX
 from tests.real_servers import RealServers
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
@@ -118,10 +116,10 @@ def token(guarded: GuardedCatalog, unit: RunningTexeraUnit) -> str:
 @contextmanager
 def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexeraUnit, None, None]:
     """Run the proxy of a rendered pod. Free ports replace its ports, which belong to the pod's network."""
-    port, probe_port = find_free_port(), find_free_port()
+    port, probe_port = free_port(), free_port()
     text = yaml.safe_dump_all(read_manifests(tenant.folder.parent / "rendered"))
-    for pod_port, free_port in ((8181, port), (8182, probe_port)):
-        text = re.sub(rf"\b{pod_port}\b", str(free_port), text)
+    for pod_port, test_port in ((8181, port), (8182, probe_port)):
+        text = re.sub(rf"\b{pod_port}\b", str(test_port), text)
     pod = UnitPod(
         [manifest for manifest in yaml.safe_load_all(text) if manifest],
         folder,
@@ -139,13 +137,8 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
     """Start a JVM with Iceberg's jars, without Spark."""
-    conf = SparkConf(loadDefaults=False).set("spark.driver.extraClassPath", ":".join(map(str, jars.fetch())))
-    gateway: JavaGateway = launch_gateway(conf)
-    yield gateway.jvm
-    # Without a JVM, no request of the gateway can wait for a response.
-    gateway.proc.kill()  # type: ignore[attr-defined]  # PySpark's own
-    gateway.proc.wait()  # type: ignore[attr-defined]
-    gateway.shutdown()
+    with run_jvm(jars.fetch()) as gateway:
+        yield gateway.jvm
 
 
 class TexeraCatalog:

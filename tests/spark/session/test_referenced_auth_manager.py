@@ -12,11 +12,10 @@ import pytest
 from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.session import jars
-from py4j.java_gateway import JavaGateway
+from plain_jvm import run_jvm
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException
-from pyspark.java_gateway import launch_gateway
 from waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.stand_in("plays an identity provider")]
@@ -39,17 +38,11 @@ class UnreliableIdentityProvider(AuthenticatingProxy):
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
     """Start a JVM with Iceberg's jar and the jar of this repository, without Spark."""
-    classpath = [jars.fetch()[0], jars.own()]
-    conf = SparkConf(loadDefaults=False).set("spark.driver.extraClassPath", ":".join(str(jar) for jar in classpath))
-    gateway: JavaGateway = launch_gateway(conf)
-    with pytest.MonkeyPatch.context() as patch:
+    with run_jvm([jars.fetch()[0], jars.own()]) as gateway, pytest.MonkeyPatch.context() as patch:
         # PySpark asks this JVM about Java's errors, also if the worker has had a session in another JVM.
         patch.setattr(SparkContext, "_gateway", gateway)
         patch.setattr(SparkContext, "_jvm", gateway.jvm)
         yield gateway.jvm
-    gateway.shutdown()
-    gateway.proc.kill()  # type: ignore[attr-defined]  # PySpark's own
-    gateway.proc.wait()  # type: ignore[attr-defined]
 
 
 @pytest.fixture

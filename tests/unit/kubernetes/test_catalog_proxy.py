@@ -25,9 +25,9 @@ from lakewright.kubernetes.catalog_proxy_config import (
 )
 from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import parse_bytes
+from lakewright_sandbox.runtime.processes import free_port
 
 from tests.certificates import write_server_certificate
-from tests.free_ports import find_free_port
 from tests.nginx_process import MISSING_NJS, serve_nginx
 
 pytestmark = pytest.mark.skipif(MISSING_NJS is not None, reason=str(MISSING_NJS))
@@ -147,8 +147,8 @@ def write_config(folder: Path, catalog_uri: str) -> ProxyConfig:
         project_id="acme",
         token_file=str(folder / "token"),
         folder=str(folder),
-        port=find_free_port(),
-        probe_port=find_free_port(),
+        port=free_port(),
+        probe_port=free_port(),
         scratch=str(folder),
     )
     write_files(config)
@@ -298,7 +298,7 @@ def test_probe_needs_no_token_and_reaches_nothing_else(proxy: RunningProxy) -> N
 
 
 def test_probe_reports_an_unreachable_catalog(tmp_path: Path) -> None:
-    config = write_config(tmp_path, f"http://127.0.0.1:{find_free_port()}/catalog")
+    config = write_config(tmp_path, f"http://127.0.0.1:{free_port()}/catalog")
     probes = f"http://127.0.0.1:{config.probe_port}"
 
     with serve_nginx(tmp_path / CONFIG_FILE, f"{probes}{READINESS_PATH}"):

@@ -11,8 +11,8 @@ from threading import Thread
 import httpx
 import pytest
 from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
+from lakewright_sandbox.runtime.processes import free_port
 
-from tests.free_ports import find_free_port
 from tests.nginx_process import NGINX, serve_nginx
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: nginx-light)")
@@ -83,7 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gateway(folder: Path) -> Iterator[int]:
     upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     Thread(target=upstream.serve_forever, daemon=True).start()
-    port = find_free_port()
+    port = free_port()
     config = GatewayConfig(
         upstream=f"127.0.0.1:{upstream.server_port}",
         port=port,

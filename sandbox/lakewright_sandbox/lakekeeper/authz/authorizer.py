@@ -9,7 +9,14 @@ from sqlalchemy.orm import Session
 
 from lakewright_sandbox.lakekeeper.authz.caller import actor
 from lakewright_sandbox.lakekeeper.authz.rights import Rights
-from lakewright_sandbox.lakekeeper.authz.store import Relation, Target, add_grant, grants_on, select_grants
+from lakewright_sandbox.lakekeeper.authz.store import (
+    TABULAR_KINDS,
+    Relation,
+    Target,
+    add_grant,
+    grants_on,
+    select_grants,
+)
 from lakewright_sandbox.lakekeeper.database.models import NamespaceRow
 from lakewright_sandbox.lakekeeper.database.server_context import ServerContext
 from lakewright_sandbox.lakekeeper.protocol.errors import (
@@ -98,7 +105,7 @@ def _check_unrelated(session: Session, target: Target) -> None:
         raise ApiError(409, "ObjectUsedInRelation", message)
 
 
-HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")
+HIDDEN = ("warehouse", "namespace", *TABULAR_KINDS)
 
 
 def build_forbidden_error(target: Target, action: str) -> ApiError:
