@@ -1,7 +1,11 @@
-"""TPC-H through the life of its tables: migrate, run, maintain, read, standby, promote, with equal contents."""
+"""TPC-H through the life of its tables: migrate, run, maintain, read, standby, promote, with equal contents.
+
+LAKEWRIGHT_FULL=1 makes it scale 1 instead of 0.01.
+"""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,11 +24,13 @@ from projects import Project
 from benchmarks.tpch import CHANGED, TABLES, Tpch
 from tests.real_servers import leave_out
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
-SCALE = 0.01
+FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
+SCALE = 1 if FULL else 0.01
 STANDBY = "copies"
 LATER = timedelta(days=10)
 """Snapshots and orphan files are old enough by then."""
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(7200 if FULL else 1800)]
 
 
 def test_contents_are_equal_at_every_step(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
