@@ -16,7 +16,7 @@ from lakewright_spark.policies.model import Lock, TablePolicies, to_property_nam
 FENCE = "lakewright.migration"
 """Property with the run of the migration and the earlier values of the fence's other properties, as JSON."""
 FINISHED = f"{FENCE}.finished"
-"""Property of a table that a finished copy left in the source: the run and the target of the migration, as JSON."""
+"""Property of what a finished copy, or a promotion of a standby, left in the source: run and target as JSON."""
 GC = "gc.enabled"
 """Iceberg's switch: clients expire no snapshots, remove no orphan files and refuse to purge if it is `false`."""
 DELETE_METADATA = "write.metadata.delete-after-commit.enabled"
@@ -86,16 +86,26 @@ def remove_fence(fence: Fence) -> tuple[dict[str, str], list[str]]:
 
 @dataclass(frozen=True)
 class FinishedCopy:
-    """The mark of a table that a finished migration copied and left in the source."""
+    """The mark of a table or view that the source keeps under another name, since another catalog has its copy."""
 
     run: str
-    """ID of the migration, as in its ledger."""
+    """ID of the migration, as in its ledger; empty after the promotion of a standby."""
     target: str
     """Warehouse and catalog that have the copy, as text."""
 
     def to_property(self) -> dict[str, str]:
         """Return the property that marks the table."""
         return {FINISHED: json.dumps({"run": self.run, "target": self.target})}
+
+    def describe(self) -> str:
+        """Return why the source keeps the table or view.
+
+        >>> FinishedCopy("", "warehouse new").describe()
+        'promoted to warehouse new'
+        """
+        if not self.run:
+            return f"promoted to {self.target}"
+        return f"moved by a finished migration ({self.run}) to {self.target}"
 
 
 def read_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:

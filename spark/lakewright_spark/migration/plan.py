@@ -128,11 +128,11 @@ def build_plan(
         if isinstance(table, str):
             blocked[name] = table
             continue
-        target = choose_target(identifier)
+        target = choose_target(identifier) if table else _describe_stopped(source, identifier)
         if isinstance(target, str):
             skipped[name] = target
             continue
-        if table is None:
+        if table is None or target is None:
             continue
         conflict = _find_name_conflict(identifier, source, source_names, target, target_names)
         if reason := _find_obstacle(table, method, source, target) or conflict:
@@ -206,22 +206,22 @@ def _sort_reserved_names(
     """Return the selected tables and views whose names a migration would use for an object that the ledger lacks.
 
     Returns:
-        Names that block, with reasons; and names of tables that a finished copy left in the source, with the migration.
-        Such a table blocks only if a pattern has the ending of its name.
+        Names that block, with reasons; and names that a finished copy or a promotion left in the source, with the
+        target. Such a name blocks only if a pattern has its ending.
     """
     ledger_names = {entry.identifier for entry in existing}
     originals = {i: name for i in identifiers if patterns.select(i) and (name := find_original_name(i)) is not None}
     blocked: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for identifier, table in _load_tables(source, [i for i in originals if originals[i] not in ledger_names]):
-        name, mark = ".".join(identifier), _find_finished_copy(table)
+        name, mark = ".".join(identifier), _find_finished_copy(_read_properties(source, identifier, table))
         if mark is None:
             blocked[name] = (
                 f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
                 f"{'.'.join(originals[identifier])}: rename it, or use the ledger of its migration"
             )
             continue
-        reason = f"moved by a finished migration ({mark.run}) to {mark.target}"
+        reason = mark.describe()
         if patterns.select_by_ending(identifier):
             blocked[name] = f"{reason}: rename it to migrate it to another warehouse"
         else:
@@ -229,11 +229,30 @@ def _sort_reserved_names(
     return blocked, skipped
 
 
-def _find_finished_copy(table: Table | str | None) -> FinishedCopy | None:
-    """Return the mark of a table that a finished copy left. A fence shows that a later migration has the table."""
-    if not isinstance(table, Table) or FENCE in table.properties:
+def _read_properties(source: Endpoint, identifier: Identifier, table: Table | str | None) -> Mapping[str, str]:
+    """Return the properties of a table, or of a view if the source has no table of the name."""
+    if isinstance(table, Table):
+        return table.properties
+    view = ViewCatalog(source).find(identifier) if table is None and source.has_views else None
+    return (view.metadata.get("properties") or {}) if view else {}
+
+
+def _find_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
+    """Return the mark of a finished copy or a promotion. A fence shows that a later migration has the table."""
+    return None if FENCE in properties else read_finished_copy(properties)
+
+
+def _describe_stopped(source: Endpoint, identifier: Identifier) -> str | None:
+    """Return why a table of a Hadoop catalog has neither readers nor writers; None if the table does not exist.
+
+    Such a table keeps its name, and its properties cannot be changed.
+    """
+    table = source.mover.load_stopped(identifier)
+    if table is None:
         return None
-    return read_finished_copy(table.properties)
+    if fence := read_fence(table.properties):
+        return f"stopped by migration {fence.run}, whose ledger is another file; undo or finish it unless it has ended"
+    return "stopped by the promotion of its standby"
 
 
 def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:

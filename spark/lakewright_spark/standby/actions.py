@@ -129,6 +129,7 @@ class Standby:
                 mark = item.promote_last_copy(now)
             else:
                 mark = item.promote(now) if is_view else item.promote(_require(store), now)
+                item.mark_source()
             return TableStatus(item.name, State.PROMOTED, mark.copied_at, is_view=is_view)
 
         def leave_view(view: StandbyTable | StandbyView) -> TableStatus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.fence import FinishedCopy
 from lakewright_spark.standby.mark import StandbyMark
 
 
@@ -53,6 +55,18 @@ class StandbyObject(ABC):
     def promote_last_copy(self, now: datetime) -> StandbyMark:
         """Let the standby have users, without the source, and return the mark. Changes after the copy are lost."""
         return self.find_promotion() or self._release(now)
+
+    def mark_source(self) -> None:
+        """Let later migrations leave out what the promotion left in the source. Without the mark they refuse its name.
+
+        The promotion has ended, so no error of the source changes its result.
+        """
+        with suppress(Exception):
+            self._mark_source(FinishedCopy("", str(self.standby)).to_property())
+
+    @abstractmethod
+    def _mark_source(self, properties: dict[str, str]) -> None:
+        """Set properties of what the promotion left in the source."""
 
     @abstractmethod
     def _release(self, now: datetime) -> StandbyMark:

@@ -21,6 +21,7 @@ from lakewright_spark.migration.copy import (
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.fence import read_fence, release
 from lakewright_spark.migration.verify import Depth, find_snapshot, verify
+from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
 from lakewright_spark.standby.standby_object import StandbyObject
@@ -99,6 +100,14 @@ class StandbyTable(StandbyObject):
                 if not self.has_lost_claim(error) and self.find_promotion() is None:
                     mover.resume_writers(self.identifier)
             raise
+
+    def _mark_source(self, properties: dict[str, str]) -> None:
+        source = self._require_source()
+        # The last version of a blocked table of a Hadoop catalog cannot be changed; its name has no ending.
+        if not isinstance(source.catalog, HadoopCatalog):
+            table = source.mover.load_stopped(self.identifier)
+            if table is not None and not properties.items() <= table.properties.items():
+                source.change_properties(table, lambda _: (properties, ()))
 
     def _compare_unchanged(self, source_table: Table, result: CopyResult) -> None:
         """Compare a state that the standby had already: a run that was killed may not have compared it."""

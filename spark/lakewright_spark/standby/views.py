@@ -84,6 +84,9 @@ class StandbyView(StandbyObject):
                 self._return_to_source(error)
             raise
 
+    def _mark_source(self, properties: dict[str, str]) -> None:
+        ViewCatalog(self._require_source()).set_properties(rename_moved(self.identifier), properties)
+
     def _is_promoted_after(self, error: BaseException, *, may_have_users: bool) -> bool:
         """Return whether the standby has users after an error.
 

@@ -100,6 +100,17 @@ def test_hadoop_catalog_to_the_end(hadoop_catalogs: Catalogs) -> None:
     assert objects <= catalogs.list_objects()
 
 
+def test_new_ledger_reports_stopped_hadoop_tables(hadoop_catalogs: Catalogs, tmp_path: Path) -> None:
+    catalogs = hadoop_catalogs
+    catalogs.migrate(copy=True, depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.migrate(Action.FINISH)
+    catalogs.ledger = tmp_path / "second.db"
+    plan = catalogs.migrate(Action.PLAN, copy=True).plan
+    assert plan.entries == ()
+    assert plan.skipped["sales.orders"].startswith("stopped by migration ")
+
+
 def test_lost_block_of_a_hadoop_table(hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer without `If-None-Match` replaces the version that stops the writers: the source keeps its commit."""
     catalogs = hadoop_catalogs
