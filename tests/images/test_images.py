@@ -118,7 +118,7 @@ def test_spark_image_maintains_tables(spark_image: ImageRoot, project: Path) -> 
     spark_image.run("sh", "-c", f"{spark} maintain --config catalog.json", volumes=volumes)
 
     runs = json.loads(spark_image.run("sh", "-c", f"{spark} runs list --config catalog.json --json", volumes=volumes))
-    maintained = {run["table"] for run in runs if (run["job"], run["state"]) == ("statistics", "succeeded")}
+    maintained = {run["table"] for run in runs if (run["job"], run["state"]) == ("statistics", "SUCCEEDED")}
     assert any("wid_1_eid_2_" in table for table in maintained), runs
 
 
