@@ -84,10 +84,12 @@ FOLDER_TARGETS := test-s3 test-stores test-kubernetes test-platform test-images 
 FOLDER_STEPS = $(if $(ARGS),echo "Left out with ARGS: $(FOLDER_TARGETS)";,$(foreach target,$(FOLDER_TARGETS),step $(MAKE) --no-print-directory $(target);))
 
 test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root and the Pulumi CLI
+	@python -m tests.class_archive
 	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step $(UNIT_LIMIT) pytest $(UNIT_SUITE) $(ARGS); \
 	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n $(WORKERS) --dist loadgroup $(ARGS); $(FOLDER_STEPS) unset LAKEWRIGHT_FULL; \
-	  for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
-	    step env TEST_LAKEKEEPER_VERSION=$$version pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); done; exit $$worst
+	  own=1; for version in $(VERSIONS); do echo "== Lakekeeper $$version$${own:+, each command a process of its own}"; \
+	    step env TEST_LAKEKEEPER_VERSION=$$version TEST_OWN_PROCESSES=$$own pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); \
+	    own=; done; exit $$worst
 
 test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and of guides that the sandbox can run, and build the site
 	LAKEWRIGHT_FULL=1 pytest tests/integration/test_documented_commands.py tests/unit/test_docs.py tests/unit/test_site.py $(ARGS)

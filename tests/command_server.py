@@ -1,7 +1,8 @@
 """Run `lakewright` in tests as forks of one process per worker that has imported it.
 
 A command of its own process imports for more than a second, and most tests of tenants run several. The process is the
-warm process of the product, without a project. `make test-all` starts each command as a process of its own.
+warm process of the product, without a project. With TEST_OWN_PROCESSES=1, as in a part of `make test-all`, each command
+is a process of its own.
 """
 
 from __future__ import annotations

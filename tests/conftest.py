@@ -31,13 +31,12 @@ NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 
-if os.environ.get("LAKEWRIGHT_FULL"):
-    os.environ[OWN_PROCESSES] = "1"
-else:
+if not os.environ.get(OWN_PROCESSES):
     share_parts()
-    # The optimizing compiler would double the processor time of short JVMs.
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1")
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {class_archive.java_options()}")
+# The optimizing compiler would double the processor time of short JVMs; long forms have long JVMs.
+COMPILER = "" if os.environ.get("LAKEWRIGHT_FULL") else "-XX:TieredStopAtLevel=1 "
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", COMPILER + class_archive.java_options())
 
 # Hundreds of thousands of objects are created while tests are collected, and hardly any becomes garbage.
 gc.set_threshold(50_000, 20, 20)

@@ -18,7 +18,7 @@ from waiting import wait_until
 
 from tests import class_archive
 
-JVM_OPTIONS = SMALL_JVM if os.environ.get("LAKEWRIGHT_FULL") else f"{SMALL_JVM} {class_archive.java_options()}"
+JVM_OPTIONS = f"{SMALL_JVM} {class_archive.java_options()}"
 
 SMALL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
