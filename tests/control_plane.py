@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import secrets
-import socket
 import ssl
 import subprocess
 import threading
@@ -25,6 +24,7 @@ import yaml
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes.client.exceptions import ApiException  # pyright: ignore[reportMissingTypeStubs]
+from lakewright_sandbox.runtime.processes import free_port
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from urllib3.exceptions import HTTPError
 
@@ -141,7 +141,7 @@ def control_plane(programs: Programs, folder: Path, address: str = "127.0.0.1") 
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     token = secrets.token_hex(16)
     (folder / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
-    etcd_port, peer_port, port = _free_ports(3)
+    etcd_port, peer_port, port = free_port(), free_port(), free_port()
     endpoint = f"https://{address}:{port}"
     plane = ControlPlane(folder, endpoint, token)
     plane.write_kubeconfig()
@@ -215,14 +215,6 @@ class _Starter:
             if process.poll() is not None:
                 end = (self._folder / f"{name}.log").read_text(errors="replace")[-2000:]
                 raise RuntimeError(f"{name} ended with status {process.returncode}:\n{end}")
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in sockets:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in sockets]
 
 
 def _wait_until_ready(plane: ControlPlane, start: _Starter) -> None:

@@ -16,8 +16,10 @@ def run_jvm(classpath: Iterable[Path]) -> Generator[JavaGateway]:
     """Run a JVM with these jars during the block."""
     conf = SparkConf(loadDefaults=False).set("spark.driver.extraClassPath", ":".join(map(str, classpath)))
     gateway: JavaGateway = launch_gateway(conf)
-    yield gateway
-    # Without a JVM, no request of the gateway can wait for a response.
-    gateway.proc.kill()  # type: ignore[attr-defined]  # PySpark's own
-    gateway.proc.wait()  # type: ignore[attr-defined]
-    gateway.shutdown()
+    try:
+        yield gateway
+    finally:
+        # Without a JVM, no request of the gateway can wait for a response.
+        gateway.proc.kill()  # type: ignore[attr-defined]  # PySpark's own
+        gateway.proc.wait()  # type: ignore[attr-defined]
+        gateway.shutdown()

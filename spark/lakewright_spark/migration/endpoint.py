@@ -102,6 +102,10 @@ class Mover(Protocol):
         """Let a stopped table have another metadata file."""
         ...
 
+    def mark_stopped(self, identifier: Identifier, properties: dict[str, str]) -> None:
+        """Let `load_stopped` return these properties, too."""
+        ...
+
     def forget_stopped(self, identifier: Identifier) -> None:
         """Remove a stopped table from the catalog, and keep its files."""
         ...
@@ -241,8 +245,9 @@ class Endpoint:
                 return self.catalog.register_table(identifier, metadata_location)
             except TableAlreadyExistsError as error:
                 raise MigrationError(
-                    f"{self} refuses to register {'.'.join(identifier)}: expected a free name and location, "
-                    f"found: {str(error).splitlines()[0]}"
+                    f"{self} refuses to register {'.'.join(identifier)}: expected a free name, id and location, "
+                    f"found: {str(error).splitlines()[0]}. After a promotion, {'.'.join(rename_moved(identifier))} may "
+                    "have the id: drop it"
                 ) from error
 
     def choose_location(self, identifier: Identifier, schema: Schema) -> str:
@@ -336,6 +341,11 @@ class RenamingMover:
         """Let the renamed table have another metadata file."""
         self.endpoint.repoint(table, rename_moved(identifier), metadata_location)
 
+    def mark_stopped(self, identifier: Identifier, properties: dict[str, str]) -> None:
+        """Set properties of the renamed table."""
+        if (table := self.load_stopped(identifier)) is not None:
+            self.endpoint.change_properties(table, lambda _: (properties, ()))
+
     def forget_stopped(self, identifier: Identifier) -> None:
         """Drop the renamed table without its files."""
         self.endpoint.drop(rename_moved(identifier))
@@ -372,6 +382,11 @@ class HadoopMover:
         """Copy the metadata file to the next version of the table, which remains stopped."""
         with self._explain_errors(identifier):
             self.catalog.add_version(identifier, metadata_location)
+
+    def mark_stopped(self, identifier: Identifier, properties: dict[str, str]) -> None:
+        """Write the properties into the version that no client can read."""
+        with self._explain_errors(identifier):
+            self.catalog.mark_block(identifier, properties)
 
     def forget_stopped(self, identifier: Identifier) -> None:
         """Leave the table stopped: a Hadoop catalog removes a table only with its files."""

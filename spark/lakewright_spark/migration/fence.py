@@ -45,6 +45,11 @@ def build_fence(properties: Mapping[str, str], run: str, now: datetime, *, was_p
     return {**hold(message, now), FENCE: json.dumps(mark)}
 
 
+def build_view_fence(run: str) -> dict[str, str]:
+    """Return the property that a view has in the source from the cut-over to the undo. A view has no files to keep."""
+    return {FENCE: json.dumps({"run": run, "previous": {}})}
+
+
 def hold(message: str, now: datetime) -> dict[str, str]:
     """Return the properties that keep clients and maintenance from deleting a table's files."""
     return {GC: "false", DELETE_METADATA: "false", **TablePolicies(lock=Lock(message=message, since=now)).properties()}
@@ -119,6 +124,18 @@ def read_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
         return FinishedCopy(str(document["run"]), str(document["target"]))
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def describe_holder(properties: Mapping[str, str]) -> str | None:
+    """Return which migration or promotion has a table or view with these properties; None if none has it.
+
+    Raises:
+        MigrationError: The fence cannot be read.
+    """
+    if mark := read_finished_copy(properties):
+        return f"it was {mark.describe()}"
+    fence = read_fence(properties)
+    return f"it belongs to migration {fence.run}; finish or undo the migration first" if fence else None
 
 
 def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:

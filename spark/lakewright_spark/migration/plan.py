@@ -20,7 +20,7 @@ from lakewright_spark.migration.endpoint import (
     rename_copying,
     rename_moved,
 )
-from lakewright_spark.migration.fence import FENCE, FinishedCopy, read_fence, read_finished_copy
+from lakewright_spark.migration.fence import FENCE, FinishedCopy, describe_holder, read_fence, read_finished_copy
 from lakewright_spark.migration.ledger import Entry, Method, Step
 from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
@@ -128,11 +128,11 @@ def build_plan(
         if isinstance(table, str):
             blocked[name] = table
             continue
-        target = choose_target(identifier) if table else _describe_stopped(source, identifier)
+        target = table.describe() if isinstance(table, FinishedCopy) else choose_target(identifier)
         if isinstance(target, str):
             skipped[name] = target
             continue
-        if table is None or target is None:
+        if not isinstance(table, Table):
             continue
         conflict = _find_name_conflict(identifier, source, source_names, target, target_names)
         if reason := _find_obstacle(table, method, source, target) or conflict:
@@ -175,10 +175,12 @@ def measure(table: Table, entry: Entry) -> Entry:
 
 def _load_tables(
     source: Endpoint, identifiers: Collection[Identifier]
-) -> Iterator[tuple[Identifier, Table | str | None]]:
-    def load(identifier: Identifier) -> Table | str | None:
+) -> Iterator[tuple[Identifier, Table | FinishedCopy | str | None]]:
+    """Yield tables: or the mark of a table that a Hadoop catalog has stopped for good, or why a table blocks."""
+
+    def load(identifier: Identifier) -> Table | FinishedCopy | str | None:
         try:
-            return source.find_table(identifier)
+            return source.find_table(identifier) or _find_stopped(source, identifier)
         except LakewrightSparkError as error:
             return str(error)
 
@@ -214,11 +216,17 @@ def _sort_reserved_names(
     blocked: dict[str, str] = {}
     skipped: dict[str, str] = {}
     for identifier, table in _load_tables(source, [i for i in originals if originals[i] not in ledger_names]):
-        name, mark = ".".join(identifier), _find_finished_copy(_read_properties(source, identifier, table))
+        name = ".".join(identifier)
+        try:
+            mark = _find_finished_copy(_read_properties(source, identifier, table))
+        except LakewrightSparkError as error:
+            blocked[name] = str(error)
+            continue
         if mark is None:
             blocked[name] = (
                 f"expected a name without {MOVED} or {COPYING} at its end, which migrations use, and the ledger has no "
-                f"{'.'.join(originals[identifier])}: rename it, or use the ledger of its migration"
+                f"{'.'.join(originals[identifier])}: rename it, use the ledger of its migration, or drop it if the "
+                "original was promoted to a standby"
             )
             continue
         reason = mark.describe()
@@ -229,7 +237,9 @@ def _sort_reserved_names(
     return blocked, skipped
 
 
-def _read_properties(source: Endpoint, identifier: Identifier, table: Table | str | None) -> Mapping[str, str]:
+def _read_properties(
+    source: Endpoint, identifier: Identifier, table: Table | FinishedCopy | str | None
+) -> Mapping[str, str]:
     """Return the properties of a table, or of a view if the source has no table of the name."""
     if isinstance(table, Table):
         return table.properties
@@ -242,17 +252,15 @@ def _find_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
     return None if FENCE in properties else read_finished_copy(properties)
 
 
-def _describe_stopped(source: Endpoint, identifier: Identifier) -> str | None:
-    """Return why a table of a Hadoop catalog has neither readers nor writers; None if the table does not exist.
-
-    Such a table keeps its name, and its properties cannot be changed.
-    """
-    table = source.mover.load_stopped(identifier)
-    if table is None:
+def _find_stopped(source: Endpoint, identifier: Identifier) -> FinishedCopy | str | None:
+    """Return why a table of a Hadoop catalog has neither readers nor writers. Such a table keeps its name."""
+    if not isinstance(source.catalog, HadoopCatalog):
         return None
-    if fence := read_fence(table.properties):
-        return f"stopped by migration {fence.run}, whose ledger is another file; undo or finish it unless it has ended"
-    return "stopped by the promotion of its standby"
+    stopped = source.mover.load_stopped(identifier)
+    if stopped is None:
+        return None
+    holder = describe_holder(stopped.properties) or "a promotion that did not end has stopped it"
+    return read_finished_copy(stopped.properties) or f"{holder}; use the ledger of its migration"
 
 
 def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:
@@ -273,7 +281,7 @@ def _find_name_conflict(
     if identifier in target_names[target.warehouse]:
         return f"{target} has a table or view of this name"
     if moved in source_names:
-        return f"{source} has a table or view named {'.'.join(moved)}"
+        return f"{source} has a table or view named {'.'.join(moved)}: rename or drop it"
     for name in (moved, rename_copying(identifier)):
         if name in target_names[target.warehouse]:
             return f"{target} has a table or view named {'.'.join(name)}"

@@ -242,10 +242,13 @@ class TableMigration:
             self._check_fence(target_table)
         self._record_owner(target_table)  # the cut-over of an earlier version may not have recorded it
         if (stopped := mover.load_stopped(identifier)) is not None:
-            if self.entry.method is Method.REGISTER:
+            mark = FinishedCopy(self.ledger.run, str(self.target)).to_property()
+            if isinstance(self.source.catalog, HadoopCatalog):
+                mover.mark_stopped(identifier, mark)
+            elif self.entry.method is Method.REGISTER:
                 mover.forget_stopped(identifier)
-            elif not isinstance(self.source.catalog, HadoopCatalog):
-                self._remove_fence(self.source, stopped, FinishedCopy(self.ledger.run, str(self.target)).to_property())
+            else:
+                self._remove_fence(self.source, stopped, mark)
         self._remove_fence(self.target, target_table)
         self._record(Step.FINISHED)
 

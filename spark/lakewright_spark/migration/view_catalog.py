@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
@@ -103,6 +103,13 @@ class ViewCatalog:
     def set_properties(self, identifier: Identifier, values: dict[str, str]) -> None:
         """Commit properties of a view."""
         self._commit(identifier, self._load(identifier).metadata, [{"action": "set-properties", "updates": values}])
+
+    def remove_properties(self, identifier: Identifier, names: Iterable[str]) -> None:
+        """Remove the properties that a view has of these, unless the view does not exist."""
+        view = self.find(identifier)
+        removals = sorted(set(names) & (view.metadata.get("properties") or {}).keys()) if view else []
+        if view and removals:
+            self._commit(identifier, view.metadata, [{"action": "remove-properties", "removals": removals}])
 
     def rename(self, old: Identifier, new: Identifier) -> None:
         """Give a view another name."""

@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from lakewright_spark.migration.copy import LOCATION_PROPERTIES
+from lakewright_spark.migration.fence import FENCE, FINISHED
 
 Json = dict[str, Any]
 
@@ -20,6 +21,7 @@ MAY_LOSE_DIALECTS = "replace.drop-dialect.allowed"
 HISTORY_LIMIT = "version.history.num-entries"
 """Property with the number of versions that a catalog keeps of a view."""
 _DEFAULT_LIMIT = 10
+_NOT_COPIED = (*LOCATION_PROPERTIES, FENCE, FINISHED)
 _LAST_ADDED = -1
 """ID in an update of the object that the same commit added."""
 
@@ -179,7 +181,7 @@ def _build_property_updates(copy: Json, properties: dict[str, str]) -> list[Json
 
 def _list_properties(metadata: Json) -> dict[str, str]:
     properties: dict[str, str] = metadata.get("properties") or {}
-    return {name: value for name, value in properties.items() if name not in LOCATION_PROPERTIES}
+    return {name: value for name, value in properties.items() if name not in _NOT_COPIED}
 
 
 def _sort_versions(metadata: Json) -> list[Json]:

@@ -1,6 +1,7 @@
 """The steps of one view: copy, cut over, and then undo or finish. Each can be repeated.
 
-A view has no files to share, so each catalog has a view of its own, and no fence.
+A view has no files to share, so each catalog has a view of its own. From the cut-over on, the source's view has a
+fence, which keeps promotions of a standby and other migrations from it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
+from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
@@ -42,6 +44,7 @@ class ViewMigration:
         if (view := source.find(identifier)) is not None:
             self._check_unwritten()
             self._copy_to_target(view)  # before the source's users lose the view
+            source.set_properties(identifier, build_view_fence(self.ledger.run))
             source.rename(identifier, moved)
         stopped = source.find(moved)
         if stopped is None:
@@ -54,6 +57,7 @@ class ViewMigration:
             with suppress(Exception):
                 if view is not None:  # otherwise the target may have users since a killed run
                     source.rename(moved, identifier)
+                    source.remove_properties(identifier, (FENCE,))
             raise
         if (
             target_view is not None
@@ -92,6 +96,7 @@ class ViewMigration:
             raise
         target.drop(moved)
         target.drop(rename_copying(identifier))
+        source.remove_properties(identifier, (FENCE, FINISHED))
         self._record(Step.UNDONE, registered=())
 
     def finish(self) -> None:

@@ -77,7 +77,7 @@ class HadoopCatalog(NoopCatalog):
         Raises:
             CommitFailedException: Other writers took each version that was tried.
         """
-        content = json.dumps({BLOCK: "the table is in another catalog"}).encode()
+        content = _build_block({}).encode()
         for attempt in range(ATTEMPTS):
             last = self._list_versions(identifier)[-1][1]
             if self._is_block(last):
@@ -97,11 +97,22 @@ class HadoopCatalog(NoopCatalog):
             self._io.delete(versions[-1][1])
 
     def load_blocked(self, identifier: Identifier) -> Table | None:
-        """Return a blocked table at the last version before the block; None if it is not blocked."""
+        """Return a blocked table at the last version before the block; None if it is not blocked.
+
+        The block's own properties are among its properties.
+        """
         versions = self._list_versions(identifier)
         if len(versions) < 2 or not self._is_block(versions[-1][1]):
             return None
-        return self._load(identifier, versions[-2][1])
+        table = self._load(identifier, versions[-2][1])
+        table.metadata.properties.update(json.loads(self._read(versions[-1][1])).get("properties", {}))
+        return table
+
+    def mark_block(self, identifier: Identifier, properties: dict[str, str]) -> None:
+        """Give a block properties. Do nothing if the table is not blocked."""
+        last = self._list_versions(identifier)[-1][1]
+        if self._is_block(last):
+            self._write(last, _build_block(properties))
 
     def add_version(self, identifier: Identifier, metadata_location: str) -> None:
         """Put a copy of a metadata file before the block, which becomes the version after it."""
@@ -167,3 +178,7 @@ class HadoopCatalog(NoopCatalog):
     def _open_folder(self, parts: Identifier) -> tuple[FileSystem, str]:
         scheme, netloc, path = PyArrowFileIO.parse_location("/".join((self._root, *parts)), self.properties)
         return self._io.fs_by_scheme(scheme, netloc), path
+
+
+def _build_block(properties: dict[str, str]) -> str:
+    return json.dumps({BLOCK: "the table is in another catalog", **({"properties": properties} if properties else {})})

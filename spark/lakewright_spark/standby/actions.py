@@ -125,12 +125,13 @@ class Standby:
 
         def promote_item(item: StandbyTable | StandbyView) -> TableStatus:
             is_view = isinstance(item, StandbyView)
+            detail = ""
             if source is None:
                 mark = item.promote_last_copy(now)
             else:
                 mark = item.promote(now) if is_view else item.promote(_require(store), now)
-                item.mark_source()
-            return TableStatus(item.name, State.PROMOTED, mark.copied_at, is_view=is_view)
+                detail = item.mark_source()
+            return TableStatus(item.name, State.PROMOTED, mark.copied_at, detail=detail, is_view=is_view)
 
         def leave_view(view: StandbyTable | StandbyView) -> TableStatus:
             assert isinstance(view, StandbyView), "only views wait for tables"

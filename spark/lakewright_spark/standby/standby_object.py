@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pyiceberg.typedef import Identifier
 
-from lakewright_spark.errors import LeaseLostError, StandbyError
-from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.fence import FinishedCopy
+from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
+from lakewright_spark.migration.endpoint import Endpoint, rename_moved
+from lakewright_spark.migration.fence import FENCE, FINISHED, FinishedCopy, describe_holder
+from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import StandbyMark
 
 
 @dataclass(frozen=True)
 class StandbyObject(ABC):
     """A table or view in the source, and its copy in the standby."""
+
+    kind: ClassVar[str]
+    """The kind of object, as messages name it."""
 
     identifier: Identifier
     source_name: str
@@ -29,6 +32,10 @@ class StandbyObject(ABC):
     standby: Endpoint
     check_claim: Callable[[], None] = lambda: None
     """Raises LeaseLostError if another process may change the standby."""
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        return f"{self.kind} {self.name}"
 
     @property
     def name(self) -> str:
@@ -56,17 +63,44 @@ class StandbyObject(ABC):
         """Let the standby have users, without the source, and return the mark. Changes after the copy are lost."""
         return self.find_promotion() or self._release(now)
 
-    def mark_source(self) -> None:
-        """Let later migrations leave out what the promotion left in the source. Without the mark they refuse its name.
+    def mark_source(self) -> str:
+        """Let later migrations leave out what the promotion left in the source, and return why they cannot.
 
-        The promotion has ended, so no error of the source changes its result.
+        The promotion has ended, so an error of the source does not change its result. Without the mark, a migration
+        refuses the name.
         """
-        with suppress(Exception):
-            self._mark_source(FinishedCopy("", str(self.standby)).to_property())
+        try:
+            stopped_properties = self._find_stopped_properties()
+            if stopped_properties is not None and not {FENCE, FINISHED} & stopped_properties.keys():
+                self._mark_source(FinishedCopy("", str(self.standby)).to_property())
+        except Exception as error:  # noqa: BLE001  # any error: the promotion has ended
+            text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
+            return f"not marked as promoted in {self.source_name}: {text}"
+        return ""
+
+    @abstractmethod
+    def _find_stopped_properties(self) -> Mapping[str, str] | None:
+        """Return the properties of what the source keeps from its users; None if the source keeps nothing."""
 
     @abstractmethod
     def _mark_source(self, properties: dict[str, str]) -> None:
-        """Set properties of what the promotion left in the source."""
+        """Set properties of what the source keeps from its users."""
+
+    def _check_without_holder(self, properties: Mapping[str, str]) -> None:
+        """Raise StandbyError if a migration or an earlier promotion has the object: the source's users must not."""
+        if holder := describe_holder(properties):
+            raise StandbyError(f"{self}: {holder}")
+
+    def _describe_moved(self, error: BaseException) -> BaseException:
+        """Return an error with what the source may have done. The end of a process remains what it is."""
+        if not isinstance(error, Exception):
+            return error
+        text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
+        moved = ".".join(rename_moved(self.identifier))
+        return StandbyError(
+            f"{text}. {self.source_name} may have the {self.kind} as {moved}: its users do not have it. Run the "
+            "promotion again"
+        )
 
     @abstractmethod
     def _release(self, now: datetime) -> StandbyMark:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -19,9 +19,8 @@ from lakewright_spark.migration.copy import (
     name_metadata,
 )
 from lakewright_spark.migration.copy_stores import CopyStore
-from lakewright_spark.migration.fence import read_fence, release
+from lakewright_spark.migration.fence import describe_holder, read_fence, release
 from lakewright_spark.migration.verify import Depth, find_snapshot, verify
-from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
 from lakewright_spark.standby.standby_object import StandbyObject
@@ -46,9 +45,7 @@ class CopyResult(NamedTuple):
 class StandbyTable(StandbyObject):
     """A table in the source, and its copy in the standby."""
 
-    def __str__(self) -> str:
-        """Return the text form."""
-        return f"table {self.name}"
+    kind = "table"
 
     def copy(self, store: CopyStore, depth: Depth, now: datetime) -> CopyResult:
         """Copy what the standby lacks of the source's current state.
@@ -79,15 +76,19 @@ class StandbyTable(StandbyObject):
         """
         if mark := self.find_promotion():
             return mark
-        mover = self._require_source().mover
         source_table = self._require_source().find_table(self.identifier)
-        compared_snapshot = None
-        if source_table is not None:
+        compared_snapshot, is_stopped = None, source_table is None
+        if source_table is None:
+            self._check_without_holder(self._load_stopped().properties)
+        else:
             # Most files, while the writers continue.
             self._compare_unchanged(source_table, self._copy_state(source_table, store, Depth.METADATA, now))
             compared_snapshot = find_snapshot(source_table)
-            mover.stop_writers(self.identifier)
+            self.check_claim()
         try:
+            if source_table is not None:
+                self._require_source().mover.stop_writers(self.identifier)
+                is_stopped = True
             stopped = self._load_stopped()
             # Files of earlier states are left to the maintenance of the promoted table: the writers wait.
             result = self._advance(self.find_copy(), stopped, store, Depth.METADATA, now, since=compared_snapshot)
@@ -95,19 +96,33 @@ class StandbyTable(StandbyObject):
                 self._compare_unchanged(stopped, result)
             return self._release(now)
         except BaseException as error:
-            with suppress(Exception):
-                # Without the claim, another process may promote the table: the source must remain as it is.
-                if not self.has_lost_claim(error) and self.find_promotion() is None:
-                    mover.resume_writers(self.identifier)
+            # Without the claim, another process may promote the table: the source must remain as it is.
+            if self.has_lost_claim(error) or not self._resume_writers(is_stopped=is_stopped):
+                raise self._describe_moved(error) from None
             raise
 
-    def _mark_source(self, properties: dict[str, str]) -> None:
+    def _resume_writers(self, *, is_stopped: bool) -> bool:
+        """Let the source's writers continue unless the standby has the table. Return whether that is certain.
+
+        Args:
+            is_stopped: Whether a promotion has stopped them. Otherwise, a migration may have done it in this moment.
+        """
         source = self._require_source()
-        # The last version of a blocked table of a Hadoop catalog cannot be changed; its name has no ending.
-        if not isinstance(source.catalog, HadoopCatalog):
-            table = source.mover.load_stopped(self.identifier)
-            if table is not None and not properties.items() <= table.properties.items():
-                source.change_properties(table, lambda _: (properties, ()))
+        try:
+            stopped = None if source.find_table(self.identifier) else source.mover.load_stopped(self.identifier)
+            is_free = stopped is not None and (is_stopped or describe_holder(stopped.properties) is None)
+            if is_free and self.find_promotion() is None:
+                source.mover.resume_writers(self.identifier)
+        except Exception:  # noqa: BLE001  # any error: the first error is reported
+            return False
+        return True
+
+    def _find_stopped_properties(self) -> Mapping[str, str] | None:
+        stopped = self._require_source().mover.load_stopped(self.identifier)
+        return None if stopped is None else stopped.properties
+
+    def _mark_source(self, properties: dict[str, str]) -> None:
+        self._require_source().mover.mark_stopped(self.identifier, properties)
 
     def _compare_unchanged(self, source_table: Table, result: CopyResult) -> None:
         """Compare a state that the standby had already: a run that was killed may not have compared it."""
@@ -279,6 +294,7 @@ class StandbyTable(StandbyObject):
         return copy
 
     def _release(self, now: datetime) -> StandbyMark:
+        self.check_claim()
         table, mark = self.require_copy()
         values, removed = release(mark.previous)
         promoted = replace(mark, promoted_at=now)

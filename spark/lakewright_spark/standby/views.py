@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakewright_spark.errors import LakewrightSparkError, StandbyError
+from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import rename_copying, rename_moved
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import Json, describe_view, find_last_time, limit_history
-from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import MARK, StandbyMark, read_mark
 from lakewright_spark.standby.standby_object import StandbyObject
 from lakewright_spark.standby.tables import CLOCK_DIFFERENCE_MS, UNCHANGED, CopyResult
@@ -25,9 +25,7 @@ from lakewright_spark.standby.tables import CLOCK_DIFFERENCE_MS, UNCHANGED, Copy
 class StandbyView(StandbyObject):
     """A view in the source, and its copy in the standby."""
 
-    def __str__(self) -> str:
-        """Return the text form."""
-        return f"view {self.name}"
+    kind = "view"
 
     @property
     def obstacle(self) -> str | None:
@@ -59,8 +57,10 @@ class StandbyView(StandbyObject):
         view, moved_view = self.find_in_source(), source.find(moved)
         if view is None:
             # A killed run took the view from the source's users, or the source has a view of an earlier promotion.
+            self._check_without_holder(_get_properties(self._require(moved_view)))
             self._check_successor(self._require(moved_view), self.require_copy()[1])
         else:
+            self._check_without_holder(_get_properties(view))
             if moved_view is not None:
                 raise StandbyError(
                     f"{self}: expected the name {'.'.join(moved)} to be free in {self.source_name}, found a view, as "
@@ -77,12 +77,18 @@ class StandbyView(StandbyObject):
             may_have_users = True
             return self._release(now)
         except BaseException as error:
+            if isinstance(error, LeaseLostError) and view is not None and not is_moved:
+                raise
             if self.has_lost_claim(error):
                 # Another process may promote the view at any time, so the source must remain as it is.
                 raise self._describe_moved(error) from None
             if not self._is_promoted_after(error, may_have_users=may_have_users or not is_moved):
                 self._return_to_source(error)
             raise
+
+    def _find_stopped_properties(self) -> Mapping[str, str] | None:
+        moved_view = ViewCatalog(self._require_source()).find(rename_moved(self.identifier))
+        return None if moved_view is None else _get_properties(moved_view)
 
     def _mark_source(self, properties: dict[str, str]) -> None:
         ViewCatalog(self._require_source()).set_properties(rename_moved(self.identifier), properties)
@@ -115,17 +121,6 @@ class StandbyView(StandbyObject):
                 ViewCatalog(self._require_source()).rename(rename_moved(self.identifier), self.identifier)
         except Exception:  # noqa: BLE001  # any error: the first error is reported
             raise self._describe_moved(error) from None
-
-    def _describe_moved(self, error: BaseException) -> BaseException:
-        """Return an error with the view's other name. The end of a process remains what it is."""
-        if not isinstance(error, Exception):
-            return error
-        text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
-        moved = ".".join(rename_moved(self.identifier))
-        return StandbyError(
-            f"{text}. {self.source_name} may have the view as {moved}: its users do not have it. Run the promotion "
-            "again"
-        )
 
     def find_in_source(self) -> StoredView | None:
         """Return the source's view; None if the source has no view of the name."""
@@ -252,6 +247,7 @@ class StandbyView(StandbyObject):
             ViewCatalog(self.standby).finish_copy(self.identifier)
 
     def _release(self, now: datetime) -> StandbyMark:
+        self.check_claim()
         mark = self.require_copy()[1]
         self._finish_killed_copy()
         promoted = replace(mark, promoted_at=now)
@@ -277,8 +273,12 @@ class StandbyView(StandbyObject):
         return view
 
 
+def _get_properties(view: StoredView) -> Mapping[str, str]:
+    return view.metadata.get("properties") or {}
+
+
 def _read_mark(view: StoredView) -> StandbyMark | None:
-    return read_mark(view.metadata.get("properties") or {})
+    return read_mark(_get_properties(view))
 
 
 def _list_differences(metadata: Json, copy: StoredView) -> list[str]:

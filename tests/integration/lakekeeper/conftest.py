@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import boto3
 import httpx
@@ -155,7 +156,7 @@ def make_warehouse(aws: AwsStandIn) -> Callable[..., str]:
             "type": "s3",
             "bucket": "tenants",
             "region": "us-east-1",
-            "key-prefix": f"{name}-{free_port()}",
+            "key-prefix": f"{name}-{uuid4().hex}",
             "endpoint": aws.endpoint,
             "flavor": "s3-compat",
             "path-style-access": True,

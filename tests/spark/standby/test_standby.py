@@ -15,13 +15,15 @@ from lakewright_sandbox.in_process import serve
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, MigrationError, StandbyError
 from lakewright_spark.migration.copy import list_copied_files
 from lakewright_spark.migration.copy_stores import S3Store, open_copy_store
+from lakewright_spark.migration.endpoint import RenamingMover
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.standby import tables
 from lakewright_spark.standby.mark import MARK
 from lakewright_spark.standby.status import State, find_problems
-from lakewright_spark.standby.tables import StandbyTable
+from lakewright_spark.standby.tables import CopyResult, StandbyTable
 from projects import Project
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.typedef import Identifier
 from store_keys import create_bucket_key
 
 from tests.spark.standby.conftest import DAY, Pair, build_rows, list_snapshots, read_rows
@@ -310,17 +312,49 @@ def test_failed_promotion_leaves_the_writers(pair: Pair, monkeypatch: pytest.Mon
 
 def test_writers_do_not_continue_without_the_lease(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may have loaded the table already: later commits of the writers would be lost."""
-    pair.add_table("sales.orders")
+    table = pair.add_table("sales.orders")
     pair.copy()
+    advance = StandbyTable._advance
 
-    def lose_lease(*_: object) -> None:
-        raise LeaseLostError("another process has the lease")
+    def promote_without_lease(*, are_writers_stopped: bool) -> str:
+        def lose_lease(*_: object) -> None:
+            raise LeaseLostError("another process has the lease")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(StandbyTable, "_release", lose_lease)
-        assert pair.promote()["sales.orders"].state is State.FAILED
+        def advance_and_lose_lease(table: StandbyTable, *arguments: Any, **options: Any) -> CopyResult:
+            result = advance(table, *arguments, **options)
+            assert table.source
+            if (table.source.find_table(table.identifier) is None) is are_writers_stopped:
+                object.__setattr__(table, "check_claim", lose_lease)
+            return result
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StandbyTable, "_advance", advance_and_lose_lease)
+            status = pair.promote()["sales.orders"]
+        assert status.state is State.FAILED
+        assert pair.measure()["sales.orders"].state is not State.PROMOTED, "another process may promote the table"
+        return status.detail
+
+    promote_without_lease(are_writers_stopped=False)
+    table.append(build_rows(1))
+    assert "the source may have" not in promote_without_lease(are_writers_stopped=False)
+    assert "may have the table as sales.orders__moved" in promote_without_lease(are_writers_stopped=True)
     assert [name for _, name in pair.catalog.list_tables("sales")] == ["orders__moved"]
     assert pair.promote()["sales.orders"].state is State.PROMOTED
+
+
+def test_lost_response_does_not_stop_the_writers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.add_table("sales.orders")
+    pair.copy()
+    stop = RenamingMover.stop_writers
+
+    def lose_response(mover: RenamingMover, identifier: Identifier) -> None:
+        stop(mover, identifier)
+        raise OSError("the response was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RenamingMover, "stop_writers", lose_response)
+        assert pair.promote()["sales.orders"].detail == "OSError: the response was lost"
+    pair.catalog.load_table("sales.orders").append(build_rows(1))
 
 
 def test_copy_that_differs_is_withdrawn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

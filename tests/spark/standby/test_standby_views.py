@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from lakewright_spark.errors import LeaseLostError, StandbyError
-from lakewright_spark.migration.actions import Action, MigrationRoute, migrate_tables
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.standby import views
@@ -74,17 +72,6 @@ def test_views_to_the_end(rest_pair: Pair) -> None:
     assert rest_pair.promote()[NAME].state is State.PROMOTED, "a second promotion changes nothing"
     assert rest_pair.measure()[NAME].state is State.PROMOTED
     assert describe(rest_pair.copied_views)["properties"]["comment"] == "by the standby"
-
-
-def test_migrations_leave_out_what_was_promoted(rest_pair: Pair, tmp_path: Path) -> None:
-    rest_pair.add_table("sales.orders")
-    rest_pair.copy()
-    rest_pair.promote()
-    route = MigrationRoute(rest_pair.source, "results", rest_pair.standby, "copies")
-    plan = migrate_tables(route, tmp_path / "migration.db", Action.PLAN).plan
-    assert (plan.entries, plan.blocked) == ((), {})
-    assert sorted(plan.skipped) == ["sales.large_orders__moved", "sales.orders__moved"]
-    assert {reason.startswith("promoted to warehouse copies of ") for reason in plan.skipped.values()} == {True}
 
 
 def test_promotion_without_the_source(rest_pair: Pair) -> None:
