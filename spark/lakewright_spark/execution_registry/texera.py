@@ -83,8 +83,8 @@ class TexeraExecutions:
                 f"{database.redact(self._engine.url)}: expected column {' or '.join(WAREHOUSE_NAMES)} in table"
                 f" user_warehouse of Texera, found {', '.join(warehouse_table.c.keys())}"
             )
-        rows = connection.execute(select(warehouse_table.c.whid, column)).tuples()
-        return dict(rows.all())
+        rows = connection.execute(select(warehouse_table.c.whid, column))
+        return {row.whid: row[1] for row in rows}
 
     def _read_uris(
         self, connection: Connection, execution: int | None
