@@ -45,17 +45,23 @@ def main(config: CatalogConfig, commits: int, files: int, listed_paths: int) -> 
     session: Any = spark
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {warehouse}.large")
-    spark.sql(f"CREATE TABLE {table.sql} (part int, text string) USING iceberg PARTITIONED BY (part)")
+    spark.sql(f"CREATE TABLE {table.sql} (part string, text string) USING iceberg PARTITIONED BY (part)")
     report("generate", lambda: generate(spark, table, commits, files))
     location = IcebergTable.open(spark, table).location
     # Each file is listed many times, so that the comparison has this number of rows.
+    day = f"string(date_add(DATE '2020-01-01', int(floor(floor(id / {files}) * {PARTITIONS} / {commits}))))"
     spark.sql(
-        f"SELECT format_string('%s/data/part=%s/%05d-%05d-0a1b2c3d4e5f.parquet', '{location}', "
-        f"floor(floor(id / {files}) * {PARTITIONS} / {commits}), id % {files}, floor(id / {files})) AS file_path, "
-        f"TIMESTAMP '2020-01-01' AS last_modified FROM (SELECT id % {commits * files + ORPHANS} AS id FROM "
-        f"range({listed_paths}))"
+        f"SELECT format_string('%s/data/part=%s/%05d-%05d-0a1b2c3d4e5f.parquet', '{location}', {day}, "
+        f"id % {files}, floor(id / {files})) AS file_path, TIMESTAMP '2020-01-01' AS last_modified "
+        f"FROM (SELECT id % {commits * files + ORPHANS} AS id FROM range({listed_paths}))"
     ).createOrReplaceTempView("listing")
-    policy = TablePolicies.model_validate({"history": {"versions": 2}, "orphan_files": {"listing": "listing"}})
+    policy = TablePolicies.model_validate(
+        {
+            "history": {"versions": 2},
+            "orphan_files": {"listing": "listing"},
+            "retention": {"keep": 1, "column": "part", "pattern": ""},
+        }
+    )
     now = datetime.now(UTC) + timedelta(days=30)
 
     def run(job: Any, at: datetime = now, *, dry_run: bool = False) -> Any:
@@ -70,6 +76,7 @@ def main(config: CatalogConfig, commits: int, files: int, listed_paths: int) -> 
     report("usage again", lambda: measure_files(config, table))
     report("compaction", lambda: run("compaction", dry_run=True))
     report("rewrite-manifests", lambda: run("rewrite-manifests"))
+    report("retention", lambda: run("retention"))
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""The driver holds neither all orphan files nor all partitions of a table. Results of tasks are limited here."""
+"""The driver holds neither all orphan or old files nor all partitions of a table. Results of tasks are limited here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from lakewright_spark.errors import SharedLocationError
-from lakewright_spark.maintenance.jobs import staged_files
+from lakewright_spark.maintenance.jobs import retention, staged_files
 from lakewright_spark.maintenance.table import partition_sizes
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.partition_sizes import PartitionSizes
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.maintenance.conftest import DAY, Maintained
 from tests.spark.maintenance.delete_files import delete_by_equality
+from tests.spark.maintenance.large_table import generate
 
 pytestmark = pytest.mark.spark
 CreateTable = Callable[..., Maintained]
@@ -123,6 +124,73 @@ def test_an_interrupted_check_counts_the_deleted_files(littered: Maintained, mon
     metrics = littered.job("staged-files")
     assert metrics.deleted == ORPHANS
     assert "a second owner" in metrics.failure
+
+
+@pytest.mark.long
+def test_old_files_come_to_the_driver_in_parts(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paths of all old files exceed the limit. The files of a manifest are in one commit, or in two."""
+    table = create_table("outdated", "(part string, text string) USING iceberg PARTITIONED BY (part)")
+    generate(table.spark, table.table, commits=8, files=5_000)
+    table.do("INSERT INTO THIS VALUES ('2099-01-01', 'current')")
+    table.set_policies(retention={"keep": 1, "column": "part", "pattern": ""})
+    summaries: list[dict[str, str]] = []
+    commit = IcebergTable.commit
+
+    def record_commit(opened: IcebergTable, change: Any) -> dict[str, str]:
+        summaries.append(commit(opened, change))
+        return summaries[-1]
+
+    monkeypatch.setattr(IcebergTable, "commit", record_commit)
+    monkeypatch.setattr(retention, "FILES_AT_ONCE", 5_000)
+    with limit_results(table.spark, "300k"):
+        metrics = table.job("retention")
+    assert (metrics.files, metrics.rows) == (40_000, 40_000_000_000)
+    assert [summary["deleted-data-files"] for summary in summaries] == ["5000"] * 8
+    assert max(int(summary["manifests-replaced"]) for summary in summaries) <= 2
+    assert table.column("SELECT text FROM THIS") == ["current"]
+
+
+def test_an_interrupted_retention_counts_its_files(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create_table("interrupted", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS SELECT '2020-01-0' || id, id FROM range(1, 6)")
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
+    commit, summaries = IcebergTable.commit, list[dict[str, str]]()
+
+    def fail_second_commit(opened: IcebergTable, change: Any) -> dict[str, str]:
+        if summaries:
+            opened.spark.sql("SELECT raise_error('the second commit failed')").collect()
+        summaries.append(commit(opened, change))
+        return summaries[-1]
+
+    monkeypatch.setattr(IcebergTable, "commit", fail_second_commit)
+    monkeypatch.setattr(retention, "FILES_AT_ONCE", 2)
+    interrupted = table.job("retention")
+    assert (interrupted.files, interrupted.rows) == (2, 2)
+    assert "the second commit failed" in interrupted.failure
+    assert "after the deletion of 2 files" in interrupted.failure
+    monkeypatch.setattr(IcebergTable, "commit", commit)
+    completed = table.job("retention")
+    assert (completed.files, completed.failure) == (3, None)
+    assert table.column("SELECT n FROM THIS") == []
+
+
+def test_an_addition_between_two_commits_is_kept(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with old rows, which is added during the run, is not in the snapshot that the run has read."""
+    table = create_table("growing", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2020-01-02', 2), ('2020-01-03', 3), ('', 4)")
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
+    commit = IcebergTable.commit
+
+    def commit_and_add(opened: IcebergTable, change: Any) -> dict[str, str]:
+        summary = commit(opened, change)
+        table.do("INSERT INTO THIS VALUES ('2020-01-01', 5)")
+        return summary
+
+    monkeypatch.setattr(IcebergTable, "commit", commit_and_add)
+    monkeypatch.setattr(retention, "FILES_AT_ONCE", 2)
+    metrics = table.job("retention")
+    assert (metrics.files, metrics.rows, metrics.other_files, metrics.failure) == (3, 3, 1, None)
+    assert sorted(table.column("SELECT n FROM THIS")) == [4, 5, 5]
 
 
 @pytest.mark.long

@@ -44,4 +44,5 @@ def test_metadata_of_many_files_fits_into_memory(catalog_config: CatalogConfig, 
     assert results["snapshot-expiration"]["snapshots"] == COMMITS - 1
     assert results["snapshot-expiration"]["data_files"] >= replaced - 1000
     assert results["compaction"]["rewritten"] > 0
+    assert results["retention"]["files"] == COMMITS * FILES - replaced
     assert max(line["python_mib"] for line in steps.values()) <= MAX_PYTHON_MIB

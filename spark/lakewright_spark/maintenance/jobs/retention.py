@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
 
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.jobs.job import NIGHTLY, DueDecision, History, JobMetrics, MaintenanceJob, due_after
@@ -20,7 +22,11 @@ from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, format_momen
 from lakewright_spark.policies.model import PoliciesInForce, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
 from lakewright_spark.policies.server_queues import describe_lost_backups
+from lakewright_spark.session.own_classes import call_own_class
 
+FILES_AT_ONCE = 50_000
+"""Data files that a commit deletes by their paths. The driver has only these in memory, and Python has none."""
+_PATH_DELETION = "lakewright.spark.PathDeletion"
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
 
@@ -44,10 +50,17 @@ class RetentionMetrics(JobMetrics):
     """Path of the backup manifest that names the files."""
     expired_backups: int = 0
     """Manifests of backups that are older than the policy keeps them."""
+    interruption: str = ""
+    """Error that ended the run after a commit. `files`, `rows` and `bytes` count what the run deleted until then."""
 
     @property
     def failure(self) -> str | None:
-        """Return how many files hold rows that should have been deleted."""
+        """Return why old rows remain, and how many files have them."""
+        if self.interruption:
+            return (
+                f"{self.interruption}. This error came after the deletion of {self.files} files. The next run deletes "
+                "the remaining old files"
+            )
         if not self.mixed_files:
             return None
         return (
@@ -122,7 +135,9 @@ def _delete_rows(
     plan = _plan(opened, retention, conditions, dry_run=dry_run)
     if dry_run or plan.files == 0:
         return plan
-    return _delete_old_files(opened, retention, plan, conditions=conditions, old=old, now=now)
+    if retention.backup:
+        return _delete_with_backup(opened, plan, conditions, old, now)
+    return _delete_in_parts(opened, plan, conditions)
 
 
 def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Iterator[str]:
@@ -141,12 +156,12 @@ def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Ite
 
 
 def _add_counts(metrics: RetentionMetrics, summary: Mapping[str, str]) -> RetentionMetrics:
-    """Return the metrics with the counts of a commit."""
+    """Return the metrics with the counts of a further commit."""
     return replace(
         metrics,
-        files=int(summary.get("deleted-data-files", 0)),
-        rows=int(summary.get("deleted-records", 0)),
-        bytes=int(summary.get("removed-files-size", 0)),
+        files=metrics.files + int(summary.get("deleted-data-files", 0)),
+        rows=metrics.rows + int(summary.get("deleted-records", 0)),
+        bytes=metrics.bytes + int(summary.get("removed-files-size", 0)),
     )
 
 
@@ -211,27 +226,51 @@ def _plan(
     return replace(plan, other_files=counts.other, reason=reason)
 
 
-def _delete_old_files(
-    opened: IcebergTable,
-    retention: RetentionPolicy,
-    plan: RetentionMetrics,
-    *,
-    conditions: FileConditions,
-    old: Any,
-    now: datetime,
-) -> RetentionMetrics:
-    """Delete exactly the files that the conditions select. Files that are added in the meantime are kept.
+def _delete_in_parts(opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions) -> RetentionMetrics:
+    """Delete exactly the files that the conditions select, a part of them in each commit.
 
-    A backup's manifest names the files. Without one, rows that another writer deletes in the meantime do not matter.
+    Files that are added in the meantime are kept. Rows that another writer deletes in the meantime do not matter.
+
+    Raises:
+        PySparkException, Py4JJavaError: Spark or Iceberg failed before a commit.
+    """
+    metrics = replace(plan, files=0, rows=0, bytes=0)
+    paths = _read_old_paths(opened, conditions, plan.files)
+    try:
+        while True:
+            deletion = opened.java.newDelete()
+            if not call_own_class(opened.spark, _PATH_DELETION, "addFiles", deletion, paths, FILES_AT_ONCE):
+                return metrics
+            metrics = _add_counts(metrics, opened.commit(deletion))
+    except (PySparkException, Py4JJavaError) as error:
+        if not metrics.files:
+            raise
+        return replace(metrics, interruption=first_line(error))
+
+
+def _read_old_paths(opened: IcebergTable, conditions: FileConditions, count: int) -> Any:
+    """Return a Java iterator over the paths of the old files. Spark has about `FILES_AT_ONCE` of them in the driver.
+
+    The files of a manifest come together, since each commit writes the manifests of its files again.
+    """
+    files = opened.read_metadata("data_files").where(conditions.old)
+    # A task reads whole manifests, one after the other.
+    numbered_files = files.select("file_path", f.monotonically_increasing_id().alias("number"))
+    # Spark returns a partition at a time.
+    parts = numbered_files.repartitionByRange(-(-count // FILES_AT_ONCE), "number").select("file_path")
+    return cast(Any, parts)._jdf.toLocalIterator()
+
+
+def _delete_with_backup(
+    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, old: Any, now: datetime
+) -> RetentionMetrics:
+    """Delete exactly the files that the conditions select, which a backup's manifest names.
+
+    Files that are added in the meantime are kept.
     """
     rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
     old_files = {row.file_path for row in rows}
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
-    if not retention.backup:
-        deletion = opened.java.newDelete()
-        for task in tasks:
-            deletion.deleteFile(task.file())
-        return _add_counts(plan, opened.commit(deletion))
     manifest = manifest_path(opened.location, now)
     opened.write(manifest, json.dumps(build_manifest(opened, tasks)))
     # Fail if rows were deleted in the meantime: the backup does not have the new delete files.
@@ -246,4 +285,4 @@ def _delete_old_files(
         if "CommitStateUnknown" not in first_line(error):  # otherwise the commit may have succeeded
             opened.java.io().deleteFile(manifest)
         raise
-    return _add_counts(replace(plan, manifest=manifest), summary)
+    return _add_counts(replace(plan, files=0, rows=0, bytes=0, manifest=manifest), summary)
