@@ -25,7 +25,7 @@ from tests.control_plane import ControlPlane
 from tests.kubernetes.executor_kubelet import ExecutorKubelet
 from tests.tenant_project import MakeTenant, Tenant
 
-RUN = """
+SESSION = """
 import json, sys
 from pyspark.sql import SparkSession
 
@@ -35,8 +35,24 @@ for key, value in json.load(open(sys.argv[1])).items():
 session = builder.getOrCreate()
 print("started", flush=True)
 sys.stdin.readline()
+"""
+RUN = f"{SESSION}session.stop()"
+RUN_TASKS = f"""{SESSION}
+import os, time
+
+os.environ["PYSPARK_PYTHON"] = session.sparkContext.pythonExec = sys.executable
+folder, tasks = os.path.dirname(sys.argv[1]), 9
+log4j = session._jvm.org.apache.logging.log4j
+log4j.core.config.Configurator.setLevel("org.apache.spark.ExecutorAllocationManager", log4j.Level.DEBUG)
+
+def wait_for_end(_):
+    while not os.path.exists(folder + "/end"):
+        time.sleep(0.1)
+
+session.sparkContext.parallelize(range(tasks), tasks).foreach(wait_for_end)
 session.stop()
 """
+"""It begins its tasks after a line on its standard input. They end as soon as the file `end` exists."""
 RUN_POD = "run"
 """Name of the pod of a run, which owns the executors."""
 MAINTENANCE: dict[str, Any] = {
@@ -114,14 +130,14 @@ def driver_properties(cluster: ControlPlane, container: dict[str, Any], folder: 
 
 
 @contextlib.contextmanager
-def start_driver(properties: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a session with executors; a line on its standard input ends it."""
+def start_driver(properties: dict[str, str], folder: Path, program: str = RUN) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a session with executors. By default, a line on its standard input ends it."""
     file = folder / "properties.json"
     file.write_text(json.dumps(properties))
     with (
         (folder / "driver.log").open("wb") as log,
         subprocess.Popen(
-            [sys.executable, "-c", RUN, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+            [sys.executable, "-c", program, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
         ) as driver,
     ):
         assert driver.stdout
@@ -160,6 +176,40 @@ def test_driver_makes_and_deletes_restricted_executors(
         assert executor["resources"]["requests"] == executor["resources"]["limits"]
     assert wait_for_executors(cluster, namespace, 0) == []
     assert "Forbidden" not in (tmp_path / "driver.log").read_text()
+
+
+def test_waiting_tasks_add_executors_up_to_the_maximum(
+    container: dict[str, Any], namespace: str, cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """Nine tasks need more than two executors: the driver makes a third, and no fourth while tasks still wait."""
+    properties = driver_properties(cluster, container, tmp_path, namespace)
+    logs, driver_log = tmp_path / "executors", tmp_path / "driver.log"
+    logs.mkdir()
+    with (
+        start_driver(properties, tmp_path, RUN_TASKS) as driver,
+        ExecutorKubelet(cluster, namespace, logs) as kubelet,
+    ):
+        wait_for_text(kubelet.read_logs, "Successfully registered with driver", count=2)
+        first = {pod["metadata"]["name"] for pod in list_executors(cluster, namespace)}
+
+        assert driver.stdin
+        driver.stdin.write(b"\n")
+        driver.stdin.flush()
+
+        wait_for_text(kubelet.read_logs, "Successfully registered with driver", count=3)
+        wait_for_text(kubelet.read_logs, "Running task", count=3)
+        wait_for_text(driver_log.read_text, "target total is already 3 (limit 3)", count=1)
+        running = {pod["metadata"]["name"] for pod in list_executors(cluster, namespace)}
+        (tmp_path / "end").touch()
+        status = driver.wait(timeout=120)
+
+    assert status == 0, driver_log.read_text()[-3000:] + kubelet.read_logs()[-3000:]
+    assert len(first) == 2
+    assert len(running) == 3
+    assert first < running
+    assert kubelet.pods.keys() == running, "no other pod was ever made"
+    assert kubelet.read_logs().count("Finished task") == 9
+    assert "Forbidden" not in driver_log.read_text()
 
 
 def create_fragmented_table(tenant: Tenant, name: str, files: int) -> Table:
