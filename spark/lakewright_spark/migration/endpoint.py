@@ -246,8 +246,8 @@ class Endpoint:
             except TableAlreadyExistsError as error:
                 raise MigrationError(
                     f"{self} refuses to register {'.'.join(identifier)}: expected a free name, id and location, "
-                    f"found: {str(error).splitlines()[0]}. After a promotion, {'.'.join(rename_moved(identifier))} may "
-                    "have the id: drop it"
+                    f"found: {str(error).splitlines()[0]}. If {'.'.join(rename_moved(identifier))} has the id since a "
+                    "promotion, drop it without its files"
                 ) from error
 
     def choose_location(self, identifier: Identifier, schema: Schema) -> str:

@@ -126,16 +126,22 @@ def read_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
         return None
 
 
-def describe_holder(properties: Mapping[str, str]) -> str | None:
-    """Return which migration or promotion has a table or view with these properties; None if none has it.
+def describe_holder(properties: Mapping[str, str], run: str | None = None) -> str | None:
+    """Return which migration or promotion has a table or view that its users do not have; None if none has it.
+
+    Args:
+        properties: Properties of the table or view.
+        run: A migration that is not named.
 
     Raises:
         MigrationError: The fence cannot be read.
     """
-    if mark := read_finished_copy(properties):
+    mark, fence = read_finished_copy(properties), read_fence(properties)
+    if mark and mark.run != run:
         return f"it was {mark.describe()}"
-    fence = read_fence(properties)
-    return f"it belongs to migration {fence.run}; finish or undo the migration first" if fence else None
+    if fence and fence.run != run:
+        return f"it belongs to migration {fence.run}; finish or undo the migration first"
+    return None
 
 
 def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
-from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.copy import find_copy_obstacles
 from lakewright_spark.migration.endpoint import (
     COPYING,
@@ -20,7 +20,7 @@ from lakewright_spark.migration.endpoint import (
     rename_copying,
     rename_moved,
 )
-from lakewright_spark.migration.fence import FENCE, FinishedCopy, describe_holder, read_fence, read_finished_copy
+from lakewright_spark.migration.fence import FENCE, FinishedCopy, read_fence, read_finished_copy
 from lakewright_spark.migration.ledger import Entry, Method, Step
 from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
@@ -176,7 +176,7 @@ def measure(table: Table, entry: Entry) -> Entry:
 def _load_tables(
     source: Endpoint, identifiers: Collection[Identifier]
 ) -> Iterator[tuple[Identifier, Table | FinishedCopy | str | None]]:
-    """Yield tables: or the mark of a table that a Hadoop catalog has stopped for good, or why a table blocks."""
+    """Yield for each name its table, the mark of a table that a Hadoop catalog has stopped, or why the name blocks."""
 
     def load(identifier: Identifier) -> Table | FinishedCopy | str | None:
         try:
@@ -240,11 +240,17 @@ def _sort_reserved_names(
 def _read_properties(
     source: Endpoint, identifier: Identifier, table: Table | FinishedCopy | str | None
 ) -> Mapping[str, str]:
-    """Return the properties of a table, or of a view if the source has no table of the name."""
+    """Return the properties of a table, or of a view if the source has no table of the name.
+
+    Raises:
+        LakewrightSparkError: The table or view cannot be read.
+    """
     if isinstance(table, Table):
         return table.properties
+    if isinstance(table, str):
+        raise MigrationError(table)
     view = ViewCatalog(source).find(identifier) if table is None and source.has_views else None
-    return (view.metadata.get("properties") or {}) if view else {}
+    return view.properties if view else {}
 
 
 def _find_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
@@ -259,8 +265,14 @@ def _find_stopped(source: Endpoint, identifier: Identifier) -> FinishedCopy | st
     stopped = source.mover.load_stopped(identifier)
     if stopped is None:
         return None
-    holder = describe_holder(stopped.properties) or "a promotion that did not end has stopped it"
-    return read_finished_copy(stopped.properties) or f"{holder}; use the ledger of its migration"
+    if mark := read_finished_copy(stopped.properties):
+        return mark
+    if fence := read_fence(stopped.properties):
+        return (
+            f"migration {fence.run} has stopped it: finish or undo it with its ledger. If an earlier version finished "
+            "it, select the other tables"
+        )
+    return "the promotion of a standby has stopped it: run `standby promote` again"
 
 
 def _is_new(identifier: Identifier, patterns: Patterns, started: Collection[Identifier]) -> bool:

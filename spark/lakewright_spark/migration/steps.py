@@ -17,7 +17,14 @@ from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.copy import LOCATION_PROPERTIES, copy_table
 from lakewright_spark.migration.copy_stores import CopyStore
 from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.fence import FINISHED, FinishedCopy, build_fence, read_fence, remove_fence
+from lakewright_spark.migration.fence import (
+    FINISHED,
+    FinishedCopy,
+    build_fence,
+    describe_holder,
+    read_fence,
+    remove_fence,
+)
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step
 from lakewright_spark.migration.verify import Depth, find_snapshot, list_later_snapshots, verify
@@ -151,6 +158,8 @@ class TableMigration:
         """Give the table back to the source, with all commits that the target got since the cut-over."""
         identifier, source_mover, target_mover = self.entry.identifier, self.source.mover, self.target.mover
         if (stopped := source_mover.load_stopped(identifier)) is not None:
+            if holder := describe_holder(stopped.properties, self.ledger.run):
+                raise MigrationError(f"{self.entry}: {holder}. Nothing was changed")
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
                 self._check_copy_unwritten(target_table)
@@ -180,6 +189,8 @@ class TableMigration:
         if target_table is None and stopped_target is None:
             self._forget_owner(source_table)
         self._remove_fence(self.source, source_table)
+        if FINISHED in source_table.properties:  # of a killed finish
+            self.source.change_properties(source_table, lambda _: ({}, (FINISHED,)))
         self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None, previous_owner=None)
 
     def _restore_registration(self) -> None:

@@ -36,6 +36,11 @@ class StoredView:
     metadata: Json
     location: str
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """Return the properties."""
+        return self.metadata.get("properties") or {}
+
 
 @dataclass(frozen=True)
 class ViewCatalog:
@@ -107,7 +112,7 @@ class ViewCatalog:
     def remove_properties(self, identifier: Identifier, names: Iterable[str]) -> None:
         """Remove the properties that a view has of these, unless the view does not exist."""
         view = self.find(identifier)
-        removals = sorted(set(names) & (view.metadata.get("properties") or {}).keys()) if view else []
+        removals = sorted(set(names) & view.properties.keys()) if view else []
         if view and removals:
             self._commit(identifier, view.metadata, [{"action": "remove-properties", "removals": removals}])
 

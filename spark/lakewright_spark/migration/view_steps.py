@@ -1,7 +1,7 @@
 """The steps of one view: copy, cut over, and then undo or finish. Each can be repeated.
 
 A view has no files to share, so each catalog has a view of its own. From the cut-over on, the source's view has a
-fence, which keeps promotions of a standby and other migrations from it.
+fence, which keeps promotions of a standby from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
-from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence
+from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence, describe_holder
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
@@ -49,6 +49,7 @@ class ViewMigration:
         stopped = source.find(moved)
         if stopped is None:
             raise MigrationError(f"{self.entry}: expected the view in {self.source}, found none")
+        self._check_holder(stopped)
         try:
             target_view = ViewCatalog(self.target).find(identifier)
             if not self._is_written(target_view):
@@ -77,6 +78,8 @@ class ViewMigration:
         source, target, identifier = ViewCatalog(self.source), ViewCatalog(self.target), self.entry.identifier
         moved = rename_moved(identifier)
         stopped, source_view = source.find(moved), source.find(identifier)
+        if stopped is not None:
+            self._check_holder(stopped)
         if stopped is None:
             self._check_holders(source_view)
         elif source_view is not None:
@@ -131,6 +134,11 @@ class ViewMigration:
             ViewCatalog(self.source).continue_history(stopped_target.metadata, rename_moved(self.entry.identifier))
         elif self.entry.step is not Step.CUT_OVER and not has_history(source_view.metadata, stopped_target.metadata):
             raise MigrationError(self._describe_early_change())
+
+    def _check_holder(self, stopped: StoredView) -> None:
+        """Raise MigrationError if a promotion or another migration has taken the view from the source's users."""
+        if holder := describe_holder(stopped.properties, self.ledger.run):
+            raise MigrationError(f"{self.entry}: {holder}. Nothing was changed")
 
     def _check_holders(self, source_view: StoredView | None) -> None:
         """Raise MigrationError if an undo could drop the only view that is left, given the source's view."""

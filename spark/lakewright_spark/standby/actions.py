@@ -136,7 +136,7 @@ class Standby:
         def leave_view(view: StandbyTable | StandbyView) -> TableStatus:
             assert isinstance(view, StandbyView), "only views wait for tables"
             if mark := view.find_promotion():
-                return TableStatus(view.name, State.PROMOTED, mark.copied_at, is_view=True)
+                return TableStatus(view.name, State.PROMOTED, mark.copied_at, detail=view.mark_source(), is_view=True)
             raise StandbyError(
                 f"{view}: it was not promoted, since tables failed: the source's users have the view. Promote these "
                 "tables first, or select the view with --table"
@@ -245,7 +245,7 @@ class Standby:
                 return view.find_copy() is not None
         except Exception:  # noqa: BLE001  # any error: the action on the view reports it
             return True
-        return _has_mark(stored.metadata.get("properties") or {}, self.source_name)
+        return _has_mark(stored.properties, self.source_name)
 
     def _merge(self, *groups: Iterable[Item]) -> list[Item]:
         """Return the items of all groups by name, each once."""

@@ -12,7 +12,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint, rename_moved
-from lakewright_spark.migration.fence import FENCE, FINISHED, FinishedCopy, describe_holder
+from lakewright_spark.migration.fence import FENCE, FINISHED, FinishedCopy, describe_holder, read_fence
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import StandbyMark
 
@@ -74,8 +74,7 @@ class StandbyObject(ABC):
             if stopped_properties is not None and not {FENCE, FINISHED} & stopped_properties.keys():
                 self._mark_source(FinishedCopy("", str(self.standby)).to_property())
         except Exception as error:  # noqa: BLE001  # any error: the promotion has ended
-            text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
-            return f"not marked as promoted in {self.source_name}: {text}"
+            return f"not marked as promoted in {self.source_name}: {_describe(error)}"
         return ""
 
     @abstractmethod
@@ -89,17 +88,22 @@ class StandbyObject(ABC):
     def _check_without_holder(self, properties: Mapping[str, str]) -> None:
         """Raise StandbyError if a migration or an earlier promotion has the object: the source's users must not."""
         if holder := describe_holder(properties):
-            raise StandbyError(f"{self}: {holder}")
+            ending = ": drop its copy in the standby" if FINISHED in properties else ""
+            raise StandbyError(f"{self}: {holder}{ending}")
+
+    def _check_without_fence(self, properties: Mapping[str, str]) -> None:
+        """Raise StandbyError if a migration has the object, which the source's users have."""
+        if fence := read_fence(properties):
+            raise StandbyError(f"{self}: it belongs to migration {fence.run}; finish or undo the migration first")
 
     def _describe_moved(self, error: BaseException) -> BaseException:
-        """Return an error with what the source may have done. The end of a process remains what it is."""
+        """Return an error with the name that the object may have now. The end of a process remains what it is."""
         if not isinstance(error, Exception):
             return error
-        text = str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)
         moved = ".".join(rename_moved(self.identifier))
         return StandbyError(
-            f"{text}. {self.source_name} may have the {self.kind} as {moved}: its users do not have it. Run the "
-            "promotion again"
+            f"{_describe(error)}. {self.source_name} may have the {self.kind} as {moved}: its users do not have it. "
+            "Run the promotion again"
         )
 
     @abstractmethod
@@ -110,3 +114,7 @@ class StandbyObject(ABC):
         if self.source is None:
             raise StandbyError(f"{self}: expected {self.source_name}, which was given up as lost")
         return self.source
+
+
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, LakewrightSparkError) else describe_error(error)

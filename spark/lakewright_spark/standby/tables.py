@@ -19,7 +19,7 @@ from lakewright_spark.migration.copy import (
     name_metadata,
 )
 from lakewright_spark.migration.copy_stores import CopyStore
-from lakewright_spark.migration.fence import describe_holder, read_fence, release
+from lakewright_spark.migration.fence import FINISHED, describe_holder, read_fence, release
 from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
@@ -81,6 +81,8 @@ class StandbyTable(StandbyObject):
         if source_table is None:
             self._check_without_holder(self._load_stopped().properties)
         else:
+            if FINISHED in source_table.properties:  # its owner gave it another name since
+                self._require_source().change_properties(source_table, lambda _: ({}, (FINISHED,)))
             # Most files, while the writers continue.
             self._compare_unchanged(source_table, self._copy_state(source_table, store, Depth.METADATA, now))
             compared_snapshot = find_snapshot(source_table)
@@ -272,7 +274,8 @@ class StandbyTable(StandbyObject):
         stopped = self._require_source().mover.load_stopped(self.identifier)
         if stopped is None:
             raise StandbyError(
-                f"{self}: expected the table in {self.source_name}, found none. Use --source-lost to promote its copy"
+                f"{self}: expected the table in {self.source_name}, found none. Use --source-lost to promote its copy, "
+                "or drop the copy if a migration has the table"
             )
         return stopped
 

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from lakewright_spark.errors import LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import rename_copying, rename_moved
+from lakewright_spark.migration.fence import FINISHED, describe_holder
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import Json, describe_view, find_last_time, limit_history
 from lakewright_spark.standby.mark import MARK, StandbyMark, read_mark
@@ -57,15 +58,16 @@ class StandbyView(StandbyObject):
         view, moved_view = self.find_in_source(), source.find(moved)
         if view is None:
             # A killed run took the view from the source's users, or the source has a view of an earlier promotion.
-            self._check_without_holder(_get_properties(self._require(moved_view)))
+            self._check_without_holder(self._require(moved_view).properties)
             self._check_successor(self._require(moved_view), self.require_copy()[1])
         else:
-            self._check_without_holder(_get_properties(view))
+            self._check_without_fence(view.properties)
             if moved_view is not None:
                 raise StandbyError(
                     f"{self}: expected the name {'.'.join(moved)} to be free in {self.source_name}, found a view, as "
                     "of an earlier promotion. Nothing was changed. Drop that view"
                 )
+            source.remove_properties(self.identifier, (FINISHED,))  # its owner gave it another name since
             self._copy_state(view, now)  # before the source's users lose the view
         is_moved, may_have_users = view is None, False
         try:
@@ -73,7 +75,9 @@ class StandbyView(StandbyObject):
                 self.check_claim()
                 source.rename(self.identifier, moved)
                 is_moved = True
-            self._copy_state(self._require(source.find(moved)), now)
+            stopped = self._require(source.find(moved))
+            self._check_without_holder(stopped.properties)  # a migration may have begun in the meantime
+            self._copy_state(stopped, now)
             may_have_users = True
             return self._release(now)
         except BaseException as error:
@@ -83,12 +87,12 @@ class StandbyView(StandbyObject):
                 # Another process may promote the view at any time, so the source must remain as it is.
                 raise self._describe_moved(error) from None
             if not self._is_promoted_after(error, may_have_users=may_have_users or not is_moved):
-                self._return_to_source(error)
+                self._return_to_source(error, is_moved=is_moved)
             raise
 
     def _find_stopped_properties(self) -> Mapping[str, str] | None:
         moved_view = ViewCatalog(self._require_source()).find(rename_moved(self.identifier))
-        return None if moved_view is None else _get_properties(moved_view)
+        return None if moved_view is None else moved_view.properties
 
     def _mark_source(self, properties: dict[str, str]) -> None:
         ViewCatalog(self._require_source()).set_properties(rename_moved(self.identifier), properties)
@@ -110,14 +114,20 @@ class StandbyView(StandbyObject):
                 raise self._describe_moved(error) from None
             return False
 
-    def _return_to_source(self, error: BaseException) -> None:
+    def _return_to_source(self, error: BaseException, *, is_moved: bool) -> None:
         """Give the source's users the view again, since the standby has no users.
+
+        Args:
+            error: The error of the promotion.
+            is_moved: Whether a promotion has renamed the view. Otherwise, a migration may have done it in this moment.
 
         Raises:
             StandbyError: The source has the view under the other name.
         """
         try:
-            if self.find_in_source() is None:
+            moved_properties = self._find_stopped_properties() or {}
+            is_free = is_moved or describe_holder(moved_properties) is None
+            if is_free and self.find_in_source() is None:
                 ViewCatalog(self._require_source()).rename(rename_moved(self.identifier), self.identifier)
         except Exception:  # noqa: BLE001  # any error: the first error is reported
             raise self._describe_moved(error) from None
@@ -175,8 +185,7 @@ class StandbyView(StandbyObject):
         mark = StandbyMark(
             self.source_name, view.location, now, {}, content=content, view_uuid=uuid, changed_ms=changed_ms
         )
-        properties: dict[str, str] = view.metadata.get("properties") or {}
-        metadata: Json = {**limit_history(view.metadata), "properties": {**properties, **mark.to_property()}}
+        metadata: Json = {**limit_history(view.metadata), "properties": {**view.properties, **mark.to_property()}}
         self.check_claim()
         updated = ViewCatalog(self.standby).update_copy(metadata, self.identifier, copy[0]) if copy else None
         if updated is None:
@@ -268,17 +277,14 @@ class StandbyView(StandbyObject):
     def _require(self, view: StoredView | None) -> StoredView:
         if view is None:
             raise StandbyError(
-                f"{self}: expected the view in {self.source_name}, found none. Use --source-lost to promote its copy"
+                f"{self}: expected the view in {self.source_name}, found none. Use --source-lost to promote its copy, "
+                "or drop the copy if a migration has the view"
             )
         return view
 
 
-def _get_properties(view: StoredView) -> Mapping[str, str]:
-    return view.metadata.get("properties") or {}
-
-
 def _read_mark(view: StoredView) -> StandbyMark | None:
-    return read_mark(_get_properties(view))
+    return read_mark(view.properties)
 
 
 def _list_differences(metadata: Json, copy: StoredView) -> list[str]:

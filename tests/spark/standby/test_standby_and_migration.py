@@ -8,10 +8,12 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.actions import Action, MigrationRoute, migrate_tables
-from lakewright_spark.migration.fence import FENCE, FINISHED
+from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence
 from lakewright_spark.migration.plan import Plan
+from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.standby.status import State
+from lakewright_spark.standby.tables import StandbyTable
 from projects import Project
 from pyiceberg.typedef import Identifier
 from rest_views import VIEW, list_names, require
@@ -34,11 +36,11 @@ def target(project: Project) -> CatalogConfig:
     return own_project.config(own_project.warehouse("new"))
 
 
-def migrate(pair: Pair, target: CatalogConfig, ledger: Path, *actions: Action) -> Plan:
+def migrate(pair: Pair, target: CatalogConfig, ledger: Path, *actions: Action, patterns: tuple[str, ...] = ()) -> Plan:
     """Copy tables and views of the source to the target by these actions, and return the last plan."""
     route, plan = MigrationRoute(pair.source, "results", target, "new"), Plan(())
     for action in actions:
-        result = migrate_tables(route, ledger, action, copy=True, depth="metadata")
+        result = migrate_tables(route, ledger, action, patterns=patterns, copy=True, depth="metadata")
         if result.error:
             raise result.error
         plan = result.plan
@@ -125,3 +127,72 @@ def test_failures_of_marks_are_reported_by_name(
         {"sales.large_orders__moved": "the server refuses: 403"},
         ["sales.orders__moved"],
     )
+
+
+def test_undo_does_not_give_back_what_was_promoted(
+    rest_pair: Pair, target: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The migration has planned the table, and copied the view. Neither has a fence yet."""
+    rest_pair.add_table("sales.orders")
+    rest_pair.copy()
+    ledger = tmp_path / "migration.db"
+
+    def refuse(*_: object) -> None:
+        raise MigrationError("the server refuses the fence")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableMigration, "_fence", refuse)
+        with pytest.raises(MigrationError, match="the server refuses the fence"):
+            migrate(rest_pair, target, ledger, Action.REGISTER)
+    rest_pair.promote()
+    objects = list_objects(rest_pair)
+
+    with pytest.raises(MigrationError, match=r"large_orders: it was promoted to .* Nothing was changed"):
+        migrate(rest_pair, target, ledger, Action.CUT_OVER, patterns=(NAME,))
+    with pytest.raises(MigrationError, match=r"orders: it was promoted to .* Nothing was changed"):
+        migrate(rest_pair, target, ledger, Action.UNDO)
+
+    assert list_objects(rest_pair) == objects == ["large_orders__moved", "orders__moved"]
+
+
+@pytest.mark.parametrize("has_renamed", [True, False])
+def test_view_that_a_migration_takes_in_the_meantime(
+    rest_pair: Pair, monkeypatch: pytest.MonkeyPatch, *, has_renamed: bool
+) -> None:
+    """A migration sets its fence, and renames the view, while the promotion copies it."""
+    rest_pair.copy()
+    rename, views = ViewCatalog.rename, rest_pair.source_views
+
+    def take_view(catalog: ViewCatalog, *names: Identifier) -> None:
+        if names[0] == VIEW:
+            views.set_properties(VIEW, build_view_fence("other"))
+            if has_renamed:
+                rename(views, *names)
+        rename(catalog, *names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ViewCatalog, "rename", take_view)
+        assert rest_pair.promote()[NAME].state is State.FAILED
+    assert list_objects(rest_pair) == ["large_orders__moved" if has_renamed else "large_orders"]
+    assert rest_pair.measure()[NAME].state is not State.PROMOTED
+
+
+def test_promotion_of_a_renamed_table_continues(
+    rest_pair: Pair, target: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table has the mark of a finished migration, after which its owner renamed it. The promotion is killed."""
+    rest_pair.add_table("sales.orders")
+    migrate(rest_pair, target, tmp_path / "migration.db", Action.REGISTER, Action.CUT_OVER, Action.FINISH)
+    rest_pair.catalog.rename_table("sales.orders__moved", "sales.earlier")
+    rest_pair.copy()
+
+    def end_process(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StandbyTable, "_release", end_process)
+        patch.setattr(StandbyTable, "_resume_writers", lambda *_, **__: True)
+        with pytest.raises(KeyboardInterrupt):
+            rest_pair.promote()
+    assert list_objects(rest_pair) == ["earlier__moved"]
+    assert rest_pair.promote()["sales.earlier"].state is State.PROMOTED

@@ -187,7 +187,7 @@ def test_failed_promotion_after_a_kill_gives_the_view_back(rest_pair: Pair, monk
     rest_pair.copy()
     with monkeypatch.context() as patch:
         patch.setattr(ViewCatalog, "set_properties", _end_process)
-        patch.setattr(StandbyView, "_return_to_source", lambda *_: None)
+        patch.setattr(StandbyView, "_return_to_source", lambda *_, **__: None)
         with pytest.raises(KilledError):
             rest_pair.promote()
     assert list_names(rest_pair.source_views) == ["large_orders__moved"]

@@ -27,7 +27,7 @@ from lakewright_spark.maintenance.table.compaction_reasons import (
     find_delete_reason,
 )
 from lakewright_spark.maintenance.table.facts import TableFacts
-from lakewright_spark.maintenance.table.file_groups import FileGroups, choose_groups, count_cores
+from lakewright_spark.maintenance.table.file_groups import CORE_PROPERTIES, FileGroups, choose_groups, count_cores
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate, sql_map
 from lakewright_spark.maintenance.table.rewrite_estimate import (
     LARGEST,
@@ -42,6 +42,8 @@ from lakewright_spark.table_identifier import literal
 
 _POSITION_DELETES = 1
 """Content of a delete file: Iceberg's value for position deletes."""
+_TOTALS = ("total-equality-deletes", "total-delete-files", "total-files-size")
+"""Totals in the summary of a snapshot, on which the rewritten files and their groups depend."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
 
@@ -189,13 +191,15 @@ def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
 def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
     """Return the groups for the cores of this session and the tables that its runner works on at the same time."""
     parallel_tables = policy.parallel_tables if isinstance(policy, PoliciesInForce) else 1
-    current, properties = opened.java.currentSnapshot(), dict(opened.spark.sparkContext.getConf().getAll())
+    # All properties of a session, or of a summary, take as long to read as a small table takes to load.
+    session = {name: opened.spark.conf.get(name, None) for name in CORE_PROPERTIES}
+    properties = {name: value for name, value in session.items() if value is not None}
     return choose_groups(
         policy.compaction or CompactionPolicy(),
         policy.timeout("compaction") or TIMEOUT,
         cores=count_cores(properties, opened.jvm.java.lang.Runtime.getRuntime().availableProcessors()),
         parallel_tables=parallel_tables,
-        table_bytes=read_number(dict(current.summary()), "total-files-size") if current is not None else None,
+        table_bytes=read_number(_read_totals(opened), "total-files-size"),
     )
 
 
@@ -215,12 +219,19 @@ def _build_options(opened: IcebergTable, compaction: CompactionPolicy, groups: F
     }
 
 
+def _read_totals(opened: IcebergTable) -> dict[str, str]:
+    """Return the totals of the current snapshot by their names in its summary; empty without a snapshot."""
+    current = opened.java.currentSnapshot()
+    if current is None:
+        return {}
+    summary = current.summary()
+    return {name: value for name in _TOTALS if (value := summary.get(name)) is not None}
+
+
 def _removes_equality_deletes(opened: IcebergTable, compaction: CompactionPolicy) -> bool:
     """Return whether to rewrite all files of a small table, by the summary of its current snapshot."""
-    current = opened.java.currentSnapshot()
-    summary = dict(current.summary()) if current is not None else {}
-    totals = (read_number(summary, f"total-{name}") for name in ("equality-deletes", "delete-files", "files-size"))
-    equality_deletes, delete_files, size = (number or 0 for number in totals)
+    totals = _read_totals(opened)
+    equality_deletes, delete_files, size = (read_number(totals, name) or 0 for name in _TOTALS)
     return rewrites_whole_table(equality_deletes, delete_files, size, compaction)
 
 

@@ -90,13 +90,18 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     conditions = build_conditions(opened, retention, kind, before)
     old = _older_rows(opened, retention.column, _java_limit(retention, kind, before))
     metrics = _delete_rows(opened, retention, conditions, old, dry_run=dry_run, now=now)
-    metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, retention.column, old)))
-    if metrics.refs:
-        note = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
-        metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, note))))
-    if retention.backup_days is not None and opened.deletes_files:
-        older_than = now - timedelta(days=retention.backup_days)
-        metrics = replace(metrics, expired_backups=delete_manifests(opened, older_than, dry_run=dry_run))
+    try:
+        metrics = replace(metrics, refs=tuple(_find_refs_with_old_rows(opened, retention.column, old)))
+        if metrics.refs:
+            note = f"branches and tags that may still have rows before {conditions.limit}: {', '.join(metrics.refs)}"
+            metrics = replace(metrics, reason="; ".join(filter(None, (metrics.reason, note))))
+        if retention.backup_days is not None and opened.deletes_files:
+            older_than = now - timedelta(days=retention.backup_days)
+            metrics = replace(metrics, expired_backups=delete_manifests(opened, older_than, dry_run=dry_run))
+    except (PySparkException, Py4JJavaError) as error:
+        if dry_run or not metrics.files:
+            raise
+        return replace(metrics, interruption=metrics.interruption or first_line(error))
     return metrics
 
 

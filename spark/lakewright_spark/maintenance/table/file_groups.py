@@ -36,11 +36,21 @@ class FileGroups(NamedTuple):
     """Number of groups at the same time."""
 
 
+CORE_PROPERTIES = (
+    "spark.master",
+    "spark.executor.instances",
+    "spark.executor.cores",
+    "spark.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+)
+"""Properties that `count_cores` reads."""
+
+
 def count_cores(properties: Mapping[str, str], processors: int) -> int:
     """Return the number of Spark tasks at the same time, with all executors that Spark may add while tasks wait.
 
     Args:
-        properties: Properties of the session, with `spark.master`.
+        properties: Properties of the session, of which `CORE_PROPERTIES` matter.
         processors: Number of processors of the driver, which `local[*]` uses.
 
     >>> count_cores({"spark.master": "local[3]", "spark.default.parallelism": "200"}, 2)
