@@ -5,6 +5,7 @@ The data of an archived warehouse cannot change, so one measurement holds for al
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -14,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog
-from lakewright_spark.scheduler.run_log.compute_usage import read_seconds, sum_hours
+from lakewright_spark.scheduler.run_log.compute_usage import read_seconds
 from lakewright_spark.scheduler.run_log.daily_usage import DAYS_KEPT, DailyUsage, add_days, list_days
 from lakewright_spark.scheduler.usage_recording import measure_warehouse
 from lakewright_spark.times import format_day
@@ -69,12 +70,14 @@ def _has_row(rows: Collection[DailyUsage], name: str, archived_at: datetime) -> 
 def _list_rows(archives: ArchivedWarehouses, name: str, catalog: Catalog, now: datetime) -> list[DailyUsage]:
     """Return the rows in an archived warehouse, also of earlier archives, and a row for each day since its archiving.
 
-    Hours of computing units are in the rows, as they cannot be read after the purge.
+    The measured seconds of pods are in the rows, as they cannot be read after the purge.
     """
     earliest, archived_at = now - timedelta(days=DAYS_KEPT), archives.archived_at[name]
-    hours = sum_hours({name: read_seconds(catalog, earliest)})
+    pods: dict[str, dict[str, float]] = {}
+    for (pod, day), seconds in read_seconds(catalog, earliest).items():
+        pods.setdefault(day, {})[pod] = seconds
     rows = [
-        replace(row, cu_hours=hours.get((name, row.day))) if row.warehouse == name and row.cu_hours is None else row
+        replace(row, pod_seconds=json.dumps(pods.get(row.day, {}))) if row.warehouse == name else row
         for row in list_days(catalog, earliest)
     ]
     own_rows = {row.day: row for row in rows if row.warehouse == name}
@@ -83,7 +86,7 @@ def _list_rows(archives: ArchivedWarehouses, name: str, catalog: Catalog, now: d
         measure_warehouse(archives.config, name, catalog, now), owner=owner, measured_at=archived_at.astimezone(UTC)
     )
     days = list_missing_days(own_rows, max(archived_at, earliest), now)
-    return [*rows, *(replace(measured, day=day, cu_hours=hours.get((name, day))) for day in days)]
+    return [*rows, *(replace(measured, day=day, pod_seconds=json.dumps(pods.get(day, {}))) for day in days)]
 
 
 def list_missing_days(recorded_days: Collection[str], archived_at: datetime, now: datetime) -> list[str]:

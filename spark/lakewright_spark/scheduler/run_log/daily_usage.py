@@ -5,7 +5,8 @@ The table also has the rows of the tenant's archived warehouses, which accept no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 from lakewright_spark.catalog import COMMIT_RETRIES
 from lakewright_spark.iceberg_values import METADATA_LIMITS
 from lakewright_spark.policies.builtin import DAILY_USAGE
+from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, sum_hours
 from lakewright_spark.scheduler.run_log.ops_tables import create_if_missing, find_table, overwrite
 from lakewright_spark.times import format_day
 
@@ -49,6 +51,7 @@ SCHEMA = Schema(
     NestedField(15, "maintenance_minutes", DoubleType(), doc="sum of the runs of jobs that were queued on the day"),
     NestedField(16, "measured_at", TimestamptzType()),
     NestedField(17, "limited_namespaces", _TEXT, doc="JSON: bytes, files and tables by namespace with limits"),
+    NestedField(18, "pod_seconds", _TEXT, doc="JSON of an archived warehouse: seconds of the day by uid of the pod"),
 )
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "month"))
 _PROPERTIES = {
@@ -82,6 +85,9 @@ class DailyUsage:
     measured_at: datetime
     limited_namespaces: str | None = None
     """JSON with the amounts that the limits of each namespace count, by namespace; None without such limits."""
+    pod_seconds: str | None = None
+    """JSON with the seconds of the day by uid of the pod. Only copies of the rows of archived warehouses have it: their
+    `ops.compute_usage` is deleted with the warehouse."""
 
     @property
     def month(self) -> str:
@@ -152,6 +158,9 @@ def _rewrite(
     rewritten = f"month IN ({listed_months}) OR month < '{oldest}'"
     for attempt in range(1, _ATTEMPTS + 1):
         table = create_if_missing(catalog, NAME, SCHEMA, _PROPERTIES, _PARTITIONS)
+        if not set(SCHEMA.column_names) <= set(table.schema().column_names):
+            with table.update_schema() as change:
+                change.union_by_name(SCHEMA)
         earlier_rows = [_from_row(values) for values in table.scan(rewritten).to_arrow().to_pylist()]
         usages = sorted(
             (usage for usage in merge(earlier_rows) if usage.month >= oldest),
@@ -179,6 +188,36 @@ def list_days(catalog: Catalog, earliest: datetime | None = None) -> list[DailyU
         day = format_day(earliest)
         rows = table.scan(f"month >= '{day[:7]}' AND day >= '{day}'").to_arrow()
     return sorted((_from_row(row) for row in rows.to_pylist()), key=lambda usage: (usage.day, usage.warehouse))
+
+
+def fill_hours(usages: Iterable[DailyUsage], seconds: Mapping[str, PodSeconds]) -> list[DailyUsage]:
+    """Return the rows with their hours of computing units. A pod and day counts once, also in archived warehouses.
+
+    A pod counts only in a warehouse that has a row for the day. If a live and an archived warehouse have the same
+    measurement, it counts in the live warehouse.
+
+    Args:
+        usages: The rows of live and archived warehouses.
+        seconds: Measured seconds by the name of each live warehouse, in the order of the tenant's warehouses.
+    """
+    rows = list(usages)
+    days = {(usage.warehouse, usage.day) for usage in rows}
+    archived: dict[str, dict[tuple[str, str], float]] = {}
+    for usage in rows:
+        if usage.pod_seconds is not None:
+            pods: dict[str, float] = json.loads(usage.pod_seconds)
+            archived.setdefault(usage.warehouse, {}).update({(pod, usage.day): pods[pod] for pod in pods})
+    live = {
+        name: {(pod, day): amount for (pod, day), amount in measured.items() if (name, day) in days}
+        for name, measured in seconds.items()
+    }
+    # A reactivated warehouse may have rows of its archive.
+    only_archived = {name: measured for name, measured in archived.items() if name not in live}
+    hours = sum_hours({**only_archived, **{name: {**archived.get(name, {}), **live[name]} for name in live}})
+    return [
+        usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get((usage.warehouse, usage.day)))
+        for usage in rows
+    ]
 
 
 def _from_row(row: dict[str, Any]) -> DailyUsage:

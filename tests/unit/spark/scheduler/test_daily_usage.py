@@ -17,6 +17,7 @@ from lakewright_spark.scheduler.run_log.compute_usage import PodDay, write_pod_d
 from lakewright_spark.scheduler.run_log.daily_usage import (
     DAYS_KEPT,
     NAME,
+    SCHEMA,
     DailyUsage,
     add_days,
     list_days,
@@ -28,6 +29,7 @@ from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.usage_recording import measure_candidates, read_hours
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
 """Yesterday is in another month."""
@@ -158,6 +160,16 @@ def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalo
         ("results", "2026-11-28", 5.0),
         ("results", "2026-11-29", 0.0),
     ]
+
+
+def test_table_of_an_earlier_version_gets_new_columns(local_catalog: SqlCatalog) -> None:
+    local_catalog.create_namespace("ops")
+    table = local_catalog.create_table(f"ops.{NAME}", Schema(*SCHEMA.fields[:17]))
+
+    add_days(local_catalog, [replace(build_usage(NOW, 1), pod_seconds="{}")], NOW)
+
+    assert list_days(local_catalog)[0].pod_seconds == "{}"
+    assert table.refresh().schema().column_names == SCHEMA.column_names
 
 
 def test_later_measurement_replaces_an_archived_day(local_catalog: SqlCatalog) -> None:
