@@ -135,6 +135,23 @@ def test_daily_usage_has_the_recorded_hours(
     assert hours == [None, 1.5]
 
 
+def test_renamed_warehouse_keeps_its_hours(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    yesterday = NOW - timedelta(days=1)
+    for at, name in ((yesterday, "earlier"), (NOW, "local")):
+        write_pod_days(local_catalog, [measure(f"{at:%F}", "a", 5400)], NOW)
+        write_day(local_catalog, DailyUsage(day=f"{at:%F}", warehouse=name, measured_at=at), 0.0, NOW)
+    monkeypatch.setattr(catalogs, "open_catalog", lambda config, name: local_catalog)
+    config = tmp_path / "catalog.json"
+    config.write_text(local_config.to_json())
+
+    printed = CliRunner().invoke(app, ["daily-usage", "--json", "--config", str(config)])
+
+    rows = [(day["day"], day["warehouse"], day["cu_hours"]) for day in json.loads(printed.stdout)]
+    assert rows == [(f"{yesterday:%F}", "local", 1.5), (TODAY, "local", 1.5)]
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_unread_hours_begin_enforcement_only(
     local_config: CatalogConfig,
@@ -229,9 +246,11 @@ def test_pod_of_an_archived_warehouse_counts_once(
     yesterday = NOW - timedelta(days=1)
     days = [f"{yesterday - timedelta(days=1):%F}", f"{yesterday:%F}"]
     shared, ended = [measure(day, "shared", 7200) for day in days], measure(days[0], "ended", 3600)
-    for catalog, name in ((local_catalog, "local"), (archive, "old")):
-        for day in days:
-            write_day(catalog, DailyUsage(day=day, warehouse=name, measured_at=yesterday), 0.0, NOW)
+    for day in days:
+        write_day(local_catalog, DailyUsage(day=day, warehouse="local", measured_at=yesterday), 0.0, NOW)
+        # The warehouse was renamed before its archiving.
+        name = "older" if day == days[0] else "old"
+        write_day(archive, DailyUsage(day=day, warehouse=name, measured_at=yesterday), 0.0, NOW)
     write_pod_days(archive, [*shared, ended], NOW)
     if is_in_both_before:
         write_pod_days(local_catalog, shared, NOW)
@@ -240,7 +259,7 @@ def test_pod_of_an_archived_warehouse_counts_once(
     measured = DailyUsage(day=TODAY, warehouse="old", measured_at=NOW)
     monkeypatch.setattr(archived_usage, "measure_warehouse", lambda *_: measured)
     archive_config = local_config.model_copy(
-        update={"warehouses": [local_config.warehouses[0].model_copy(update={"name": "old"})]}
+        update={"warehouses": [local_config.warehouses[0].model_copy(update={"name": "old", "id": "old-id"})]}
     )
     archives = archived_usage.ArchivedWarehouses(archive_config, {"old": NOW})
     file = tmp_path / "catalog.json"
