@@ -1,8 +1,9 @@
 """Enforce the limits of one stack: suspend its declared grants of writers, and grant them again.
 
 The state is never written. The record on the server is written before a grant is revoked, and shortened after grants
-are granted again. The quota that starts no computing unit is created before the record names it: the record names only
-limits that are enforced. A run that was killed is completed by the next run.
+are granted again. It also names the quota that starts no computing unit before the quota is created, and no longer if
+that fails: the run that follows the removal of a limit deletes only a quota that is recorded. A run that was killed is
+completed by the next run.
 """
 
 from __future__ import annotations
@@ -131,17 +132,24 @@ class StackEnforcer:
             return enforcement
         before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
         full = set(find_full_parts(limits, enforceable, before.parts, is_complete=is_complete))
-        # A quota can exist without a record: a run was killed, or the record was deleted.
+        is_announced = COMPUTE_PART in full and COMPUTE_PART not in before.parts
+        if is_announced:
+            parts = tuple(sorted({*before.parts, COMPUTE_PART}))
+            reached = list_reached_limits(limits, parts, before.reached, self.session.clock())
+            limit_records.write_mark(
+                client, args.project, args.bucket_tag, replace(before, parts=parts, reached=reached)
+            )
+        # A quota can exist without a record: the record was deleted, or a run reached another cluster.
         may_have_quota = COMPUTE_PART in before.parts or (COMPUTE_PART in enforceable and bool(hours))
         if COMPUTE_PART in full or may_have_quota:
             is_set = self._limit_units(namespace, enforcement, is_reached=COMPUTE_PART in full)
             if not is_set:
-                # Nothing changed, so the record names the part if it did before.
+                # Nothing changed, so the record names the part if it did before this run.
                 full = (full - {COMPUTE_PART}) | ({COMPUTE_PART} & set(before.parts))
         enforcement.full_parts = tuple(sorted(full))
         reached = list_reached_limits(limits, full, before.reached, self.session.clock())
         after = replace(before, parts=enforcement.full_parts, reached=reached)
-        self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
+        self._suspend(client, args, after, grants, enforcement, is_new=mark is None and not is_announced)
         return enforcement
 
     def _limit_units(self, namespace: UnitNamespace | None, enforcement: StackEnforcement, *, is_reached: bool) -> bool:
