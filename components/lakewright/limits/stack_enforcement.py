@@ -1,14 +1,16 @@
 """Enforce the limits of one stack: suspend its declared grants of writers, and grant them again.
 
 The state is never written. The record on the server is written before a grant is revoked, and shortened after grants
-are granted again. The quota that starts no computing unit is created before the record names it: the record names only
-limits that are enforced. A run that was killed is completed by the next run.
+are granted again. It also names the quota that starts no computing unit before the quota is created, and no longer if
+that fails: the run that follows the removal of a limit deletes only a quota that is recorded. A run that was killed is
+completed by the next run. A run keeps what another run records at the same time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal
 
 from lakewright.drift.objects.sealed_values import seal_secrets
@@ -131,17 +133,23 @@ class StackEnforcer:
             return enforcement
         before = mark or LimitMark(format_stack(self.session.project.name, self.stack), ())
         full = set(find_full_parts(limits, enforceable, before.parts, is_complete=is_complete))
-        # A quota can exist without a record: a run was killed, or the record was deleted.
+        is_announced = COMPUTE_PART in full and COMPUTE_PART not in before.parts
+        if is_announced:
+            parts = tuple(sorted({*before.parts, COMPUTE_PART}))
+            reached = list_reached_limits(limits, parts, before.reached, self.session.clock())
+            announcement = _stamp(replace(before, parts=parts, reached=reached))
+            limit_records.write_mark(client, args.project, args.bucket_tag, announcement)
+        # A quota can exist without a record: the record was deleted, or a run reached another cluster.
         may_have_quota = COMPUTE_PART in before.parts or (COMPUTE_PART in enforceable and bool(hours))
         if COMPUTE_PART in full or may_have_quota:
             is_set = self._limit_units(namespace, enforcement, is_reached=COMPUTE_PART in full)
             if not is_set:
-                # Nothing changed, so the record names the part if it did before.
+                # Nothing changed, so the record names the part if it did before this run.
                 full = (full - {COMPUTE_PART}) | ({COMPUTE_PART} & set(before.parts))
         enforcement.full_parts = tuple(sorted(full))
         reached = list_reached_limits(limits, full, before.reached, self.session.clock())
         after = replace(before, parts=enforcement.full_parts, reached=reached)
-        self._suspend(client, args, after, grants, enforcement, is_new=mark is None)
+        self._suspend(client, args, after, grants, enforcement, is_new=mark is None, is_announced=is_announced)
         return enforcement
 
     def _limit_units(self, namespace: UnitNamespace | None, enforcement: StackEnforcement, *, is_reached: bool) -> bool:
@@ -166,6 +174,7 @@ class StackEnforcer:
         enforcement: StackEnforcement,
         *,
         is_new: bool,
+        is_announced: bool,
     ) -> None:
         project_id, record_id = args.project, str(args.bucket_tag)
         client.lists.forget()
@@ -173,11 +182,14 @@ class StackEnforcer:
         live = _find_live(covered, enforcement)
         # An update may have recorded grants since the mark was read.
         latest = limit_records.find_mark(client, project_id, record_id) or mark
+        mark = replace(mark, write_id=latest.write_id)
+        is_enforcing = is_announced or bool(live)
         suspended = tuple(sorted({*latest.suspended, *(entry for _, entry in live)}))
         if mark.parts:
             # Nothing is revoked that is not recorded.
+            mark = _stamp(mark) if is_enforcing else mark
             limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=suspended))
-        elif is_new:
+        elif is_new and not is_announced:
             return
         for grant, _ in live:
             try:
@@ -188,10 +200,15 @@ class StackEnforcer:
                 enforcement.suspended.append(grant.name)
         remaining = self._restore(mark, suspended, enforcement)
         present = limit_records.find_mark(client, project_id, record_id)
-        added = set(present.suspended) - set(suspended) if present else set[SuspendedGrant]()
-        open_entries = tuple(sorted({*remaining, *added}))
-        if mark.parts or open_entries:
-            limit_records.write_mark(client, project_id, record_id, replace(mark, suspended=open_entries))
+        if present is not None and present.write_id != mark.write_id:
+            # The other run may have revoked what this run has granted again, so all of its entries remain.
+            enforcement.problems.append("another run suspended grants at the same time; the next run continues")
+            after = _merge_marks(replace(mark, suspended=remaining), present)
+        else:
+            added = set(present.suspended) - set(suspended) if present else set[SuspendedGrant]()
+            after = replace(mark, suspended=tuple(sorted({*remaining, *added})))
+        if after.parts or after.suspended:
+            limit_records.write_mark(client, project_id, record_id, _stamp(after) if is_enforcing else after)
         else:
             limit_records.delete_mark(client, project_id, record_id)
 
@@ -256,6 +273,22 @@ def _find_live(
         except LakewrightError as error:
             enforcement.problems.append(f"{grant.name} was not suspended: {error}")
     return live
+
+
+def _stamp(mark: LimitMark) -> LimitMark:
+    """Return a mark with a new id of its write, by which a run at the same time detects the write."""
+    return replace(mark, write_id=token_hex(8))
+
+
+def _merge_marks(mark: LimitMark, other: LimitMark) -> LimitMark:
+    """Return a mark with the parts, limits and suspended grants of both."""
+    reached = {(entry.part, entry.quantity): entry for entry in (*mark.reached, *other.reached)}
+    return replace(
+        other,
+        parts=tuple(sorted({*mark.parts, *other.parts})),
+        reached=tuple(sorted(reached.values())),
+        suspended=tuple(sorted({*mark.suspended, *other.suspended})),
+    )
 
 
 def _seal(resource: ResourceState) -> dict[str, Any]:

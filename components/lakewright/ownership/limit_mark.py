@@ -7,7 +7,7 @@ is enforced. The mark grants nothing by itself: only grants that the stack decla
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -71,6 +71,9 @@ class LimitMark:
     suspended: tuple[SuspendedGrant, ...] = ()
     reached: tuple[ReachedLimit, ...] = ()
     """The limits of these parts that were reached."""
+    write_id: str = field(default="", compare=False)
+    """Random id of the last write by a run that revoked grants or created a quota. Runs at the same time detect the
+    write by it."""
 
     def covers(self, parts: list[str]) -> bool:
         """Return whether the limit of one of the parts is enforced."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +53,10 @@ def daily_usage(
 def to_json(usage: DailyUsage) -> dict[str, Any]:
     """Return a day of a warehouse for JSON: sizes in bytes, null for values without a source."""
     namespaces: dict[str, Any] = json.loads(usage.limited_namespaces or "{}")
-    return {**asdict(usage), "measured_at": format_json_time(usage.measured_at), "limited_namespaces": namespaces}
+    document = {**asdict(usage), "measured_at": format_json_time(usage.measured_at), "limited_namespaces": namespaces}
+    for name in ("archive_id", "pod_seconds"):  # `cu_hours` has the seconds of pods that count in the warehouse
+        del document[name]
+    return document
 
 
 def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, Any], list[str]]:
@@ -79,30 +82,19 @@ def _report_days(catalog: CatalogConfig, since: timedelta) -> tuple[dict[str, An
 
 def _read_days(catalog: CatalogConfig, since: timedelta) -> tuple[list[DailyUsage], UnavailableWarehouses]:
     from lakewright_spark.pyiceberg_client.catalog import explain_errors, open_catalog  # noqa: PLC0415  # loads pyarrow
-    from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_seconds, sum_hours  # noqa: PLC0415
-    from lakewright_spark.scheduler.run_log.daily_usage import list_days  # noqa: PLC0415
+    from lakewright_spark.scheduler.run_log.compute_usage import PodSeconds, read_seconds  # noqa: PLC0415
+    from lakewright_spark.scheduler.run_log.daily_usage import fill_hours, list_days, merge_days  # noqa: PLC0415
 
     names = [warehouse.name for warehouse in catalog.warehouses]
-    usages, own_usages, unavailable = list["DailyUsage"](), list["DailyUsage"](), UnavailableWarehouses()
+    rows, unavailable = dict[str, list["DailyUsage"]](), UnavailableWarehouses()
     seconds = dict[str, PodSeconds]()
     for name in names:
         with unavailable.record_failures(name), explain_errors(catalog, name, "ops.daily_usage"):
             client, earliest = open_catalog(catalog, name), datetime.now(UTC) - since
-            usages_of_warehouse = list_days(client, earliest)
-            days = {usage.day for usage in usages_of_warehouse if usage.warehouse == name}
-            measured = read_seconds(client, earliest)
-            usages += usages_of_warehouse
-            own_usages += (usage for usage in usages_of_warehouse if usage.warehouse == name)
-            # A pod counts in one warehouse, which must have a row for the day.
-            seconds[name] = {(pod, day): amount for (pod, day), amount in measured.items() if day in days}
+            rows[name], seconds[name] = list_days(client, earliest), read_seconds(client, earliest)
     unavailable.check_any_left(names)
-    hours = sum_hours(seconds)
-    # A reactivated warehouse has the rows of its archive in another warehouse, too. Its own rows are measured.
-    unique = {(usage.warehouse, usage.day): usage for usage in [*usages, *own_usages]}
-    return [
-        usage if usage.cu_hours is not None else replace(usage, cu_hours=hours.get((usage.warehouse, usage.day)))
-        for usage in unique.values()
-    ], unavailable
+    present_names = {warehouse.id: warehouse.name for warehouse in catalog.warehouses if warehouse.id}
+    return fill_hours(merge_days(rows, present_names), seconds), unavailable
 
 
 def _show(usages: list[DailyUsage]) -> None:

@@ -158,7 +158,11 @@ def _count(sums: Total) -> dict[Quantity, int]:
 
 
 def _select_namespace(usage: WarehouseUsage, namespace: str) -> WarehouseUsage:
-    """Return the usage of a namespace and the namespaces below it."""
-    levels = tuple(namespace.split("."))
-    tables = (table for table in usage.tables if table.table.namespace[: len(levels)] == levels)
+    """Return the usage of a namespace and the namespaces below it. Case is ignored, as Lakekeeper does."""
+    levels = [level.casefold() for level in namespace.split(".")]
+    tables = (
+        table
+        for table in usage.tables
+        if [level.casefold() for level in table.table.namespace[: len(levels)]] == levels
+    )
     return replace(usage, tables=tuple(tables), views=())

@@ -15,9 +15,12 @@ from lakewright.cli.options import load_project
 from lakewright.drift.detection.run import find_drift
 from lakewright.drift.detection.steps import DriftOptions
 from lakewright.drift.model import UnmanagedSearch
+from lakewright.drift.session import ScanSession
 from lakewright.fleet.selection import SelectedStack, Selection, select
 from lakewright.fleet.spark_reports import SparkReport
 from lakewright.kubernetes import compute_limit
+from lakewright.lakekeeper.api.management import limit_records
+from lakewright.limits.compute_enforcement import UnitNamespace
 from lakewright.limits.enforcement import enforce_limits
 from lakewright.limits.stack_enforcement import StackEnforcement
 from lakewright.restrictions.reading import read_restrictions
@@ -221,6 +224,36 @@ def test_up_without_the_limit_ends_it(tenant: Tenant, cluster: httpx.Client) -> 
     tenant.up()
 
     assert enforce(tenant, 100).units == "allowed"
+    assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed_at", ["record", "quota"])
+def test_quota_of_a_killed_run_ends_with_its_limit(
+    tenant: Tenant, cluster: httpx.Client, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    """The run is killed when it writes the record, or after it has created the quota."""
+
+    def write_mark(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def set_limit(self: UnitNamespace, session: ScanSession, *, is_reached: bool) -> bool:
+        assert create_or_delete(self, session, is_reached=is_reached)
+        raise KeyboardInterrupt
+
+    create_or_delete = UnitNamespace.set_limit
+    with monkeypatch.context() as patch:
+        if killed_at == "record":
+            patch.setattr(limit_records, "write_mark", write_mark)
+        else:
+            patch.setattr(UnitNamespace, "set_limit", set_limit)
+        with pytest.raises(KeyboardInterrupt):
+            enforce(tenant, 100)
+    tenant.spec["limits"] = {"compute": 200}
+    tenant.write()
+    tenant.up()
+
+    assert enforce(tenant, 100).problems == []
     assert start_pod(cluster, tenant, UNIT_PATH, "started").status_code == 201
 
 

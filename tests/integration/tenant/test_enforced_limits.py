@@ -16,6 +16,7 @@ from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import SelectedStack, Selection, select
 from lakewright.fleet.spark_reports import SparkReport
 from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.limits.enforcement import enforce_limits
 from lakewright.limits.stack_enforcement import StackEnforcement
 from lakewright.restrictions.reading import read_restrictions
@@ -251,8 +252,8 @@ def test_incomplete_measurement_ends_nothing(tenant: Tenant, openfga: httpx.Clie
 def test_killed_run_is_completed(
     tenant: Tenant, openfga: httpx.Client, monkeypatch: pytest.MonkeyPatch, used: int
 ) -> None:
-    """The run is killed at each of its four changing calls: of the record, and of three grants."""
-    for number in range(1, 5):
+    """The run is killed at each of its changing calls: of the record, and of three grants."""
+    for number in range(1, 6 if used else 5):
         enforce(tenant, 0 if used else 2000)
         with monkeypatch.context() as patch:
             kill_at_change(patch, number)
@@ -265,6 +266,32 @@ def test_killed_run_is_completed(
         assert enforcement.problems == []
         assert list_access(openfga) == (KEPT if used else KEPT | SUSPENDED)
         assert len(list_records(openfga)) == (1 if used else 0)
+
+
+def test_run_keeps_what_another_run_recorded(
+    tenant: Tenant, openfga: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run grants again, and has granted one of three grants when another run measures a reached limit."""
+    enforce(tenant, 2000)
+    restore, other_runs = GrantProvider.restore, list[StackEnforcement]()
+
+    def restore_between(self: GrantProvider, outs: dict[str, Any]) -> bool:
+        is_restored = restore(self, outs)
+        if not other_runs:
+            monkeypatch.setattr(GrantProvider, "restore", restore)
+            other_runs.append(enforce(tenant, 2000))
+        return is_restored
+
+    monkeypatch.setattr(GrantProvider, "restore", restore_between)
+    enforcement = enforce(tenant, 0)
+
+    assert [(len(run.suspended), run.problems) for run in other_runs] == [(1, [])]
+    assert enforcement.problems == ["another run suspended grants at the same time; the next run continues"]
+    assert len(list_access(openfga)) == len(KEPT | SUSPENDED) - 1
+    assert len(find_restrictions(tenant).limits.suspended) == 3
+    assert enforce(tenant, 0).problems == []
+    assert list_access(openfga) == KEPT | SUSPENDED
+    assert list_records(openfga) == []
 
 
 def kill_at_change(patch: pytest.MonkeyPatch, number: int) -> None:

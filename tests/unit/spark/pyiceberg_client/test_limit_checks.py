@@ -60,6 +60,15 @@ def test_each_limit_is_compared_with_its_part() -> None:
     ]
 
 
+def test_limit_of_a_namespace_ignores_case() -> None:
+    """The server has the case of the first creation, and finds the namespace by each case."""
+    uses = compare(build_usage("a", Sales=300, SALES__Daily=200))
+    assert [use for use in uses if use[0] == "namespace a.sales"] == [
+        ("namespace a.sales", "bytes", 500, "reached"),
+        ("namespace a.sales", "tables", 2, "below"),
+    ]
+
+
 def test_unread_warehouses_are_not_below_a_limit() -> None:
     assert [scope for scope, *_ in compare(build_usage("a", sales=300))] == [
         "warehouse a",

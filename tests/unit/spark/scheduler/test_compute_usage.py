@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from lakewright_spark.scheduler.run_log.compute_usage import (
     sum_hours,
     write_pod_days,
 )
-from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, list_days, write_day
+from lakewright_spark.scheduler.run_log.daily_usage import DailyUsage, fill_hours, list_days, write_day
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
@@ -135,6 +135,23 @@ def test_daily_usage_has_the_recorded_hours(
     assert hours == [None, 1.5]
 
 
+def test_renamed_warehouse_keeps_its_hours(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    yesterday = NOW - timedelta(days=1)
+    for at, name in ((yesterday, "earlier"), (NOW, "local")):
+        write_pod_days(local_catalog, [measure(f"{at:%F}", "a", 5400)], NOW)
+        write_day(local_catalog, DailyUsage(day=f"{at:%F}", warehouse=name, measured_at=at), 0.0, NOW)
+    monkeypatch.setattr(catalogs, "open_catalog", lambda config, name: local_catalog)
+    config = tmp_path / "catalog.json"
+    config.write_text(local_config.to_json())
+
+    printed = CliRunner().invoke(app, ["daily-usage", "--json", "--config", str(config)])
+
+    rows = [(day["day"], day["warehouse"], day["cu_hours"]) for day in json.loads(printed.stdout)]
+    assert rows == [(f"{yesterday:%F}", "local", 1.5), (TODAY, "local", 1.5)]
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_unread_hours_begin_enforcement_only(
     local_config: CatalogConfig,
@@ -211,7 +228,54 @@ def test_days_of_an_archive_have_their_hours(
 
     assert archived_usage.record_archived_usage(local_config, archives, NOW) == ({"local": 1}, [])
 
-    assert [row.cu_hours for row in list_days(local_catalog)] == [1.5]
+    assert [row.pod_seconds for row in list_days(local_catalog)] == ['{"a": 5400.0}']
+    assert [row.cu_hours for row in fill_hours(list_days(local_catalog), {})] == [1.5]
+
+
+@pytest.mark.parametrize("is_in_both_before", [False, True])
+def test_pod_of_an_archived_warehouse_counts_once(
+    local_config: CatalogConfig,
+    local_catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    *,
+    is_in_both_before: bool,
+) -> None:
+    """After the archiving of the first warehouse, the collector reads earlier days of a pod into the next warehouse."""
+    archive = SqlCatalog("old", uri=f"sqlite:///{tmp_path}/old.db", warehouse=f"file://{tmp_path}/old")
+    yesterday = NOW - timedelta(days=1)
+    days = [f"{yesterday - timedelta(days=1):%F}", f"{yesterday:%F}"]
+    shared, ended = [measure(day, "shared", 7200) for day in days], measure(days[0], "ended", 3600)
+    for day in days:
+        write_day(local_catalog, DailyUsage(day=day, warehouse="local", measured_at=yesterday), 0.0, NOW)
+        # The warehouse was renamed before its archiving.
+        name = "older" if day == days[0] else "old"
+        write_day(archive, DailyUsage(day=day, warehouse=name, measured_at=yesterday), 0.0, NOW)
+    write_pod_days(archive, [*shared, ended], NOW)
+    if is_in_both_before:
+        write_pod_days(local_catalog, shared, NOW)
+    for module in (catalogs, archived_usage):
+        monkeypatch.setattr(module, "open_catalog", lambda _, name: archive if name == "old" else local_catalog)
+    measured = DailyUsage(day=TODAY, warehouse="old", measured_at=NOW)
+    monkeypatch.setattr(archived_usage, "measure_warehouse", lambda *_: measured)
+    archive_config = local_config.model_copy(
+        update={"warehouses": [local_config.warehouses[0].model_copy(update={"name": "old", "id": "old-id"})]}
+    )
+    archives = archived_usage.ArchivedWarehouses(archive_config, {"old": NOW})
+    file = tmp_path / "catalog.json"
+    file.write_text(local_config.to_json())
+
+    assert archived_usage.record_archived_usage(local_config, archives, NOW) == ({"old": 3}, [])
+    write_pod_days(local_catalog, shared, NOW)
+
+    printed = CliRunner().invoke(app, ["daily-usage", "--json", "--config", str(file)])
+    rows = {(day["warehouse"], day["day"]): day["cu_hours"] for day in json.loads(printed.stdout)}
+    assert {key: hours for key, hours in rows.items() if hours} == {
+        ("local", days[0]): 2.0,
+        ("old", days[0]): 1.0,
+        ("local", days[1]): 2.0,
+    }
+    assert "pod_seconds" not in printed.stdout
 
 
 def test_reports_count_a_pod_in_two_warehouses_once(

@@ -17,9 +17,11 @@ from lakewright_spark.scheduler.run_log.compute_usage import PodDay, write_pod_d
 from lakewright_spark.scheduler.run_log.daily_usage import (
     DAYS_KEPT,
     NAME,
+    SCHEMA,
     DailyUsage,
     add_days,
     list_days,
+    merge_days,
     write_day,
 )
 from lakewright_spark.scheduler.run_log.ops_tables import append, find_table
@@ -28,6 +30,7 @@ from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.usage_recording import measure_candidates, read_hours
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
 """Yesterday is in another month."""
@@ -143,7 +146,7 @@ def test_too_many_candidates_do_not_become_python_texts(local_catalog: SqlCatalo
 
 
 def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalog) -> None:
-    archived = [replace(build_usage(NOW - age * DAY, 70, 3.0), warehouse="old") for age in (9, 3)]
+    archived = [replace(build_usage(NOW - age * DAY, 70, 3.0), warehouse="old", archive_id="old-id") for age in (9, 3)]
     write_day(local_catalog, build_usage(NOW - 4 * DAY, 1), 0.0, NOW)
 
     assert add_days(local_catalog, archived, NOW) == 2
@@ -160,12 +163,64 @@ def test_rows_of_an_archive_remain_in_another_warehouse(local_catalog: SqlCatalo
     ]
 
 
+def test_table_of_an_earlier_version_gets_new_columns(local_catalog: SqlCatalog) -> None:
+    local_catalog.create_namespace("ops")
+    table = local_catalog.create_table(f"ops.{NAME}", Schema(*SCHEMA.fields[:17]))
+
+    add_days(local_catalog, [replace(build_usage(NOW, 1), pod_seconds="{}")], NOW)
+
+    assert list_days(local_catalog)[0].pod_seconds == "{}"
+    assert table.refresh().schema().column_names == SCHEMA.column_names
+
+
 def test_later_measurement_replaces_an_archived_day(local_catalog: SqlCatalog) -> None:
     """The warehouse was reactivated, measured, and archived again."""
-    first = replace(build_usage(NOW - 9 * DAY, 70), warehouse="old")
+    first = replace(build_usage(NOW - 9 * DAY, 70), warehouse="old", archive_id="old-id")
     add_days(local_catalog, [first, replace(first, day=f"{NOW - 8 * DAY:%F}")], NOW)
-    second = replace(build_usage(NOW - 8 * DAY, 90), warehouse="old")
+    second = replace(build_usage(NOW - 8 * DAY, 90), warehouse="old", archive_id="old-id")
 
     assert add_days(local_catalog, [first, second], NOW) == 1
 
     assert [row.bytes_live for row in list_days(local_catalog)] == [70, 90]
+
+
+def test_second_run_after_a_renaming_replaces_the_row(local_catalog: SqlCatalog) -> None:
+    write_day(local_catalog, build_usage(NOW - DAY, 1), 0.0, NOW - DAY)
+    write_day(local_catalog, build_usage(NOW, 2, minutes=5.0), 0.0, NOW)
+    later = NOW + timedelta(hours=9)
+
+    write_day(local_catalog, replace(build_usage(later, 3, minutes=7.0), warehouse="curated"), 4.0, later)
+
+    rows = [(row.day, row.warehouse, row.bytes_live, row.maintenance_minutes) for row in list_days(local_catalog)]
+    assert rows == [("2026-11-30", "results", 1, 4.0), ("2026-12-01", "curated", 3, 7.0)]
+
+
+def test_rows_of_a_renamed_warehouse_have_its_present_name() -> None:
+    """An earlier version wrote two rows on the day of the renaming."""
+    before, first, copy = build_usage(NOW - DAY, 1), build_usage(NOW, 2), build_usage(NOW, 70)
+    second = replace(build_usage(NOW + timedelta(hours=9), 3), warehouse="curated")
+    copy = replace(copy, warehouse="old", archive_id="old-id")
+
+    merged = merge_days({"curated": [before, second, first, copy]}, {"results-id": "curated"})
+
+    assert [(row.day, row.warehouse, row.bytes_live) for row in merged] == [
+        ("2026-11-30", "curated", 1),
+        ("2026-12-01", "curated", 3),
+        ("2026-12-01", "old", 70),
+    ]
+
+
+def test_copies_of_a_renamed_archive_have_its_present_name() -> None:
+    """The archive was reactivated with another name. A day on which it was measured counts once."""
+    copies = [replace(build_usage(NOW - age * DAY, 70), warehouse="old", archive_id="old-id") for age in (2, 1)]
+    live_row = replace(build_usage(NOW - DAY, 80), warehouse="new")
+
+    merged = merge_days({"results": copies, "new": [live_row]}, {"old-id": "new"})
+
+    assert {(row.day, row.warehouse, row.bytes_live) for row in merged} == {
+        ("2026-11-29", "new", 70),
+        ("2026-11-30", "new", 80),
+    }
+    later_copy = replace(build_usage(NOW, 90), warehouse="new", archive_id="old-id")
+    merged = merge_days({"results": [*copies, later_copy]}, {})
+    assert {row.warehouse for row in merged} == {"new"}, "it was archived again"
