@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_IMODE
@@ -20,6 +20,7 @@ from lakewright.costs import archive_collection
 from lakewright.drift.detection.run import find_drift
 from lakewright.fleet.selection import SelectedStack, Selection, select
 from lakewright.fleet.spark_reports import SparkReport
+from lakewright.fleet.states import BackendReader
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError
@@ -800,6 +801,22 @@ def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, m
     archiving.declare_again()
     archiving.tenant.up()
     append_row(archiving.tenant)
+
+
+@pytest.mark.long
+def test_backend_without_locks_needs_a_permission(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of the stack could run unseen, as with states in Google Cloud Storage."""
+    archiving.wait_for_purge()
+    read = BackendReader.read
+    monkeypatch.setattr(BackendReader, "read", lambda *arguments: replace(read(*arguments), reports_locks=False))
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "does not report whether stack" in expiry.problems[0]
+    assert f"`lakewright expire --stack {archiving.tenant.name} --purge executions`" in expiry.problems[0]
+    assert_read_only(archiving)
+    assert [archive.state for archive in archiving.expire("executions").archives] == ["purged"]
 
 
 @pytest.mark.long
