@@ -243,7 +243,9 @@ class WarehouseSpec(StrictModel):
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the warehouse over")
     ] = False
-    """Adopt an existing warehouse of this name, its namespaces and its role; `{until: DAY}` permits it for a time."""
+    """Adopt an existing warehouse of this name with its namespaces, its declared tables and views, and its IAM
+    roles. In a project of the tenant's own, the declared roles of the project, too. `{until: DAY}` permits it for a
+    time."""
     protected: Annotated[bool, Sets("protected")] = False
     """Lakekeeper's protection: the warehouse cannot be deleted without force."""
     format_versions: Annotated[

@@ -42,7 +42,7 @@ def make_roles(
             project_id=project_id,
             name=tenant.qualify_role(name),
             description=description,
-            adopt=bool(tenant.adopt),
+            adopt=tenant.adopts_roles,
             opts=pulumi.ResourceOptions.merge(opts, role_opts),
         )
     return roles

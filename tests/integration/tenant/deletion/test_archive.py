@@ -304,6 +304,39 @@ def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> Non
 
 
 @pytest.mark.long
+def test_roles_and_tables_are_taken_over_again(archiving: ArchivingTenant) -> None:
+    """The server kept role, members and table, and the spec declares them with the warehouse."""
+    tenant = archiving.tenant
+    body = {"id": "oidc~ann", "name": "ann", "user-type": "human"}
+    archiving.server.post("/management/v1/user", json=body).raise_for_status()
+    table = {"name": "executions.results.orders", "columns": [{"name": "id", "type": "long"}]}
+    view = {"name": "executions.results.latest", "sql": {"spark": "SELECT id FROM orders"}}
+    parts = {
+        "grants": GRANTS,
+        "role_members": {"analysts": {"users": ["oidc~ann"]}},
+        "tables": [table],
+        "views": [view | {"columns": table["columns"]}],
+    }
+    tenant.spec |= parts
+    tenant.write()
+    tenant.up()
+    tenant.spec |= {"tables": [], "views": [], "role_members": {}}
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+
+    tenant.spec |= parts
+    archiving.declare_again()
+    tenant.verb("preview")
+    tenant.up()
+
+    append_row(tenant)
+    assert archiving.list_privileges() >= {"select", "modify"}
+    assert archiving.list_records().keys() == {"lakewright-record"}
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+
+@pytest.mark.long
 def test_destroyed_tenant_is_writable_again(archiving: ArchivingTenant) -> None:
     tenant = archiving.tenant
     tenant.spec["warehouses"][1]["deletion"] = "retain"
