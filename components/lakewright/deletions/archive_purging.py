@@ -100,6 +100,7 @@ class ArchivePurger:
         Archives of other stacks are left out.
         """
         archives = archive_records.list_archives(self.client, self.project_id)
+        archive_records.delete_left_announcements(self.client, self.project_id)
         return [status for archive in archives if (status := self._process(archive)) is not None]
 
     def _process(self, archive: ArchiveRecord) -> ArchiveStatus | None:
@@ -167,7 +168,7 @@ class ArchivePurger:
             self._refuse_used(archive, mark, _TABLES_DELETED)
             self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
             emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
-        archive_records.delete_archive(client, self.project_id, warehouse_id)
+        archive_records.delete_purged_archive(client, self.project_id, warehouse_id)
 
     @contextmanager
     def _note_begin(
