@@ -311,9 +311,9 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
             privilege: The privilege, in the terms of the server's authorizer.
             user: Id of the user who receives it.
             role: Id of the role that receives it.
-            until: Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant
-                then, or sets `is_ended`.
-            is_ended: Whether the end has come: the grant is revoked, also if its resource was retained on deletion.
+            until: Time from which a missing grant is no drift, RFC 3339, UTC.
+            is_ended: Whether the end has come, so that the grant is revoked. Other programs stop declaring the grant
+                then.
             limited_by: Limits whose enforcement suspends the grant while they are reached.
             opts: Options of the resource.
         """
