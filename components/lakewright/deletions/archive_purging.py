@@ -80,6 +80,8 @@ class ArchivePurger:
     """The stack, with the id of its tenant's record if its state has one."""
     read_live_ids: Callable[[], Collection[str]]
     """Returns the ids of the warehouses in the stack's state, read now. Raises if the stack is being updated."""
+    reports_locks: bool
+    """Whether the backend of states reports that the stack is being updated."""
     kept_places: Collection[tuple[str, str]] | None
     """Bucket and key prefix of each removed warehouse that the stack's state keeps; None if it has no record."""
     find_bucket: Callable[[str, str], OwnBucket]
@@ -89,7 +91,8 @@ class ArchivePurger:
     backend: str
     """Identity of the backend of this run."""
     permitted: Collection[str] = ()
-    """Names of warehouses whose archives a user lets this run purge, although their backend is another or unknown."""
+    """Names of warehouses whose archives a user lets this run purge, although their backend is another or unknown, or
+    reports no updates."""
 
     def run(self) -> list[ArchiveStatus]:
         """Announce the purges that come within seven days, and make the purges whose time has come.
@@ -97,6 +100,7 @@ class ArchivePurger:
         Archives of other stacks are left out.
         """
         archives = archive_records.list_archives(self.client, self.project_id)
+        archive_records.delete_left_announcements(self.client, self.project_id)
         return [status for archive in archives if (status := self._process(archive)) is not None]
 
     def _process(self, archive: ArchiveRecord) -> ArchiveStatus | None:
@@ -142,6 +146,7 @@ class ArchivePurger:
 
     def _purge(self, archive: ArchiveRecord, mark: ArchiveMark, announcement: Announcement, purge_at: datetime) -> None:
         client, warehouse_id = self.client, archive.warehouse_id
+        self._refuse_unknown_updates(mark)
         client.lists.forget()
         client.lists.forget_run()
         bucket = self._check_warehouse(archive, mark)
@@ -163,7 +168,7 @@ class ArchivePurger:
             self._refuse_used(archive, mark, _TABLES_DELETED)
             self._refuse_neighbours(archive, mark, bucket, _TABLES_DELETED)
             emptying.empty(client, warehouse_id, bucket, mark.key_prefix)
-        archive_records.delete_archive(client, self.project_id, warehouse_id)
+        archive_records.delete_purged_archive(client, self.project_id, warehouse_id)
 
     @contextmanager
     def _note_begin(
@@ -205,6 +210,15 @@ class ArchivePurger:
         self._refuse_live(archive, f"warehouse `{mark.warehouse}`", deleted)
         self._refuse_changed(archive, deleted)
         self._refuse_foreign(mark, deleted)
+
+    def _refuse_unknown_updates(self, mark: ArchiveMark) -> None:
+        """Raise if an update of the stack could run unseen, and the user has not said that none does."""
+        if not self.reports_locks and mark.warehouse not in self.permitted:
+            raise ArchiveRefusedError(
+                f"warehouse `{mark.warehouse}` is not purged: the backend of states does not report whether stack"
+                f" `{mark.stack}` is being updated. {_NOTHING_DELETED}. Let no update of the stack run, and permit the"
+                f" purge with `lakewright expire --stack {mark.stack.rpartition('/')[2]} --purge {mark.warehouse}`."
+            )
 
     def _refuse_live(self, archive: ArchiveRecord, title: str, deleted: str = _NOTHING_DELETED) -> None:
         """Raise if the stack has the warehouse in its state, or is being updated."""

@@ -61,7 +61,8 @@ def process_archives(
         clients: Clients of the stack.
         stack: The stack with its spec. Without a spec, nothing is done.
         states: Reads the state of the stack, which is read again just before a purge.
-        permitted: Names of warehouses whose archives may be purged without a proof of their backend.
+        permitted: Names of warehouses whose archives may be purged without a proof of their backend, and with a backend
+            that reports no locks.
     """
     project = as_mapping(stack.spec.get("project"))
     if project.get("shared") is True:
@@ -83,6 +84,7 @@ def process_archives(
                 format_stack(session.project.name, stack.name), as_text((_find_record(state) or {}).get("bucket_tag"))
             ),
             lambda: _list_warehouse_ids(states.read(stack.name)),
+            state.reports_locks,
             kept_places,
             lambda bucket, region: OwnBucket.model_validate(
                 aws.describe_access(bucket, region or aws.region or "us-east-1")

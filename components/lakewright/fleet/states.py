@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -41,6 +41,8 @@ class StackState:
     """Time of the last update, RFC 3339, UTC; empty if the stack was never updated."""
     pending: tuple[str, ...] = ()
     """URNs of resources that an interrupted run was changing."""
+    reports_locks: bool = True
+    """Whether the backend says who holds the stack's lock. Without it, `locked` is always empty."""
 
 
 class StateReader(Protocol):
@@ -88,8 +90,9 @@ class BackendReader:
     def read(self, stack: str) -> StackState:
         """Return the state of a stack. Raise EngineError if it cannot be read."""
         try:
-            exported = self._backend.export(self._project.name, stack)
+            # An update that ends between the two calls has written the state that is read after it.
             locks = self._backend.locks(self._project.name, stack)
+            exported = self._backend.export(self._project.name, stack)
         except (OSError, AttributeError, TypeError) as error:
             raise StateError(f"the state of stack '{stack}' cannot be read: {error}") from error
         return _decode_state(
@@ -106,16 +109,21 @@ class PulumiCliReader:
 
     def names(self) -> list[str]:
         """Return the names of all stacks, sorted. No state is read."""
-        return sorted(self._entries_by_name)
+        return sorted(self._list_entries())
 
     def read(self, stack: str) -> StackState:
-        """Return the state of a stack. Raise EngineError if it cannot be read."""
-        exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
-        locked = ("an update in progress",) if self._entries_by_name.get(stack, {}).get("updateInProgress") else ()
-        return _decode_state(self._project, stack, as_mapping(exported), locked)
+        """Return the state of a stack. Raise EngineError if it cannot be read.
 
-    @cached_property
-    def _entries_by_name(self) -> dict[str, Mapping[str, Any]]:
+        The CLI prints `updateInProgress` only for backends that report it: Pulumi Cloud, and no store of objects.
+        """
+        entry = self._list_entries().get(stack, {})
+        exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
+        locked = ("an update in progress",) if entry.get("updateInProgress") else ()
+        state = _decode_state(self._project, stack, as_mapping(exported), locked)
+        return replace(state, reports_locks="updateInProgress" in entry)
+
+    def _list_entries(self) -> dict[str, Mapping[str, Any]]:
+        """Return the entries of `pulumi stack ls` by the stack's name, read now: updates begin and end."""
         entries = as_list(_run_pulumi(self._project, "stack", "ls", "--json"))
         return {str(as_mapping(entry).get("name")): as_mapping(entry) for entry in entries}
 

@@ -74,9 +74,18 @@ def is_limit_record(role_name: str) -> bool:
 
 def find_archived_warehouse(role_name: str) -> str | None:
     """Return the id of the warehouse whose archiving a role records; None for other roles."""
+    return _find_warehouse_id(role_name, ARCHIVE_ROLE)
+
+
+def find_announced_warehouse(role_name: str) -> str | None:
+    """Return the id of the warehouse whose purge a role announces; None for other roles."""
+    return _find_warehouse_id(role_name, ANNOUNCEMENT_ROLE)
+
+
+def _find_warehouse_id(role_name: str, beginning: str) -> str | None:
     folded_name = role_name.casefold()
-    is_archive = is_record_name(folded_name) and folded_name.startswith(f"{ARCHIVE_ROLE}-")
-    return folded_name.removeprefix(f"{ARCHIVE_ROLE}-") if is_archive else None
+    is_record = is_record_name(folded_name) and folded_name.startswith(f"{beginning}-")
+    return folded_name.removeprefix(f"{beginning}-") if is_record else None
 
 
 def select_records(roles: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:

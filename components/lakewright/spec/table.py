@@ -104,7 +104,7 @@ class TableSpec(StrictModel):
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the table over")
     ] = False
-    """Adopt an existing table of this name; `{until: DAY}` permits it for a time."""
+    """Adopt an existing table of this name, as `adopt` of its warehouse does; `{until: DAY}` permits it for a time."""
     dropped_columns: Annotated[
         list[str], Sets("dropped_columns"), NoWayBack("a permission for a later change; the server does not have it")
     ] = []

@@ -190,8 +190,20 @@ class TenantSpec(StrictModel):
         return [str(name) for name in names if name != part.path]
 
     def adopts(self, part: WarehouseSpec | TableSpec | ViewSpec) -> bool:
-        """Return whether an existing warehouse (with its role and namespaces), table or view is adopted."""
-        return bool(self.adopt or part.adopt)
+        """Return whether an existing warehouse (with its role and namespaces), table or view is adopted.
+
+        A warehouse is adopted with its declared tables and views.
+        """
+        is_inside = not isinstance(part, WarehouseSpec)
+        return bool(self.adopt or part.adopt or (is_inside and self.find_warehouse(part.path.warehouse).adopt))
+
+    @property
+    def adopts_roles(self) -> bool:
+        """Return whether existing roles are adopted: with the tenant, or with a warehouse in a project of its own.
+
+        An archived or retained warehouse also keeps the roles of other warehouses, if the spec no longer needs them.
+        """
+        return bool(self.adopt) or (not self.shares_project and any(warehouse.adopt for warehouse in self.warehouses))
 
     def end_adoptions(self, now: datetime) -> TenantSpec:
         """Return the spec with permissions to adopt that are true or false, as they are in force."""

@@ -68,7 +68,7 @@ class ViewSpec(StrictModel):
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the view over")
     ] = False
-    """Adopt an existing view of this name; `{until: DAY}` permits it for a time."""
+    """Adopt an existing view of this name, as `adopt` of its warehouse does; `{until: DAY}` permits it for a time."""
 
     @property
     def path(self) -> QualifiedName:

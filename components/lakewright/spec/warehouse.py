@@ -65,7 +65,7 @@ class ShareSpec(TrustedPrincipal):
 
     until: EndText | None = None
     """Last day of the share, in UTC, or a time with its zone. From then on AWS refuses the role and its open sessions;
-    the next `up` deletes the role."""
+    the next `up` deletes the role, except with `deletion: retain`: remove the share from the spec then."""
 
 
 QueueName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -243,7 +243,9 @@ class WarehouseSpec(StrictModel):
     adopt: Annotated[
         Adoption, Sets("adopt", to_args=bool), NoWayBack("it applies only while the stack takes the warehouse over")
     ] = False
-    """Adopt an existing warehouse of this name, its namespaces and its role; `{until: DAY}` permits it for a time."""
+    """Adopt an existing warehouse of this name with its namespaces, its declared tables and views, and its IAM
+    roles. In a project of the tenant's own, the declared roles of the project, too. `{until: DAY}` permits it for a
+    time."""
     protected: Annotated[bool, Sets("protected")] = False
     """Lakekeeper's protection: the warehouse cannot be deleted without force."""
     format_versions: Annotated[

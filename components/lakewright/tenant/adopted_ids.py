@@ -33,7 +33,7 @@ class AdoptedIds:
 
     def resolve_role_id(self, name: str, resource_id: pulumi.Output[str]) -> pulumi.Output[str]:
         """Return the id of a role: of the resource, else in a preview of the existing role."""
-        return _choose_id(resource_id, self._roles.get(name.casefold())) if self._spec.adopt else resource_id
+        return _choose_id(resource_id, self._roles.get(name.casefold())) if self._spec.adopts_roles else resource_id
 
     @cached_property
     def _warehouses(self) -> dict[str, str]:

@@ -106,3 +106,36 @@ def test_the_pulumi_cli_reads_the_same(project: PulumiProject, reader: StateRead
 
     assert by_cli.names() == ["dev", "other"]
     assert by_cli.read("dev").resources == reader.read("dev").resources
+
+
+@pytest.fixture
+def cli(project: PulumiProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file with the entry of stack `dev` that `pulumi stack ls` prints."""
+    entry, program = tmp_path / "entry.json", tmp_path / "bin" / "pulumi"
+    program.parent.mkdir()
+    deployment = project.root / ".pulumi" / "stacks" / "conf" / "dev.json"
+    exported = {"version": 3, "deployment": json.loads(deployment.read_text())["checkpoint"]["latest"]}
+    (tmp_path / "exported.json").write_text(json.dumps(exported))
+    program.write_text(f'#!/bin/sh\ncase "$*" in *" ls "*) cat {entry};; *) cat {tmp_path / "exported.json"};; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return entry
+
+
+def test_an_update_on_pulumi_cloud_is_read_each_time(project: PulumiProject, cli: Path) -> None:
+    reader = PulumiCliReader(project)
+    cli.write_text('[{"name": "dev", "updateInProgress": false}]')
+    before = reader.read("dev")
+
+    cli.write_text('[{"name": "dev", "updateInProgress": true}]')
+
+    assert (before.locked, before.reports_locks) == ((), True)
+    assert reader.read("dev").locked == ("an update in progress",)
+
+
+def test_stores_read_by_the_cli_report_no_locks(project: PulumiProject, reader: StateReader, cli: Path) -> None:
+    """The CLI prints no `updateInProgress` for them."""
+    cli.write_text('[{"name": "dev", "lastUpdate": "2026-11-20T10:00:00.000Z"}]')
+
+    assert not PulumiCliReader(project).read("dev").reports_locks
+    assert reader.read("dev").reports_locks

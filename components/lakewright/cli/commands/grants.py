@@ -76,7 +76,8 @@ def expire(
         typer.Option(
             "--purge",
             metavar="WAREHOUSE",
-            help="Permit the due purge of an archive whose destroyed stack was in another backend. Repeatable.",
+            help="Permit the due purge of an archive whose destroyed stack was in another backend, or whose backend"
+            " reports no updates. Repeatable.",
         ),
     ] = None,
     directory: Directory = HERE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,12 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.management import record_roles, roles
 from lakewright.ownership.archive_mark import ArchiveMark, compute_purge_time, parse_archive_mark
 from lakewright.ownership.mark import UnreadableMarkError
-from lakewright.ownership.record_role import find_archived_warehouse, format_announcement, format_archive_record
+from lakewright.ownership.record_role import (
+    find_announced_warehouse,
+    find_archived_warehouse,
+    format_announcement,
+    format_archive_record,
+)
 from lakewright.validation.moment import format_moment
 
 _BEGUN = "`lakewright expire` deletes the data of the warehouse"
@@ -82,11 +87,7 @@ def find_archive(client: Client, project_id: str, warehouse_id: str) -> ArchiveR
 
 
 def write_archive(client: Client, project_id: str, warehouse_id: str, mark: ArchiveMark) -> None:
-    """Record that a warehouse is archived. An equal record keeps its time; another record is written again."""
-    existing = find_archive(client, project_id, warehouse_id)
-    if existing is not None and existing.mark == mark and existing.problem is None:
-        return
-    delete_archive(client, project_id, warehouse_id)
+    """Record that a warehouse is archived. There is no record of it yet."""
     name = format_archive_record(warehouse_id)
     roles.create(client, project_id, {"name": name, "description": mark.to_description()})
     client.lists.forget_run()
@@ -175,9 +176,41 @@ def has_begun(client: Client, project_id: str, warehouse_id: str) -> bool:
 
 
 def delete_archive(client: Client, project_id: str, warehouse_id: str) -> None:
-    """Delete the record of an archived warehouse and the announcement of its purge. Succeed if there is none."""
+    """Delete the announcement of the purge of an archived warehouse, then its record. Succeed if there is none.
+
+    If the run is killed in between, the record lets the next `up` reactivate the warehouse.
+    """
+    _delete_roles(client, project_id, [format_announcement(warehouse_id), format_archive_record(warehouse_id)])
+
+
+def delete_purged_archive(client: Client, project_id: str, warehouse_id: str) -> None:
+    """Delete the record of a purged warehouse, then the announcement of its purge.
+
+    A record without the announcement would permit no run: nothing would say that this stack deleted the warehouse. If
+    the run is killed in between, `delete_left_announcements` deletes the announcement.
+    """
+    _delete_roles(client, project_id, [format_archive_record(warehouse_id), format_announcement(warehouse_id)])
+
+
+def delete_left_announcements(client: Client, project_id: str) -> None:
+    """Delete announcements of purges that have begun and have no record: their purges have ended."""
+    listed_roles = record_roles.list_records(client, project_id)
+    archived_ids = {archive.warehouse_id for archive in _read_archives(listed_roles)}
+    left_names = [
+        name
+        for name, role in listed_roles.items()
+        if (warehouse_id := find_announced_warehouse(name))
+        and warehouse_id not in archived_ids
+        and role.get("description") == _BEGUN
+    ]
+    if left_names:
+        _delete_roles(client, project_id, left_names)
+
+
+def _delete_roles(client: Client, project_id: str, names: Sequence[str]) -> None:
+    """Delete the record roles of these names that exist, in this order."""
     existing = record_roles.list_records(client, project_id)
-    for name in (format_announcement(warehouse_id), format_archive_record(warehouse_id)):
+    for name in names:
         if role := existing.get(name):
             roles.delete(client, project_id, str(role["id"]))
     client.lists.forget_run()

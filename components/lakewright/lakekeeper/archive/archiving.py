@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
+from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
 from lakewright.lakekeeper.archive.archive_records import ArchiveRecord
@@ -14,9 +16,11 @@ from lakewright.ownership.mark import Claimant
 
 
 def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket, mark: ArchiveMark) -> None:
-    """Make a warehouse read-only, and record it. The engine revokes the grants that write.
+    """Record that a warehouse is archived, and make it read-only. The engine revokes the grants that write.
 
-    The record comes last: its time counts from the moment at which the warehouse is read-only.
+    The record comes first: if the run is killed before the roles are limited, the record lets `up` restore the roles of
+    a warehouse that is declared again. A record that an interrupted run left is deleted first, after its roles are
+    restored, so that its time counts from this run.
 
     Args:
         client: Client of the server.
@@ -26,14 +30,24 @@ def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket
         mark: The record to write.
 
     Raises:
-        ArchiveRefusedError: The warehouse has no role, or a role belongs to another stack.
+        ArchiveRefusedError: The warehouse has no role, or a role belongs to another stack. The roles can write.
     """
     if not mark.roles:
         raise ArchiveRefusedError(
             f"warehouse `{mark.warehouse}` cannot become read-only: the state names no IAM role of it. Run `up` first."
         )
-    read_only_roles.limit_roles(bucket, mark.roles, Claimant(mark.stack, mark.record))
+    claimant = Claimant(mark.stack, mark.record)
+    read_only_roles.refuse_missing(bucket, mark.roles, claimant)
+    reactivate(client, project_id, warehouse_id, bucket, claimant)
     archive_records.write_archive(client, project_id, warehouse_id, mark)
+    try:
+        read_only_roles.limit_roles(bucket, mark.roles, claimant)
+    except LakewrightError:
+        # If this fails as well, the record remains, and the next `up` continues.
+        with suppress(LakewrightError):
+            read_only_roles.restore_roles(bucket, mark.roles, claimant)
+            archive_records.delete_archive(client, project_id, warehouse_id)
+        raise
 
 
 def find_cached_archive(client: Client, project_id: str, warehouse_id: str) -> ArchiveRecord | None:

@@ -50,12 +50,18 @@ def limit_roles(account: OwnBucket, role_names: Iterable[str], claimant: Claiman
     for name in role_names:
         with _raise_refusals(f"limiting role `{name}` to reading"):
             iam = own_bucket.open_client(account, "iam")
-            if not _is_own(iam, name, claimant):
-                raise ArchiveRefusedError(
-                    f"role `{name}` of the warehouse does not exist, so the warehouse cannot become read-only. Run `up`"
-                    " first."
-                )
+            _require_own(iam, name, claimant)
             iam.put_role_policy(RoleName=name, PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
+
+
+def refuse_missing(account: OwnBucket, role_names: Iterable[str], claimant: Claimant) -> None:
+    """Raise if a role does not exist. Changes nothing.
+
+    Raises the errors of `limit_roles`.
+    """
+    for name in role_names:
+        with _raise_refusals(f"reading role `{name}`"):
+            _require_own(own_bucket.open_client(account, "iam"), name, claimant)
 
 
 def restore_roles(account: OwnBucket, role_names: Iterable[str], claimant: Claimant) -> None:
@@ -85,6 +91,13 @@ def list_existing(account: OwnBucket, role_names: Iterable[str], claimant: Claim
             if _is_own(own_bucket.open_client(account, "iam"), name, claimant):
                 existing_roles.append(name)
     return existing_roles
+
+
+def _require_own(iam: Any, name: str, claimant: Claimant) -> None:
+    if not _is_own(iam, name, claimant):
+        raise ArchiveRefusedError(
+            f"role `{name}` of the warehouse does not exist, so the warehouse cannot become read-only. Run `up` first."
+        )
 
 
 def _is_own(iam: Any, name: str, claimant: Claimant) -> bool:

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_IMODE
@@ -17,13 +17,19 @@ import pyarrow as pa
 import pytest
 from lakewright.cli.options import load_project
 from lakewright.costs import archive_collection
+from lakewright.deletions import archive_run
 from lakewright.drift.detection.run import find_drift
+from lakewright.drift.session import ScanSession
+from lakewright.environment.loading import load_environment
 from lakewright.fleet.selection import SelectedStack, Selection, select
 from lakewright.fleet.spark_reports import SparkReport
+from lakewright.fleet.states import BackendReader
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
+from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
+from lakewright.lakekeeper.archive.archiving import archive_warehouse
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import warehouse_contents
@@ -300,6 +306,39 @@ def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> Non
     assert archiving.expire().archives == []
     assert archiving.list_warehouses() == {"executions", "raw"}
     assert archiving.tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+
+@pytest.mark.long
+def test_roles_and_tables_are_taken_over_again(archiving: ArchivingTenant) -> None:
+    """The server kept role, members and table, and the spec declares them with the warehouse."""
+    tenant = archiving.tenant
+    body = {"id": "oidc~ann", "name": "ann", "user-type": "human"}
+    archiving.server.post("/management/v1/user", json=body).raise_for_status()
+    table = {"name": "executions.results.orders", "columns": [{"name": "id", "type": "long"}]}
+    view = {"name": "executions.results.latest", "sql": {"spark": "SELECT id FROM orders"}}
+    parts = {
+        "grants": GRANTS,
+        "role_members": {"analysts": {"users": ["oidc~ann"]}},
+        "tables": [table],
+        "views": [view | {"columns": table["columns"]}],
+    }
+    tenant.spec |= parts
+    tenant.write()
+    tenant.up()
+    tenant.spec |= {"tables": [], "views": [], "role_members": {}}
+    archiving.remove_from_spec()
+    archiving.advance(84)
+    archiving.expire()
+
+    tenant.spec |= parts
+    archiving.declare_again()
+    tenant.verb("preview")
+    tenant.up()
+
+    append_row(tenant)
+    assert archiving.list_privileges() >= {"select", "modify"}
+    assert archiving.list_records().keys() == {"lakewright-record"}
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
 
 
 @pytest.mark.long
@@ -637,8 +676,8 @@ def test_record_of_a_live_warehouse_purges_nothing(archiving: ArchivingTenant, a
     assert read_rows(archiving.tenant, "raw", "landing") == [1, 2, 3]
 
 
-def archive_declared(archiving: ArchivingTenant) -> None:
-    """Archive the warehouse, as a `destroy` does that is killed before it changes the state."""
+def build_mark(archiving: ArchivingTenant, *more_roles: str) -> tuple[str, ArchiveMark]:
+    """Return the id of the declared warehouse, and the mark with which its archiving records it."""
     exported = json.loads(archiving.tenant.output("stack", "export"))
     resources = {resource["type"].rsplit(":", 1)[-1]: resource for resource in exported["deployment"]["resources"]}
     record = resources["TenantRecord"]["outputs"]["bucket_tag"]
@@ -648,23 +687,94 @@ def archive_declared(archiving: ArchivingTenant) -> None:
         if entry["name"] == "executions"
     ]
     tenant, name = archiving.tenant, archiving.tenant.name
-    role = f"lakewright.{name}.executions"
-    mark = ArchiveMark(f"lakewright/{name}", record, "executions", tenant.bucket, f"{name}/executions", 90, (role,))
-    body = {"name": f"lakewright-archive-{warehouse['id']}", "description": mark.to_description()}
+    roles = (f"lakewright.{name}.executions", *more_roles)
+    return warehouse["id"], ArchiveMark(
+        f"lakewright/{name}", record, "executions", tenant.bucket, f"{name}/executions", 90, roles
+    )
+
+
+def archive_declared(archiving: ArchivingTenant) -> None:
+    """Archive the warehouse, as a `destroy` does that is killed before it changes the state."""
+    warehouse_id, mark = build_mark(archiving)
+    body = {"name": f"lakewright-archive-{warehouse_id}", "description": mark.to_description()}
     archiving.server.post("/management/v1/role", json=body).raise_for_status()
     policy = json.dumps(build_read_only_policy())
-    iam = aws_client(tenant.sandbox, "iam")
-    iam.put_role_policy(RoleName=role, PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
+    iam = aws_client(archiving.tenant.sandbox, "iam")
+    iam.put_role_policy(RoleName=mark.roles[0], PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
+
+
+def archive_by_provider(archiving: ArchivingTenant, *more_roles: str) -> None:
+    """Archive the warehouse as the provider does, in the process of the test."""
+    warehouse_id, mark = build_mark(archiving, *more_roles)
+    project = load_project(archiving.tenant.folder)
+    (stack,) = select(project, Selection((archiving.tenant.name,)))
+    session = ScanSession(project)
+    try:
+        opened = archive_run.open_project(session, ClientPool(shared=session.clients), stack)
+        assert opened is not None
+        aws = load_environment(project, stack.environment).aws
+        bucket = OwnBucket.model_validate(aws.describe_access(mark.bucket, archiving.tenant.sandbox.aws.region))
+        archive_warehouse(*opened, warehouse_id, bucket, mark)
+    finally:
+        session.close()
+
+
+def kill_after(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function after whose call the run is killed."""
+
+    def call_and_kill(*arguments: Any) -> None:
+        function(*arguments)
+        raise KeyboardInterrupt
+
+    return call_and_kill
 
 
 @pytest.mark.long
-def test_up_after_a_killed_destroy_reactivates(archiving: ArchivingTenant) -> None:
-    archive_declared(archiving)
+def test_up_after_a_killed_archiving_reactivates(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run is killed when the roles are limited, and the warehouse is declared as before."""
+    with monkeypatch.context() as patch:
+        patch.setattr(read_only_roles, "limit_roles", kill_after(read_only_roles.limit_roles))
+        with pytest.raises(KeyboardInterrupt):
+            archive_by_provider(archiving)
     assert_read_only(archiving)
-    archiving.advance(200)
-    assert archiving.expire().archives == []
 
     archiving.tenant.up()
+
+    append_row(archiving.tenant)
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+@pytest.mark.long
+def test_killed_archiving_counts_from_its_end(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run is killed before it limits a role, and the warehouse is written until the next run."""
+    with monkeypatch.context() as patch:
+        patch.setattr(archive_records, "write_archive", kill_after(archive_records.write_archive))
+        with pytest.raises(KeyboardInterrupt):
+            archive_by_provider(archiving)
+    first = archiving.list_records()["lakewright-archive"]["created-at"]
+    archiving.advance(30)
+
+    archive_by_provider(archiving)
+
+    second = archiving.list_records()["lakewright-archive"]["created-at"]
+    assert datetime.fromisoformat(second) - datetime.fromisoformat(first) >= timedelta(days=30)
+    assert_read_only(archiving)
+
+
+@pytest.mark.long
+def test_refused_archiving_leaves_roles_that_write(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role does not exist, or IAM refuses a call after it has limited a role."""
+    with pytest.raises(ArchiveRefusedError, match="role `missing` of the warehouse does not exist"):
+        archive_by_provider(archiving, "missing")
+    limit_roles = read_only_roles.limit_roles
+
+    def limit_and_refuse(*arguments: Any) -> None:
+        limit_roles(*arguments)
+        raise ArchiveRefusedError("IAM responded Throttling")
+
+    monkeypatch.setattr(read_only_roles, "limit_roles", limit_and_refuse)
+    with pytest.raises(ArchiveRefusedError, match="Throttling"):
+        archive_by_provider(archiving)
 
     append_row(archiving.tenant)
     assert archiving.list_records().keys() == {"lakewright-record"}
@@ -711,6 +821,23 @@ def test_killed_purge_is_completed(
     expiry = archiving.expire()
 
     assert ([archive.state for archive in expiry.archives], expiry.problems) == (["purged"], [])
+    assert_purged(archiving, aws)
+
+
+@pytest.mark.long
+def test_purge_killed_at_its_end_is_completed(
+    archiving: ArchivingTenant, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is killed between the deletions of the record and the announcement."""
+    archiving.wait_for_purge()
+    with monkeypatch.context() as patch:
+        patch.setattr(archive_records.roles, "delete", kill_after(archive_records.roles.delete))
+        with pytest.raises(KeyboardInterrupt):
+            archiving.expire()
+
+    expiry = archiving.expire()
+
+    assert (expiry.archives, expiry.problems) == ([], [])
     assert_purged(archiving, aws)
 
 
@@ -800,6 +927,22 @@ def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, m
     archiving.declare_again()
     archiving.tenant.up()
     append_row(archiving.tenant)
+
+
+@pytest.mark.long
+def test_backend_without_locks_needs_a_permission(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of the stack could run unseen, as with states in Google Cloud Storage."""
+    archiving.wait_for_purge()
+    read = BackendReader.read
+    monkeypatch.setattr(BackendReader, "read", lambda *arguments: replace(read(*arguments), reports_locks=False))
+
+    expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == ["refused"]
+    assert "does not report whether stack" in expiry.problems[0]
+    assert f"`lakewright expire --stack {archiving.tenant.name} --purge executions`" in expiry.problems[0]
+    assert_read_only(archiving)
+    assert [archive.state for archive in archiving.expire("executions").archives] == ["purged"]
 
 
 @pytest.mark.long
