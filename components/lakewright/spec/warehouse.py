@@ -65,7 +65,7 @@ class ShareSpec(TrustedPrincipal):
 
     until: EndText | None = None
     """Last day of the share, in UTC, or a time with its zone. From then on AWS refuses the role and its open sessions;
-    the next `up` deletes the role, except with `deletion: retain`: remove the share from the spec then."""
+    the next `up` deletes the role."""
 
 
 QueueName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
