@@ -10,7 +10,7 @@ from lakewright.environment.platform import Platform
 from lakewright.field_map.arguments import build_args
 from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
-from lakewright.spec import TenantSpec, WarehouseSpec
+from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.limit_enforcement import list_limited_parts, list_unenforceable_parts
 from lakewright.spec.standard_roles import ON_WAREHOUSE, name_role
@@ -59,11 +59,7 @@ def make_grants(
     tables: Sequence[Table],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Make the grants that have not ended. A grant is made after its warehouse and revoked before that is deleted.
-
-    An ended grant on a retained warehouse remains declared, as ended: the state may say that it is retained, and a
-    resource that is retained is not revoked when the program no longer declares it.
-    """
+    """Make the grants that have not ended. A grant is made after its warehouse and revoked before that is deleted."""
     for part in list_unenforceable_parts(tenant, grants):
         pulumi.log.warn(
             f"limits of {part} are not enforced: only exempt principals have declared grants of `create` or `modify`"
@@ -71,8 +67,7 @@ def make_grants(
         )
     resources: list[pulumi.Resource] = []
     for grant in grants:
-        is_ended = has_ended(grant.until, platform.now)
-        if is_ended and not any(target.data_deletion == "retain" for target in _list_targets(tenant, grant)):
+        if has_ended(grant.until, platform.now):
             continue
         warehouse = warehouses.get(grant.on.warehouse or "")
         earlier_grant = _find_earlier_grant(tenant, grant)
@@ -80,8 +75,6 @@ def make_grants(
         args["on"] |= {"warehouse_id": warehouse.warehouse_id} if warehouse else {"project_id": project_id}
         if grant.role:
             args["role"] = role_ids[grant.role]
-        if is_ended:
-            args["is_ended"] = True
         if parts := list_limited_parts(tenant, grant):
             args["limited_by"] = {"project_id": project_id, "parts": parts}
         grant_opts = pulumi.ResourceOptions(
@@ -127,12 +120,7 @@ _READING = frozenset({"describe", "select"})
 
 def _is_retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
     """Return whether the grant is kept, as its target is retained. An archived warehouse keeps reading only."""
-    targets = _list_targets(tenant, grant)
+    targets = [tenant.find_warehouse(grant.on.warehouse)] if grant.on.warehouse else tenant.warehouses
     if grant.privilege not in _READING and any(warehouse.is_archived for warehouse in targets):
         return False
     return any(warehouse.data_deletion == "retain" for warehouse in targets)
-
-
-def _list_targets(tenant: TenantSpec, grant: GrantSpec) -> list[WarehouseSpec]:
-    """Return the warehouses that a grant is on."""
-    return [tenant.find_warehouse(grant.on.warehouse)] if grant.on.warehouse else tenant.warehouses

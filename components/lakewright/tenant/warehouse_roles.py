@@ -89,14 +89,11 @@ def make_warehouse_roles(settings: RoleSettings, external_id: pulumi.Output[str]
             settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn
         )
     for share, consumer in spec.shares.items():
-        is_ended = has_ended(consumer.until, settings.platform.now)
-        # The state may say that the role is retained: without its declaration, it would remain without an end.
-        if is_ended and spec.data_deletion != "retain":
-            continue
-        purpose, ends = share_purpose(share), consumer.until and format_moment(parse_end(consumer.until))
-        role = _make_foreign_role(settings, RolePurpose.SHARE, purpose, consumer.principal_arn, ends=ends)
-        if not is_ended:
-            roles_by_purpose[purpose] = role
+        if not has_ended(consumer.until, settings.platform.now):
+            purpose, ends = share_purpose(share), consumer.until and format_moment(parse_end(consumer.until))
+            roles_by_purpose[purpose] = _make_foreign_role(
+                settings, RolePurpose.SHARE, purpose, consumer.principal_arn, ends=ends
+            )
     return WarehouseRoles(catalog, vending, roles_by_purpose)
 
 

@@ -6,13 +6,10 @@ import json
 from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
 from botocore.exceptions import ClientError
-from lakewright.aws.access import find_end
-from lakewright.aws.existing import ROLE_POLICY
 from lakewright.cli.options import load_project
 from lakewright.drift.detection.run import find_drift
 from lakewright.drift.model import DriftReport
@@ -181,55 +178,6 @@ def test_grant_of_a_retained_warehouse_ends_with_its_stack(tenant: Tenant, openf
     tenant.up()
 
     assert list_access(openfga) == LASTING
-
-
-@pytest.mark.long
-def test_retained_grant_with_a_late_end_is_revoked(tenant: Tenant, openfga: httpx.Client) -> None:
-    """The state says that the grant is retained, so `up` revokes it although its resource remains."""
-    tenant.spec["warehouses"][0]["deletion"] = "retain"
-    del tenant.spec["grants"][0]["until"]
-    tenant.write()
-    tenant.up()
-
-    tenant.spec["grants"][0]["until"] = LAST_DAY
-    tenant.write()
-    set_clock(tenant, AFTER)
-    tenant.up()
-
-    assert list_access(openfga) == LASTING
-    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
-    assert compare(tenant, AFTER).stacks[0].drift == []
-    del tenant.spec["grants"][0]
-    tenant.spec["role_members"] = {}
-    tenant.write()
-    assert ("delete", "Grant", f"{tenant.name}-role-analysts-select-warehouse-executions") in list_changes(tenant.up())
-
-
-@pytest.mark.long
-def test_retained_share_with_a_late_end_is_not_lost(make_tenant: Any, aws: Any) -> None:
-    """The state says that the role is retained, so `up` first declares it with its end."""
-    arn = aws("iam").create_user(UserName=f"consumer-{uuid4().hex[:8]}")["User"]["Arn"]
-    tenant = make_tenant()
-    share = {"principal_arn": arn}
-    tenant.spec["warehouses"][0] |= {"deletion": "retain", "shares": {"audit": share}}
-    tenant.write()
-    role = tenant.up()["outputs"]["roles_of_others"]["executions"]["share-audit"].rpartition("/")[2]
-
-    share["until"] = "2001-01-01"
-    tenant.write()
-    result = tenant.up()
-
-    assert "roles_of_others" not in result["outputs"]
-    policy = aws("iam").get_role_policy(RoleName=role, PolicyName=ROLE_POLICY)["PolicyDocument"]
-    assert find_end(policy) == "2001-01-02T00:00:00Z"
-    assert find_end(aws("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]) == "2001-01-02T00:00:00Z"
-    shares = json.loads(tenant.output("grants", "--expiring", "1d", "--json"))["shares"]
-    assert [(entry["principal"], entry["ended"]) for entry in shares] == [("audit", True)]
-    del tenant.spec["warehouses"][0]["shares"]
-    tenant.write()
-    tenant.up()
-    with pytest.raises(ClientError, match="NoSuchEntity"):
-        aws("iam").get_role(RoleName=role)
 
 
 def test_grants_lists_what_ends(tenant: Tenant) -> None:

@@ -70,9 +70,7 @@ class GrantArgs(ResourceInputs):
     """Id of the role that receives it."""
     declared_as: Annotated[str, StateOnly()] = ""
     until: Annotated[str | None, Update(via="grants")] = None
-    """Time from which a missing grant is no drift, RFC 3339, UTC."""
-    is_ended: Annotated[bool | None, Update(via="grants")] = None
-    """Whether the end has come, so that the grant is revoked. Other programs stop declaring the grant then."""
+    """Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant then."""
     limited_by: Annotated[LimitedBy | None, Update(via="grants")] = None
     """Limits whose enforcement suspends the grant while they are reached."""
 
@@ -138,7 +136,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
 
     @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
-        self._grant_or_revoke(client, new)
+        self._grant(client, new)
         warn_of_unenforced_grants(client.server(), f"{new.privilege} on {new.on}")
         return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
 
@@ -151,8 +149,6 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             return ObservedResource(resource.declared, hidden_in=hidden.warehouse_id)
         live_grants = grants.get_cached(client, on) if on else None
         is_granted = live_grants is not None and resource.declared.held in live_grants
-        if resource.declared.is_ended and on is not None:
-            return ObservedResource(resource.declared.model_copy(update={"is_ended": None if is_granted else True}))
         is_suspended = on is not None and not is_granted and self._is_suspended(client, resource)
         return ObservedResource(resource.declared) if is_granted or is_suspended else None
 
@@ -161,14 +157,8 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         self, client: Client, resource: RecordedResource[GrantArgs], new: GrantArgs
     ) -> ObservedResource[GrantArgs]:
         # A later end renews a grant that was revoked at its end. Without limits, a suspended grant is granted again.
-        self._grant_or_revoke(client, new)
+        self._grant(client, new)
         return ObservedResource(new)
-
-    def _grant_or_revoke(self, client: Client, new: GrantArgs) -> None:
-        if new.is_ended:
-            self._revoke(client, new)
-        else:
-            self._grant(client, new)
 
     def _grant(self, client: Client, new: GrantArgs) -> None:
         """Grant the privilege. While its limit is enforced, record it among the suspended grants instead."""
@@ -257,13 +247,11 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
 
     @override
     def remove(self, client: Client, resource: RecordedResource[GrantArgs]) -> None:
-        self._revoke(client, resource.declared)
-
-    def _revoke(self, client: Client, args: GrantArgs) -> None:
-        if args.held in self.run.claims.entries_of_others(args.place, args.claim):
+        state = resource.declared
+        if state.held in self.run.claims.entries_of_others(state.place, state.claim):
             return  # another resource of this run declares the same grant
-        if on := grant_target.resolve_now(client, args.on):
-            grants.remove(client, on, args.held)
+        if on := grant_target.resolve_now(client, state.on):
+            grants.remove(client, on, state.held)
 
 
 def _list_parts(args: GrantArgs) -> tuple[str, str, str]:
@@ -298,7 +286,6 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         user: pulumi.Input[str] | None = None,
         role: pulumi.Input[str] | None = None,
         until: str | None = None,
-        is_ended: bool | None = None,
         limited_by: Mapping[str, Any] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -311,8 +298,7 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
             privilege: The privilege, in the terms of the server's authorizer.
             user: Id of the user who receives it.
             role: Id of the role that receives it.
-            until: Time from which a missing grant is no drift, RFC 3339, UTC.
-            is_ended: Whether the end has come, so that the grant is revoked. Other programs stop declaring the grant
+            until: Time from which a missing grant is no drift, RFC 3339, UTC. The program stops declaring the grant
                 then.
             limited_by: Limits whose enforcement suspends the grant while they are reached.
             opts: Options of the resource.
@@ -325,7 +311,6 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
             user=user,
             role=role,
             until=until,
-            is_ended=is_ended,
             limited_by=limited_by,
             declared_as=resource_name,
         )
