@@ -106,24 +106,30 @@ class PulumiCliReader:
     def __init__(self, project: PulumiProject) -> None:
         """Read the stacks of a project."""
         self._project = project
+        self._stacks_read = set[str]()
 
     def names(self) -> list[str]:
         """Return the names of all stacks, sorted. No state is read."""
-        return sorted(self._list_entries())
+        return sorted(self._entries_by_name)
 
     def read(self, stack: str) -> StackState:
         """Return the state of a stack. Raise EngineError if it cannot be read.
 
-        The CLI prints `updateInProgress` only for backends that report it: Pulumi Cloud, and no store of objects.
+        The CLI prints `updateInProgress` only for backends that report it: Pulumi Cloud, and no store of objects. A
+        stack that is read again, as just before a purge, is listed again: an update may have begun.
         """
-        entry = self._list_entries().get(stack, {})
+        if stack in self._stacks_read:
+            self.__dict__.pop("_entries_by_name", None)
+        self._stacks_read.add(stack)
+        entry = self._entries_by_name.get(stack, {})
         exported = _run_pulumi(self._project, "stack", "export", "--stack", stack)
         locked = ("an update in progress",) if entry.get("updateInProgress") else ()
         state = _decode_state(self._project, stack, as_mapping(exported), locked)
         return replace(state, reports_locks="updateInProgress" in entry)
 
-    def _list_entries(self) -> dict[str, Mapping[str, Any]]:
-        """Return the entries of `pulumi stack ls` by the stack's name, read now: updates begin and end."""
+    @cached_property
+    def _entries_by_name(self) -> dict[str, Mapping[str, Any]]:
+        """The entries of `pulumi stack ls` by the stack's name."""
         entries = as_list(_run_pulumi(self._project, "stack", "ls", "--json"))
         return {str(as_mapping(entry).get("name")): as_mapping(entry) for entry in entries}
 

@@ -89,7 +89,14 @@ def make_warehouse_roles(settings: RoleSettings, external_id: pulumi.Output[str]
             settings, RolePurpose.MAINTENANCE, "maintenance", maintainer.principal_arn
         )
     for share, consumer in spec.shares.items():
-        if not has_ended(consumer.until, settings.platform.now):
+        if has_ended(consumer.until, settings.platform.now):
+            if spec.data_deletion == "retain":
+                pulumi.log.warn(
+                    f"share `{share}` of warehouse `{spec.name}` has ended. If no `up` had its `until` before that time"
+                    ", its role remains in AWS without an end: give the share a later `until`, run `up`, and let it end"
+                    ". Then remove the share from the spec"
+                )
+        else:
             purpose, ends = share_purpose(share), consumer.until and format_moment(parse_end(consumer.until))
             roles_by_purpose[purpose] = _make_foreign_role(
                 settings, RolePurpose.SHARE, purpose, consumer.principal_arn, ends=ends

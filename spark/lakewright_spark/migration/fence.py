@@ -137,9 +137,11 @@ def describe_holder(properties: Mapping[str, str], run: str | None = None) -> st
         MigrationError: The fence cannot be read.
     """
     mark, fence = read_finished_copy(properties), read_fence(properties)
+    if fence and fence.run == run:
+        return None
     if mark and mark.run != run:
         return f"it was {mark.describe()}"
-    if fence and fence.run != run:
+    if fence:
         return f"it belongs to migration {fence.run}; finish or undo the migration first"
     return None
 

@@ -44,6 +44,7 @@ class ViewMigration:
         if (view := source.find(identifier)) is not None:
             self._check_unwritten()
             self._copy_to_target(view)  # before the source's users lose the view
+            source.remove_properties(identifier, (FINISHED,))  # its owner gave it another name since a promotion
             source.set_properties(identifier, build_view_fence(self.ledger.run))
             source.rename(identifier, moved)
         stopped = source.find(moved)

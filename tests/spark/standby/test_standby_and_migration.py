@@ -90,6 +90,18 @@ def test_migrations_leave_out_what_was_promoted(rest_pair: Pair, target: Catalog
     assert {reason.startswith("promoted to warehouse copies of ") for reason in plan.skipped.values()} == {True}
 
 
+@pytest.mark.parametrize("last", [Action.FINISH, Action.UNDO])
+def test_view_that_was_promoted_and_renamed_is_migrated(
+    rest_pair: Pair, target: CatalogConfig, tmp_path: Path, last: Action
+) -> None:
+    """Its mark of the promotion does not hold the migration up after the rename."""
+    rest_pair.copy()
+    rest_pair.promote()
+    rest_pair.source_views.rename(("sales", "large_orders__moved"), ("sales", "earlier"))
+    migrate(rest_pair, target, tmp_path / "migration.db", Action.REGISTER, Action.CUT_OVER, last)
+    assert list_objects(rest_pair) == ([] if last is Action.FINISH else ["earlier"])
+
+
 def test_table_of_a_migration_gets_no_mark_of_a_promotion(
     rest_pair: Pair, target: CatalogConfig, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
@@ -164,9 +165,12 @@ def _rewrite(
     rewritten = f"month IN ({listed_months}) OR month < '{oldest}'"
     for attempt in range(1, _ATTEMPTS + 1):
         table = create_if_missing(catalog, NAME, SCHEMA, _PROPERTIES, _PARTITIONS)
-        if not set(SCHEMA.column_names) <= set(table.schema().column_names):
-            with table.update_schema() as change:
-                change.union_by_name(SCHEMA)
+        try:
+            _add_columns(table)
+        except CommitFailedException:
+            if attempt == _ATTEMPTS:
+                raise
+            continue
         earlier_rows = [_from_row(values) for values in table.scan(rewritten).to_arrow().to_pylist()]
         usages = sorted(
             (usage for usage in merge(earlier_rows) if usage.month >= oldest),
@@ -181,6 +185,13 @@ def _rewrite(
                 raise
         else:
             return
+
+
+def _add_columns(table: Table) -> None:
+    """Add the columns that a table of an earlier version lacks."""
+    if not set(SCHEMA.column_names) <= set(table.schema().column_names):
+        with table.update_schema() as change:
+            change.union_by_name(SCHEMA)
 
 
 def list_days(catalog: Catalog, earliest: datetime | None = None) -> list[DailyUsage]:
