@@ -126,24 +126,35 @@ def read_finished_copy(properties: Mapping[str, str]) -> FinishedCopy | None:
         return None
 
 
-def describe_holder(properties: Mapping[str, str], run: str | None = None) -> str | None:
-    """Return which migration or promotion has a table or view that its users do not have; None if none has it.
-
-    Args:
-        properties: Properties of the table or view.
-        run: A migration that is not named.
+def describe_fence(properties: Mapping[str, str]) -> str | None:
+    """Return which migration has a table or view with these properties; None if it has no fence.
 
     Raises:
         MigrationError: The fence cannot be read.
     """
-    mark, fence = read_finished_copy(properties), read_fence(properties)
+    fence = read_fence(properties)
+    return f"it belongs to migration {fence.run}; finish or undo the migration first" if fence else None
+
+
+def describe_holder(properties: Mapping[str, str]) -> str | None:
+    """Return which migration or promotion has a table or view that its users do not have; None if none has it.
+
+    Raises:
+        MigrationError: The fence cannot be read.
+    """
+    mark = read_finished_copy(properties)
+    return f"it was {mark.describe()}" if mark else describe_fence(properties)
+
+
+def refuse_taken(name: str, properties: Mapping[str, str], run: str) -> None:
+    """Raise MigrationError if a promotion or another migration has taken a table or view from the source's users."""
+    fence = read_fence(properties)
     if fence and fence.run == run:
-        return None
-    if mark and mark.run != run:
-        return f"it was {mark.describe()}"
-    if fence:
-        return f"it belongs to migration {fence.run}; finish or undo the migration first"
-    return None
+        return
+    mark = read_finished_copy(properties)
+    holder = f"it was {mark.describe()}" if mark and mark.run != run else describe_fence(properties)
+    if holder:
+        raise MigrationError(f"{name}: {holder}. Nothing was changed")
 
 
 def keep_fence(values: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:

@@ -21,8 +21,8 @@ from lakewright_spark.migration.fence import (
     FINISHED,
     FinishedCopy,
     build_fence,
-    describe_holder,
     read_fence,
+    refuse_taken,
     remove_fence,
 )
 from lakewright_spark.migration.hand_over import forget_owner, record_owner
@@ -158,8 +158,7 @@ class TableMigration:
         """Give the table back to the source, with all commits that the target got since the cut-over."""
         identifier, source_mover, target_mover = self.entry.identifier, self.source.mover, self.target.mover
         if (stopped := source_mover.load_stopped(identifier)) is not None:
-            if holder := describe_holder(stopped.properties, self.ledger.run):
-                raise MigrationError(f"{self.entry}: {holder}. Nothing was changed")
+            refuse_taken(str(self.entry), stopped.properties, self.ledger.run)
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
                 self._check_copy_unwritten(target_table)
@@ -189,7 +188,7 @@ class TableMigration:
         if target_table is None and stopped_target is None:
             self._forget_owner(source_table)
         self._remove_fence(self.source, source_table)
-        if FINISHED in source_table.properties:  # of a killed finish
+        if FINISHED in source_table.properties:  # a finish was killed after it set this mark
             self.source.change_properties(source_table, lambda _: ({}, (FINISHED,)))
         self._record(Step.UNDONE, registered=(), verified_snapshot=None, stopped_seconds=None, previous_owner=None)
 

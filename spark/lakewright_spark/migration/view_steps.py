@@ -12,7 +12,7 @@ from typing import Any
 
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.migration.endpoint import Endpoint, rename_copying, rename_moved
-from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence, describe_holder
+from lakewright_spark.migration.fence import FENCE, FINISHED, build_view_fence, refuse_taken
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
@@ -50,7 +50,7 @@ class ViewMigration:
         stopped = source.find(moved)
         if stopped is None:
             raise MigrationError(f"{self.entry}: expected the view in {self.source}, found none")
-        self._check_holder(stopped)
+        refuse_taken(str(self.entry), stopped.properties, self.ledger.run)
         try:
             target_view = ViewCatalog(self.target).find(identifier)
             if not self._is_written(target_view):
@@ -79,12 +79,12 @@ class ViewMigration:
         source, target, identifier = ViewCatalog(self.source), ViewCatalog(self.target), self.entry.identifier
         moved = rename_moved(identifier)
         stopped, source_view = source.find(moved), source.find(identifier)
-        if stopped is not None:
-            self._check_holder(stopped)
         if stopped is None:
             self._check_holders(source_view)
-        elif source_view is not None:
-            raise MigrationError(f"{self.entry}: expected a free name in {self.source}, found another view")
+        else:
+            refuse_taken(str(self.entry), stopped.properties, self.ledger.run)
+            if source_view is not None:
+                raise MigrationError(f"{self.entry}: expected a free name in {self.source}, found another view")
         if target.find(identifier) is not None:
             target.rename(identifier, moved)  # no change of the target's users is lost from here on
         stopped_target = target.find(moved)
@@ -135,11 +135,6 @@ class ViewMigration:
             ViewCatalog(self.source).continue_history(stopped_target.metadata, rename_moved(self.entry.identifier))
         elif self.entry.step is not Step.CUT_OVER and not has_history(source_view.metadata, stopped_target.metadata):
             raise MigrationError(self._describe_early_change())
-
-    def _check_holder(self, stopped: StoredView) -> None:
-        """Raise MigrationError if a promotion or another migration has taken the view from the source's users."""
-        if holder := describe_holder(stopped.properties, self.ledger.run):
-            raise MigrationError(f"{self.entry}: {holder}. Nothing was changed")
 
     def _check_holders(self, source_view: StoredView | None) -> None:
         """Raise MigrationError if an undo could drop the only view that is left, given the source's view."""

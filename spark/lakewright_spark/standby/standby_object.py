@@ -12,7 +12,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError, StandbyError
 from lakewright_spark.migration.endpoint import Endpoint, rename_moved
-from lakewright_spark.migration.fence import FENCE, FINISHED, FinishedCopy, describe_holder, read_fence
+from lakewright_spark.migration.fence import FENCE, FINISHED, FinishedCopy, describe_fence, describe_holder
 from lakewright_spark.pyiceberg_client.read_errors import describe_error
 from lakewright_spark.standby.mark import StandbyMark
 
@@ -93,8 +93,8 @@ class StandbyObject(ABC):
 
     def _check_without_fence(self, properties: Mapping[str, str]) -> None:
         """Raise StandbyError if a migration has the object, which the source's users have."""
-        if fence := read_fence(properties):
-            raise StandbyError(f"{self}: it belongs to migration {fence.run}; finish or undo the migration first")
+        if fence := describe_fence(properties):
+            raise StandbyError(f"{self}: {fence}")
 
     def _describe_moved(self, error: BaseException) -> BaseException:
         """Return an error with the name that the object may have now. The end of a process remains what it is."""

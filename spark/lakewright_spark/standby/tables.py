@@ -19,7 +19,7 @@ from lakewright_spark.migration.copy import (
     name_metadata,
 )
 from lakewright_spark.migration.copy_stores import CopyStore
-from lakewright_spark.migration.fence import FINISHED, describe_holder, read_fence, release
+from lakewright_spark.migration.fence import FINISHED, describe_holder, release
 from lakewright_spark.migration.verify import Depth, find_snapshot, verify
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
 from lakewright_spark.standby.mark import OWN_PROPERTIES, StandbyMark, build_mark, read_mark
@@ -222,8 +222,7 @@ class StandbyTable(StandbyObject):
         return f"{suggested_location.rstrip('/').rpartition('/')[0]}/{folder}"
 
     def _check_source(self, table: Table) -> None:
-        if fence := read_fence(table.properties):
-            raise StandbyError(f"{self}: it belongs to migration {fence.run}; finish or undo the migration first")
+        self._check_without_fence(table.properties)
         obstacles = find_copy_obstacles(table)
         if is_readable_only(table):
             obstacles.append("a type that PyIceberg cannot write, such as variant")

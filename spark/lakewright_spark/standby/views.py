@@ -58,8 +58,9 @@ class StandbyView(StandbyObject):
         view, moved_view = self.find_in_source(), source.find(moved)
         if view is None:
             # A killed run took the view from the source's users, or the source has a view of an earlier promotion.
-            self._check_without_holder(self._require(moved_view).properties)
-            self._check_successor(self._require(moved_view), self.require_copy()[1])
+            stopped = self._require(moved_view)
+            self._check_without_holder(stopped.properties)
+            self._check_successor(stopped, self.require_copy()[1])
         else:
             self._check_without_fence(view.properties)
             if moved_view is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from stat import S_IMODE
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -729,13 +730,20 @@ def kill_after(function: Callable[..., Any]) -> Callable[..., Any]:
     return call_and_kill
 
 
+def archive_until_killed(
+    archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch, module: ModuleType, function: str
+) -> None:
+    """Archive the warehouse in a run that is killed after a function of this module."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, kill_after(getattr(module, function)))
+        with pytest.raises(KeyboardInterrupt):
+            archive_by_provider(archiving)
+
+
 @pytest.mark.long
 def test_up_after_a_killed_archiving_reactivates(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is killed when the roles are limited, and the warehouse is declared as before."""
-    with monkeypatch.context() as patch:
-        patch.setattr(read_only_roles, "limit_roles", kill_after(read_only_roles.limit_roles))
-        with pytest.raises(KeyboardInterrupt):
-            archive_by_provider(archiving)
+    archive_until_killed(archiving, monkeypatch, read_only_roles, "limit_roles")
     assert_read_only(archiving)
 
     archiving.tenant.up()
@@ -747,10 +755,7 @@ def test_up_after_a_killed_archiving_reactivates(archiving: ArchivingTenant, mon
 @pytest.mark.long
 def test_killed_archiving_counts_from_its_end(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run is killed before it limits a role, and the warehouse is written until the next run."""
-    with monkeypatch.context() as patch:
-        patch.setattr(archive_records, "write_archive", kill_after(archive_records.write_archive))
-        with pytest.raises(KeyboardInterrupt):
-            archive_by_provider(archiving)
+    archive_until_killed(archiving, monkeypatch, archive_records, "write_archive")
     first = archiving.list_records()["lakewright-archive"]["created-at"]
     archiving.advance(30)
 
