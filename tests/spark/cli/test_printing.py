@@ -25,6 +25,7 @@ def test_row_is_one_line_without_a_terminal(capsys: pytest.CaptureFixture[str]) 
 
 def test_narrow_terminal_folds_long_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     table = printing.columns("", "live", "growth", fold=("",))
     table.add_row(NAME, "16.9 kB", "+1.0 kB since 2026-11-01")
