@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -102,6 +103,8 @@ class PolarisStandIn:
     """Prefix of the warehouse there."""
     warehouse: str
     """Name of the catalog in Polaris."""
+    catalog_identity: Callable[[httpx.Request], httpx.Request] | None = None
+    """Authentication of the requests to the catalog behind it."""
     realm: str = "acme"
     client: tuple[str, str] = ("migration", "s3cret")
     """ID and secret of the principal, which may use the catalog with all of its roles."""
@@ -208,9 +211,7 @@ class PolarisStandIn:
         if request.method == "GET" and call_path.endswith(("namespaces", "/tables", "/views")):
             return await self._list(request, call_path)
         headers = {"x-iceberg-access-delegation": _choose_delegation(request)}
-        async with httpx.AsyncClient(
-            base_url=f"{self.catalog}/v1/{self.catalog_prefix}/", timeout=60, headers=headers
-        ) as client:
+        async with self._open_catalog(headers) as client:
             await self._check(request, call_path, body, client)
             parameters = {"purgeRequested": "false"} if request.method == "DELETE" else None
             response = await client.request(request.method, call_path, params=parameters, json=body or None)
@@ -221,6 +222,10 @@ class PolarisStandIn:
             error = document["error"]
             raise PolarisError(response.status_code, error["type"], error["message"])
         return JSONResponse(document, response.status_code)
+
+    def _open_catalog(self, headers: dict[str, str]) -> httpx.AsyncClient:
+        url = f"{self.catalog}/v1/{self.catalog_prefix}/"
+        return httpx.AsyncClient(base_url=url, timeout=60, headers=headers, auth=self.catalog_identity)
 
     def _authorize(self, call: str, body: Json, *, has_delegation: bool) -> None:
         operation, *required = _PRIVILEGES[call]
@@ -307,7 +312,7 @@ class PolarisStandIn:
 
     async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
-        async with httpx.AsyncClient(base_url=f"{self.catalog}/v1/{self.catalog_prefix}/") as client:
+        async with self._open_catalog({}) as client:
             response = await client.get(call_path, params=parent)
         document = response.json()
         if not response.is_success:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lakewright_spark.migration.view_catalog import StoredView, ViewCatalog
 from lakewright_spark.migration.view_history import describe_view
+from pyiceberg.typedef import Identifier
 
 VIEW = ("sales", "large_orders")
 
@@ -57,6 +58,13 @@ def commit(views: ViewCatalog, *updates: dict[str, Any]) -> None:
 
 def set_comment(views: ViewCatalog, comment: str) -> None:
     commit(views, {"action": "set-properties", "updates": {"comment": comment}})
+
+
+def find_location(catalog: ViewCatalog, identifier: Identifier = VIEW) -> str:
+    """Return the address of a view's metadata file. Each commit changes it; the order in lists, each response may."""
+    view = catalog.find(identifier)
+    assert view is not None, identifier
+    return view.location
 
 
 def require(view: StoredView | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Step
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, forward_identity
 from polaris_stand_in import LIST_PAGES, PURGES_VIEWS, PolarisStandIn
 from projects import Project
 from pyiceberg.catalog import Catalog
@@ -53,9 +53,16 @@ class Polaris:
 def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Polaris]:
     monkeypatch.setenv("POLARIS_SECRET", SECRET)
     backend = build_catalogs(project, tmp_path, monkeypatch)
-    prefix = backend.open_target().properties["prefix"]
+    catalog = backend.open_target()
     properties = {LIST_PAGES: "true", "rest-page-size": "1", "default-base-location": project.location(NEW)}
-    stand_in = PolarisStandIn(backend.target.uri, prefix, "lake", client=("migration", SECRET), properties=properties)
+    stand_in = PolarisStandIn(
+        backend.target.uri,
+        catalog.properties["prefix"],
+        "lake",
+        forward_identity(catalog),
+        client=("migration", SECRET),
+        properties=properties,
+    )
     with serve(stand_in.build_app()) as address:
         auth = ClientCredentialsAuth(
             kind="client-credentials",

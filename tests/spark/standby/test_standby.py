@@ -197,6 +197,7 @@ def test_source_that_does_not_respond(pair: Pair) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.stand_in("creates a user of IAM")
 def test_two_stores(pair: Pair, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standby has a key of its own, so this process copies the files."""
     table = pair.add_table("sales.orders")
@@ -376,6 +377,7 @@ def test_copy_that_differs_is_withdrawn(pair: Pair, monkeypatch: pytest.MonkeyPa
     assert read_rows(pair.copies, "sales.orders") == read_rows(pair.catalog, "sales.orders")
 
 
+@pytest.mark.stand_in("creates a user of IAM")
 def test_interrupted_stream_leaves_no_file(pair: Pair, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.add_table("sales.orders", rows=1000)
     (source,), (copies,) = pair.source.warehouses, pair.standby.warehouses
