@@ -42,6 +42,8 @@ TABLES = int(os.environ.get("LAKEWRIGHT_BENCH_TABLES", "200"))
 SUBMITTED = min(5, TABLES)
 """Tables measured with `spark-submit`; the time for all tables is scaled from them."""
 PARALLEL = 4
+TODAY = 9
+"""Commits of today: `rewrite-manifests` leaves tables with fewer than ten files alone."""
 TARGET, LOOP_TARGET = 1 / 20, 0.3
 """Most of the time of the reference that the jobs may take."""
 AHEAD = timedelta(days=10)
@@ -91,7 +93,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
-    """Create tables with three commits each: one of long ago and two of today."""
+    """Create tables with one commit of long ago and the commits of today, a file each."""
     catalog.create_namespace(namespace)
     today, old = f"{datetime.now(UTC):%Y-%m-%d}", f"{datetime.now(UTC) - timedelta(days=90):%Y-%m-%d}"
 
@@ -100,7 +102,7 @@ def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
         table = catalog.create_table(
             (namespace, f"t{number}"), SCHEMA, partition_spec=PARTITIONS, properties=properties
         )
-        for day in (old, today, today):
+        for day in (old, *[today] * TODAY):
             table.append(pa.table({"day": [day] * 10, "number": list(range(10))}, table.schema().as_arrow()))
 
     with ThreadPoolExecutor(4) as pool:
