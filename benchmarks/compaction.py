@@ -21,7 +21,7 @@ FILES = 40
 ROWS = 4_000_000
 """Rows of the partition with a target: 160 MB, a third of a file of the usual size."""
 FEW_ROWS = 400_000
-"""Rows of a small partition: Iceberg looks for completed groups every 0.1 s, which is a larger share of its time."""
+"""Rows of a small partition, of whose time the steps around the rewriting are a larger share."""
 TARGET = 1.05
 POLICY = TablePolicies(compaction=CompactionPolicy(min_input_files=2))
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
-import httpx
 import pyarrow as pa
 import pytest
 from jdbc_catalog import jdbc_catalog_config
@@ -106,18 +104,6 @@ def build_catalogs(project: Project, folder: Path, monkeypatch: pytest.MonkeyPat
     location = f"{own_project.location(NEW)}/old"
     source = jdbc_catalog_config(project.sandbox, uri or f"sqlite:///{folder}/old.db", monkeypatch, location)
     return Catalogs(source, target, folder / "migration.db", project.sandbox)
-
-
-def forward_identity(catalog: Catalog) -> Callable[[httpx.Request], httpx.Request]:
-    """Return the authentication of a stand-in's requests to the catalog behind it: the identity of its client."""
-    manager: Any = catalog.__dict__["_auth_manager"]
-
-    def authenticate(request: httpx.Request) -> httpx.Request:
-        if header := manager.auth_header():
-            request.headers["Authorization"] = header
-        return request
-
-    return authenticate
 
 
 def read_rows(catalog: Catalog, identifier: str) -> pa.Table:

@@ -9,11 +9,10 @@ overwrites nothing, and a drop purges nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+from forwarding import ForwardedCatalog
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -42,13 +41,8 @@ _KINDS = ("namespaces", "identifiers")
 class NessieStandIn:
     """The requests are forwarded to a catalog of Iceberg REST."""
 
-    catalog: str
-    """Address of the catalog behind it."""
-    behind: str
-    """Prefix of the warehouse there."""
+    catalog: ForwardedCatalog
     warehouse: str
-    catalog_identity: Callable[[httpx.Request], httpx.Request] | None = None
-    """Authentication of the requests to the catalog behind it."""
     page_size: int = 1
     commits: int = 0
     """Number of commits on the branch, from which the id of the last commit follows."""
@@ -86,7 +80,7 @@ class NessieStandIn:
         body = json.loads(await request.body() or b"null")
         if request.method == "GET" and call_path.endswith(("namespaces", "/tables")):
             return await self._list(request, call_path)
-        async with self._open_catalog() as client:
+        async with self.catalog.open() as client:
             if call_path.endswith("/register"):
                 name = f"{call_path.removesuffix('/register')}/tables/{body['name']}"
                 if (await client.head(name)).status_code != 404:
@@ -102,13 +96,9 @@ class NessieStandIn:
             return Response(status_code=response.status_code)
         return JSONResponse(self._add_properties(response.json()), response.status_code)
 
-    def _open_catalog(self) -> httpx.AsyncClient:
-        url = f"{self.catalog}/v1/{self.behind}/"
-        return httpx.AsyncClient(base_url=url, timeout=60, auth=self.catalog_identity)
-
     async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
-        async with self._open_catalog() as client:
+        async with self.catalog.open() as client:
             response = await client.get(call_path, params=parent)
         if response.status_code != 200:
             return JSONResponse(response.json(), response.status_code)

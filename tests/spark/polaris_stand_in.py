@@ -16,12 +16,12 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import httpx
+from forwarding import ForwardedCatalog
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -97,14 +97,9 @@ class PolarisError(Exception):
 class PolarisStandIn:
     """The requests are forwarded to a catalog of Iceberg REST."""
 
-    catalog: str
-    """Address of the catalog behind it."""
-    catalog_prefix: str
-    """Prefix of the warehouse there."""
+    catalog: ForwardedCatalog
     warehouse: str
     """Name of the catalog in Polaris."""
-    catalog_identity: Callable[[httpx.Request], httpx.Request] | None = None
-    """Authentication of the requests to the catalog behind it."""
     realm: str = "acme"
     client: tuple[str, str] = ("migration", "s3cret")
     """ID and secret of the principal, which may use the catalog with all of its roles."""
@@ -211,7 +206,7 @@ class PolarisStandIn:
         if request.method == "GET" and call_path.endswith(("namespaces", "/tables", "/views")):
             return await self._list(request, call_path)
         headers = {"x-iceberg-access-delegation": _choose_delegation(request)}
-        async with self._open_catalog(headers) as client:
+        async with self.catalog.open(headers) as client:
             await self._check(request, call_path, body, client)
             parameters = {"purgeRequested": "false"} if request.method == "DELETE" else None
             response = await client.request(request.method, call_path, params=parameters, json=body or None)
@@ -222,10 +217,6 @@ class PolarisStandIn:
             error = document["error"]
             raise PolarisError(response.status_code, error["type"], error["message"])
         return JSONResponse(document, response.status_code)
-
-    def _open_catalog(self, headers: dict[str, str]) -> httpx.AsyncClient:
-        url = f"{self.catalog}/v1/{self.catalog_prefix}/"
-        return httpx.AsyncClient(base_url=url, timeout=60, headers=headers, auth=self.catalog_identity)
 
     def _authorize(self, call: str, body: Json, *, has_delegation: bool) -> None:
         operation, *required = _PRIVILEGES[call]
@@ -312,7 +303,7 @@ class PolarisStandIn:
 
     async def _list(self, request: Request, call_path: str) -> Response:
         parent = {name: value for name, value in request.query_params.items() if name == "parent"}
-        async with self._open_catalog({}) as client:
+        async with self.catalog.open() as client:
             response = await client.get(call_path, params=parent)
         document = response.json()
         if not response.is_success:

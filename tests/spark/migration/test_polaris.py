@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forwarding import ForwardedCatalog
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.in_process import serve
 from lakewright_spark.catalog import CatalogConfig
@@ -19,7 +20,7 @@ from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Step
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, forward_identity
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows
 from polaris_stand_in import LIST_PAGES, PURGES_VIEWS, PolarisStandIn
 from projects import Project
 from pyiceberg.catalog import Catalog
@@ -53,16 +54,9 @@ class Polaris:
 def polaris(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Polaris]:
     monkeypatch.setenv("POLARIS_SECRET", SECRET)
     backend = build_catalogs(project, tmp_path, monkeypatch)
-    catalog = backend.open_target()
     properties = {LIST_PAGES: "true", "rest-page-size": "1", "default-base-location": project.location(NEW)}
-    stand_in = PolarisStandIn(
-        backend.target.uri,
-        catalog.properties["prefix"],
-        "lake",
-        forward_identity(catalog),
-        client=("migration", SECRET),
-        properties=properties,
-    )
+    behind = ForwardedCatalog(backend.open_target())
+    stand_in = PolarisStandIn(behind, "lake", client=("migration", SECRET), properties=properties)
     with serve(stand_in.build_app()) as address:
         auth = ClientCredentialsAuth(
             kind="client-credentials",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from forwarding import ForwardedCatalog
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.in_process import serve
 from lakewright_spark.catalog import CatalogConfig
@@ -19,7 +20,7 @@ from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.new_files import create_file
-from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, forward_identity, read_rows
+from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from nessie_stand_in import NessieStandIn
 from projects import Project
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
@@ -262,8 +263,7 @@ def test_rest_catalog_to_a_database(project: Project, tmp_path: Path, monkeypatc
 def test_nessie_to_a_database(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nessie adds properties to tables that change with each commit, and forbids to delete files of all tables."""
     catalogs = build_catalogs(project, tmp_path, monkeypatch)
-    behind = catalogs.open_target()
-    nessie = NessieStandIn(catalogs.target.uri, behind.properties["prefix"], "old", forward_identity(behind))
+    nessie = NessieStandIn(ForwardedCatalog(catalogs.open_target()), "old")
     with serve(nessie.build_app()) as address:
         warehouse = catalogs.target.warehouses[0].model_copy(update={"name": "old", "id": None})
         source = CatalogConfig(kind="rest", tenant="acme", uri=f"{address}/iceberg", warehouses=[warehouse])
