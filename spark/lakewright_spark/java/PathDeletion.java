@@ -17,13 +17,14 @@ public final class PathDeletion {
   /**
    * Add the next files to a deletion, and return their number.
    *
-   * @param rows the paths are in the first column
+   * @param paths texts, or rows with the path in the first column
    * @param limit the largest number of files to add
    */
-  public static int addFiles(SparkSession spark, DeleteFiles deletion, Iterator<Row> rows, int limit) {
+  public static int addFiles(SparkSession spark, DeleteFiles deletion, Iterator<?> paths, int limit) {
     int count = 0;
-    while (count < limit && rows.hasNext()) {
-      deletion.deleteFile(rows.next().getString(0));
+    while (count < limit && paths.hasNext()) {
+      Object path = paths.next();
+      deletion.deleteFile(path instanceof Row row ? row.getString(0) : path.toString());
       count++;
     }
     return count;

@@ -76,7 +76,7 @@ def run_job(
         if opened.uuid != planned.uuid:
             reason = f"the table was replaced: expected UUID {planned.uuid}, found {opened.uuid}"
             return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
-        policy = planned.resolve_policies(dict(opened.java.properties()))
+        policy = planned.resolve_policies(opened.to_dict(opened.java.properties()))
         if reason := reason_to_skip(name, policy, now) or planned.reason_to_wait():
             return JobMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
     try:

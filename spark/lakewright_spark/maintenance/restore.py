@@ -71,7 +71,7 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
     tasks = list(scan_tasks(opened, path, json.loads(text)))
     group = uuid4().hex
     names = ("SparkTableCache", "ScanTaskSetManager", "FileRewriteCoordinator")
-    tables, staged, written = (getattr(opened.jvm.org.apache.iceberg.spark, name).get() for name in names)
+    tables, staged, written = (opened.find_class(f"org.apache.iceberg.spark.{name}").get() for name in names)
     try:
         # Spark reads the tasks that are staged under this name, as in Iceberg's compaction.
         tables.add(group, opened.java)
@@ -95,7 +95,7 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
 
 
 def _has_row_lineage(opened: IcebergTable) -> bool:
-    return bool(opened.jvm.org.apache.iceberg.TableUtil.supportsRowLineage(opened.java))
+    return bool(opened.find_class("org.apache.iceberg.TableUtil").supportsRowLineage(opened.java))
 
 
 def _build_restored_error(table: TableIdentifier, backup: str) -> JobFailedError:
@@ -112,7 +112,7 @@ def _commit_once(opened: IcebergTable, backup: str, files: list[Any]) -> None:
         JobFailedError: Another process restored the backup, or others committed all the time.
         Py4JJavaError: The commit failed.
     """
-    every_row = opened.jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
+    every_row = opened.find_class("org.apache.iceberg.expressions.Expressions").alwaysTrue()
     for _ in range(COMMIT_ATTEMPTS):
         opened.java.refresh()
         if _count_restored_rows(opened, backup) is not None:

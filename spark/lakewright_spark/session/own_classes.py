@@ -1,4 +1,4 @@
-"""Load this package's Java classes into a running session."""
+"""Find Java classes of a running session, and load this package's classes into it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ CATALOG_CLASS = ".catalog-impl"
 _loading = threading.Lock()
 
 
+def find_class(spark: SparkSession, name: str) -> Any:
+    """Return a Java class, given its full name.
+
+    By attributes, such as `java.util.List` of the JVM, py4j searches all jars for a class of the name's first part in
+    each imported package, and then for a class of each further part.
+
+    Raises:
+        Py4JError: The JVM has no such class.
+    """
+    return getattr(cast(Any, spark)._jvm, name)
+
+
 def load_own_jar(spark: SparkSession) -> Any:
     """Load the jar on the driver and the executors for this thread, and return its Java class loader.
 
@@ -27,7 +39,7 @@ def load_own_jar(spark: SparkSession) -> Any:
     with _loading:
         loader = session._jsparkSession.sharedState().jarClassLoader()
         jar = jars.own()
-        url = session._jvm.java.io.File(str(jar)).toURI().toURL()
+        url = find_class(spark, "java.io.File")(str(jar)).toURI().toURL()
         if url.toString() not in {entry.toString() for entry in loader.getURLs()}:
             loader.addURL(url)
             session.sparkContext._jsc.addJar(str(jar))
@@ -43,7 +55,7 @@ def call_own_class(spark: SparkSession, name: str, method: str, *values: Any) ->
     session = cast(Any, spark)
     methods = load_own_jar(spark).loadClass(name).getMethods()
     java = next(java for java in methods if java.getName() == method)
-    arguments = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, 1 + len(values))
+    arguments = session.sparkContext._gateway.new_array(find_class(spark, "java.lang.Object"), 1 + len(values))
     for number, value in enumerate([session._jsparkSession, *values]):
         arguments[number] = value
     try:
@@ -60,7 +72,7 @@ def use_loaded_jars(spark: SparkSession) -> Any:
     """
     session = cast(Any, spark)
     loader = session._jsparkSession.sharedState().jarClassLoader()
-    session._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    find_class(spark, "java.lang.Thread").currentThread().setContextClassLoader(loader)
     return loader
 
 

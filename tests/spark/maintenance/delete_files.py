@@ -13,8 +13,9 @@ from tests.spark.maintenance.conftest import Maintained
 def delete_by_equality(table: Maintained, value: int, *partition_values: object, column: str = "n") -> None:
     """Commit an equality delete, as streaming engines write them."""
     opened = IcebergTable.open(table.spark, table.table)
-    jvm, java = opened.jvm.org.apache.iceberg, opened.java
-    field = cast(Any, table.spark.sparkContext)._gateway.new_array(opened.jvm.int, 1)
+    session, java = cast(Any, table.spark), opened.java
+    jvm = session._jvm.org.apache.iceberg
+    field = session.sparkContext._gateway.new_array(session._jvm.int, 1)
     field[0] = java.schema().findField(column).fieldId()
     keys = java.schema().select([column])
     builder = jvm.data.GenericFileWriterFactory.Builder(java).deleteFileFormat(jvm.FileFormat.PARQUET)

@@ -33,7 +33,7 @@ def create_with_type(spark: SparkSession, table: TableIdentifier, kind: str) -> 
 def append_row(table: Maintained, number: int, value: Any) -> None:
     """Commit a data file with one row."""
     opened = IcebergTable.open(table.spark, table.table)
-    iceberg, java = opened.jvm.org.apache.iceberg, opened.java
+    iceberg, java = cast(Any, table.spark)._jvm.org.apache.iceberg, opened.java
     builder = iceberg.data.GenericFileWriterFactory.Builder(java).dataFileFormat(iceberg.FileFormat.PARQUET)
     file = java.io().newOutputFile(f"{opened.location}/data/{uuid4().hex}.parquet")
     output = iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(file)
@@ -49,8 +49,8 @@ def append_row(table: Maintained, number: int, value: Any) -> None:
 def read_rows(table: Maintained) -> list[tuple[int, Any]]:
     """Return the values of each row. Bytes are hexadecimal."""
     opened = IcebergTable.open(table.spark, table.table)
-    to_text = opened.jvm.org.apache.iceberg.util.ByteBuffers.toByteArray
-    records = opened.jvm.org.apache.iceberg.data.IcebergGenerics.read(opened.java).build()
+    to_text = opened.find_class("org.apache.iceberg.util.ByteBuffers").toByteArray
+    records = opened.find_class("org.apache.iceberg.data.IcebergGenerics").read(opened.java).build()
     rows: list[tuple[int, Any]] = []
     for record in iterate(records):
         value = record.getField("x")

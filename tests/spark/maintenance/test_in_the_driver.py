@@ -94,7 +94,7 @@ def test_commit_rolled_back_by_another_writer_succeeded(create_table: CreateTabl
         """A rewrite of manifests that another writer rolls back before its result is read."""
 
         def __init__(self) -> None:
-            key = opened.jvm.com.google.common.base.Functions.constant("all")
+            key = opened.find_class("com.google.common.base.Functions").constant("all")
             self.change = opened.java.rewriteManifests().clusterBy(key)
 
         def set(self, key: str, value: str) -> RolledBackRewrite:

@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.maintenance import job_runner
-from lakewright_spark.maintenance.jobs import snapshot_expiration, statistics
+from lakewright_spark.maintenance.jobs import compaction, retention, snapshot_expiration, statistics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SharedTable
 from lakewright_spark.maintenance.table.recorded_commits import RecordedCommits
 from lakewright_spark.policies.model import PoliciesInForce
@@ -63,8 +63,19 @@ class TestRetention:
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
-    @pytest.mark.parametrize("backup", [False, pytest.param(True, marks=pytest.mark.long)])
-    def test_text_that_is_no_date_is_kept(self, create_table: CreateTable, *, backup: bool) -> None:
+    @pytest.mark.parametrize(
+        ("backup", "most_in_driver"),
+        [
+            (False, retention.MAX_FILES),
+            (False, 1),
+            pytest.param(True, retention.MAX_FILES, marks=pytest.mark.long),
+            pytest.param(True, 1, marks=pytest.mark.long),
+        ],
+    )
+    def test_text_that_is_no_date_is_kept(
+        self, create_table: CreateTable, monkeypatch: pytest.MonkeyPatch, *, backup: bool, most_in_driver: int
+    ) -> None:
+        monkeypatch.setattr(retention, "MAX_FILES", most_in_driver)
         table = create_table("notes", "(day string, n int) USING iceberg PARTITIONED BY (day)")
         texts = ["", "01/02/2020", "15", "2020-02-30", "2020-01-01 ", "0000-01-01", "2020-13-01"]
         values = ", ".join(f"('{text}', {number})" for number, text in enumerate(texts))
@@ -432,6 +443,31 @@ class TestLayout:
         table.set_policies(compaction={"strategy": "sort", "min_input_files": 2})
         with pytest.raises(PolicyRefusedError, match="no sort order"):
             table.job("compaction")
+
+    @pytest.mark.parametrize(
+        ("partitions", "values", "is_one"),
+        [
+            ("", ["1", "2"], True),
+            ("PARTITIONED BY (n)", ["1", "1"], True),
+            ("PARTITIONED BY (n)", ["1", "2"], False),
+            ("PARTITIONED BY (n)", ["1", "NULL"], False),
+        ],
+    )
+    def test_tables_with_one_group(
+        self, create_table: CreateTable, partitions: str, values: list[str], *, is_one: bool
+    ) -> None:
+        """Iceberg's commits in parts serve several groups only."""
+        table = create_table("grouped", f"(n int) USING iceberg {partitions}")
+        for value in values:
+            table.do(f"INSERT INTO THIS VALUES ({value})")
+
+        def has_one_group(size: int) -> bool:
+            opened = IcebergTable.open(table.spark, table.table)
+            return compaction._has_one_group(opened, {"max-file-group-size-bytes": str(size)})
+
+        assert (has_one_group(10**9), has_one_group(1)) == (is_one, False)
+        table.do("ALTER TABLE THIS ADD PARTITION FIELD bucket(4, n)")
+        assert not has_one_group(10**9), "files of an earlier spec are grouped by themselves"
 
     def test_manifests_and_statistics(self, create_table: CreateTable) -> None:
         table = create_table("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")

@@ -52,7 +52,7 @@ def test_a_sample_has_a_part_of_the_files(create_table: CreateTable) -> None:
     paths = {f"{opened.location}/data/{number}.parquet" for number in range(200)}
     append = opened.java.newAppend()
     for path in paths:
-        file = opened.jvm.org.apache.iceberg.DataFiles.builder(opened.java.spec()).withPath(path)
+        file = opened.find_class("org.apache.iceberg.DataFiles").builder(opened.java.spec()).withPath(path)
         append.appendFile(file.withFileSizeInBytes(1).withRecordCount(1).build())
     append.commit()
 

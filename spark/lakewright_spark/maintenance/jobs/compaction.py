@@ -44,6 +44,8 @@ _POSITION_DELETES = 1
 """Content of a delete file: Iceberg's value for position deletes."""
 _TOTALS = ("total-equality-deletes", "total-delete-files", "total-files-size")
 """Totals in the summary of a snapshot, on which the rewritten files and their groups depend."""
+_FEW_MANIFESTS = 20
+"""Most manifests that are asked for their partitions."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
 
@@ -175,8 +177,8 @@ def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
 def _parse_condition(opened: IcebergTable, compaction: CompactionPolicy) -> Any:
     """Return Iceberg's filter of the files to rewrite."""
     if compaction.where is None:
-        return opened.jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
-    converter = opened.jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+        return opened.find_class("org.apache.iceberg.expressions.Expressions").alwaysTrue()
+    converter = opened.find_class("org.apache.spark.sql.execution.datasources.SparkExpressionConverter")
     session = cast(Any, opened.spark)._jsparkSession
     try:
         condition = converter.collectResolvedSparkExpression(session, opened.table.sql, compaction.where)
@@ -197,7 +199,7 @@ def _choose_groups(opened: IcebergTable, policy: TablePolicies) -> FileGroups:
     return choose_groups(
         policy.compaction or CompactionPolicy(),
         policy.timeout("compaction") or TIMEOUT,
-        cores=count_cores(properties, opened.jvm.java.lang.Runtime.getRuntime().availableProcessors()),
+        cores=count_cores(properties, opened.find_class("java.lang.Runtime").getRuntime().availableProcessors()),
         parallel_tables=parallel_tables,
         table_bytes=read_number(_read_totals(opened), "total-files-size"),
     )
@@ -246,7 +248,7 @@ def _has_old_partitions(opened: IcebergTable) -> bool:
 
 def _plan(opened: IcebergTable, options: Mapping[str, str], condition: Any) -> tuple[int, int]:
     """Return number and bytes of the files that Iceberg's planner would rewrite."""
-    planner = opened.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(opened.java, condition)
+    planner = opened.find_class("org.apache.iceberg.actions.BinPackRewriteFilePlanner")(opened.java, condition)
     planner.init(options)
     groups = planner.plan().groups()
     try:
@@ -256,10 +258,35 @@ def _plan(opened: IcebergTable, options: Mapping[str, str], condition: Any) -> t
     return sum(files for files, _ in sizes), sum(size for _, size in sizes)
 
 
+def _has_one_group(opened: IcebergTable, options: Mapping[str, str]) -> bool:
+    """Return whether the files to rewrite are certainly in one group, by the manifests of a small table.
+
+    All of them are in one partition of the current spec then.
+    """
+    size, current = read_number(_read_totals(opened), "total-files-size"), opened.java.currentSnapshot()
+    if size is None or size > int(options["max-file-group-size-bytes"]):
+        return False
+    spec, manifests = opened.java.spec(), current.dataManifests(opened.java.io())
+    if manifests.size() > _FEW_MANIFESTS:
+        return False
+    values: set[tuple[int, Any]] = set()
+    """Position and value of each partition field."""
+    for manifest in iterate(manifests):
+        fields = manifest.partitions()  # None if the writer left them out
+        if manifest.partitionSpecId() != spec.specId() or fields is None:
+            return False
+        for position, field in enumerate(iterate(fields)):
+            if field.containsNull() or field.containsNaN():
+                return False
+            values |= {(position, field.lowerBound()), (position, field.upperBound())}
+    return len(values) == spec.fields().size()
+
+
 def _rewrite_data_files(
     opened: IcebergTable, compaction: CompactionPolicy, options: Mapping[str, str], order: str
 ) -> CompactionMetrics:
-    commits = compaction.partial_progress_commits
+    # While a group is committed, or waits for its commit, Iceberg's thread for commits in parts uses a core.
+    commits = 0 if _has_one_group(opened, options) else compaction.partial_progress_commits
     values = {
         **options,
         "partial-progress.enabled": str(commits > 0).lower(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import Row
 from pyspark.sql import functions as f
 
 from lakewright_spark.errors import PolicyRefusedError
@@ -18,6 +19,7 @@ from lakewright_spark.maintenance.table.backups import build_manifest, delete_ma
 from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.file_conditions import FileConditions, build_conditions
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
+from lakewright_spark.maintenance.table.partition_sizes import MAX_FILES, has_few_files
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, format_moment
 from lakewright_spark.policies.model import PoliciesInForce, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
@@ -137,12 +139,13 @@ def _delete_rows(
         except Py4JJavaError as error:
             if "some, but not all, rows match" not in first_line(error):
                 raise  # otherwise, delete all other files
-    plan = _plan(opened, retention, conditions, dry_run=dry_run)
+    selection = _select_files(opened, conditions)
+    plan = _plan(selection, retention, conditions.limit, dry_run=dry_run)
     if dry_run or plan.files == 0:
         return plan
     if retention.backup:
-        return _delete_with_backup(opened, plan, conditions, old, now)
-    return _delete_in_parts(opened, plan, conditions)
+        return _delete_with_backup(opened, plan, conditions, selection.paths, old=old, now=now)
+    return _delete_in_parts(opened, plan, conditions, selection.paths)
 
 
 def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Iterator[str]:
@@ -150,7 +153,9 @@ def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Ite
 
     A tag from before the column got its name cannot be checked, so it is included.
     """
-    snapshots = {name: ref.snapshotId() for name, ref in opened.java.refs().items() if name != "main"}
+    refs = opened.java.refs()
+    names = [name for name in opened.to_strings(refs.keySet()) if name != "main"]
+    snapshots = {name: refs.get(name).snapshotId() for name in names}
     may_have_rows: dict[int, bool] = {}
     for name, snapshot in sorted(snapshots.items()):
         if snapshot not in may_have_rows:
@@ -172,7 +177,7 @@ def _add_counts(metrics: RetentionMetrics, summary: Mapping[str, str]) -> Retent
 
 def _older_rows(opened: IcebergTable, column: str, limit: str) -> Any:
     """Return Iceberg's filter for the rows to delete."""
-    expressions = opened.jvm.org.apache.iceberg.expressions.Expressions
+    expressions = opened.find_class("org.apache.iceberg.expressions.Expressions")
     # Without notNull, Iceberg drops partitions of null, which it sorts before every value.
     return getattr(expressions, "and")(expressions.notNull(column), expressions.lessThan(column, limit))
 
@@ -198,40 +203,82 @@ def _java_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
     return f"{before:%Y-%m-%dT%H:%M:%S}" + ("+00:00" if kind.startswith("timestamptz") else "")
 
 
-def _plan(
-    opened: IcebergTable, retention: RetentionPolicy, conditions: FileConditions, *, dry_run: bool
-) -> RetentionMetrics:
-    """Return what would be deleted, and the files that are kept."""
-    limit, old, mixed, other = conditions
+class _Selection(NamedTuple):
+    """Files that the conditions select."""
+
+    files: int
+    """Number of old files."""
+    rows: int
+    bytes: int
+    mixed: int
+    """Number of files with old and later rows."""
+    other: int
+    """Number of files whose age is unknown."""
+    examples: Sequence[str]
+    """Paths of some files whose age is unknown."""
+    paths: Sequence[str] | None = None
+    """Paths of the old files, if the table has few files."""
+
+
+def _select_files(opened: IcebergTable, conditions: FileConditions) -> _Selection:
+    """Return the files that the conditions select. The driver has the rows of a table with few files."""
     files = opened.read_metadata("data_files")
-    counts = files.selectExpr(
-        f"count_if({old}) AS files",
-        f"count_if({mixed}) AS mixed",
-        f"count_if({other}) AS other",
-        f"coalesce(sum(record_count) FILTER (WHERE {old}), 0) AS rows",
-        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {old}), 0) AS bytes",
-    ).collect()[0]
+    columns = ("old", "mixed", "other")
+    terms = [f"{condition} AS {name}" for name, condition in zip(columns, conditions[1:], strict=True)]
+    if has_few_files(opened):
+        selected = files.selectExpr("file_path", "record_count", "file_size_in_bytes", *terms)
+        rows = selected.where("old OR mixed OR other").limit(MAX_FILES + 1).collect()
+        if len(rows) <= MAX_FILES:  # the summary of a commit may be wrong
+            return _sum_rows(rows)
+    counts = files.selectExpr("record_count", "file_size_in_bytes", *terms).selectExpr(
+        *(f"count_if({name}) AS {name}" for name in columns),
+        "coalesce(sum(record_count) FILTER (WHERE old), 0) AS rows",
+        "coalesce(sum(file_size_in_bytes) FILTER (WHERE old), 0) AS bytes",
+    )
+    counted = counts.collect()[0]
+    examples = files.where(conditions.other).select("file_path").orderBy("file_path").limit(_NAMED_FILES)
+    names = [row.file_path for row in examples.collect()] if counted.other else []
+    return _Selection(counted.old, counted["rows"], counted.bytes, counted.mixed, counted.other, names)
+
+
+def _sum_rows(rows: Sequence[Row]) -> _Selection:
+    """Return the selection that these rows of files are."""
+    old = [row for row in rows if row.old]
+    other_paths = sorted(row.file_path for row in rows if row.other)
+    return _Selection(
+        files=len(old),
+        rows=sum(row.record_count for row in old),
+        bytes=sum(row.file_size_in_bytes for row in old),
+        mixed=sum(row.mixed for row in rows),
+        other=len(other_paths),
+        examples=other_paths[:_NAMED_FILES],
+        paths=[row.file_path for row in old],
+    )
+
+
+def _plan(selection: _Selection, retention: RetentionPolicy, limit: str, *, dry_run: bool) -> RetentionMetrics:
+    """Return what would be deleted, and the files that are kept."""
     plan = RetentionMetrics(
         before=limit,
-        files=counts.files,
-        rows=counts["rows"],
-        bytes=counts.bytes,
-        mixed_files=counts.mixed,
+        files=selection.files,
+        rows=selection.rows,
+        bytes=selection.bytes,
+        mixed_files=selection.mixed,
         dry_run=dry_run,
     )
-    if not counts.other:
+    if not selection.other:
         return plan
-    rows = files.where(other).select("file_path").orderBy("file_path").limit(_NAMED_FILES).collect()
-    names = ", ".join(row.file_path for row in rows)
-    more = f" and {counts.other - len(rows)} more" if counts.other > len(rows) else ""
+    more = f" and {selection.other - len(selection.examples)} more" if selection.other > len(selection.examples) else ""
     reason = (
-        f"{counts.other} files are kept: a smallest or largest `{retention.column}` is no date of "
-        f"`{retention.pattern or DEFAULT_PATTERN}`: {names}{more}"
+        f"{selection.other} files are kept: a smallest or largest `{retention.column}` is no date of "
+        f"`{retention.pattern or DEFAULT_PATTERN}`: {', '.join(selection.examples)}{more}"
     )
-    return replace(plan, other_files=counts.other, reason=reason)
+    return replace(plan, other_files=selection.other, reason=reason)
 
 
-def _delete_in_parts(opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions) -> RetentionMetrics:
+def _delete_in_parts(
+    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, few_paths: Sequence[str] | None
+) -> RetentionMetrics:
     """Delete exactly the files that the conditions select, a part of them in each commit.
 
     Files that are added in the meantime are kept. Rows that another writer deletes in the meantime do not matter.
@@ -240,7 +287,10 @@ def _delete_in_parts(opened: IcebergTable, plan: RetentionMetrics, conditions: F
         PySparkException, Py4JJavaError: Spark or Iceberg failed before a commit.
     """
     metrics = replace(plan, files=0, rows=0, bytes=0)
-    paths = _read_old_paths(opened, conditions, plan.files)
+    if few_paths is None:
+        paths = _read_old_paths(opened, conditions, plan.files)
+    else:
+        paths = opened.to_stream(few_paths).iterator()
     try:
         while True:
             deletion = opened.java.newDelete()
@@ -267,14 +317,23 @@ def _read_old_paths(opened: IcebergTable, conditions: FileConditions, count: int
 
 
 def _delete_with_backup(
-    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, old: Any, now: datetime
+    opened: IcebergTable,
+    plan: RetentionMetrics,
+    conditions: FileConditions,
+    few_paths: Sequence[str] | None,
+    *,
+    old: Any,
+    now: datetime,
 ) -> RetentionMetrics:
     """Delete exactly the files that the conditions select, which a backup's manifest names.
 
     Files that are added in the meantime are kept.
     """
-    rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
-    old_files = {row.file_path for row in rows}
+    if few_paths is None:
+        rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
+        old_files = {row.file_path for row in rows}
+    else:
+        old_files = set(few_paths)
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
     manifest = manifest_path(opened.location, now)
     opened.write(manifest, json.dumps(build_manifest(opened, tasks)))

@@ -57,7 +57,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     if dry_run:
         return RewriteManifestsMetrics(rewritten=len(manifests), dry_run=True)
     if _fit_in_one(opened, manifests):
-        one_group = opened.jvm.com.google.common.base.Functions.constant("all")
+        one_group = opened.find_class("com.google.common.base.Functions").constant("all")
         summary = opened.commit(opened.java.rewriteManifests().clusterBy(one_group))
         replaced, created = summary.get("manifests-replaced", len(manifests)), summary.get("manifests-created", 1)
         return RewriteManifestsMetrics(rewritten=int(replaced), added=int(created))

@@ -147,7 +147,7 @@ def _expire_in_process(
     # it, so this ID does not exist.
     expiring = expiring.expireSnapshotId(_NO_SNAPSHOT)
     # Collect the names instead of deleting file by file; the storage deletes them in batches.
-    names = opened.jvm.java.util.stream.Stream.builder()
+    names = opened.find_class("java.util.stream.Stream").builder()
     expiring.deleteWith(names).commit()
     if opened.keeps_garbage:
         # Iceberg checks this only before it reads the table again to commit. A migration that began in between has

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 
 FOLDER = ".backup"
 VERSION = 2
@@ -58,7 +58,7 @@ def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: boo
 
 def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:
     """Return the manifest of these scan tasks, one for each data file."""
-    parser = opened.jvm.org.apache.iceberg.ScanTaskParser
+    parser = opened.find_class("org.apache.iceberg.ScanTaskParser")
     shared: dict[str, list[Any]] = {name: [] for name in _SHARED}
     manifest_tasks: list[dict[str, Any]] = []
     paths: set[str] = set()
@@ -69,7 +69,7 @@ def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]
                 shared[name].append(task[name])
             task[name] = shared[name].index(task[name])
         paths.add(scan_task.file().location())
-        paths.update(delete.location() for delete in scan_task.deletes())
+        paths.update(delete.location() for delete in iterate(scan_task.deletes()))
         manifest_tasks.append(task)
     return {
         "version": VERSION,
@@ -97,16 +97,19 @@ def scan_tasks(opened: IcebergTable, path: str, manifest: Mapping[str, Any]) -> 
             f"backup {path}: expected a backup of {opened.table} (UUID {opened.uuid}), found one of UUID "
             f"{manifest['table_uuid']}"
         )
-    iceberg = opened.jvm.org.apache.iceberg
     gateway = cast(Any, opened.spark.sparkContext)._gateway
-    every_row = iceberg.expressions.Expressions.alwaysTrue()
+    every_row = opened.find_class("org.apache.iceberg.expressions.Expressions").alwaysTrue()
+    evaluator = opened.find_class("org.apache.iceberg.expressions.ResidualEvaluator")
+    parser, delete_file, scan_task = (
+        opened.find_class(f"org.apache.iceberg.{name}") for name in ("ScanTaskParser", "DeleteFile", "BaseFileScanTask")
+    )
     for task in manifest["tasks"]:
         shared = {name: manifest[name][task[name]] for name in _SHARED}
-        parsed = iceberg.ScanTaskParser.fromJson(json.dumps({**task, **shared}), _CASE_SENSITIVE)
+        parsed = parser.fromJson(json.dumps({**task, **shared}), _CASE_SENSITIVE)
         # Spark refuses to split the parser's tasks, which count as split already.
-        deletes = gateway.new_array(iceberg.DeleteFile, parsed.deletes().size())
-        for number, delete in enumerate(parsed.deletes()):
+        deletes = gateway.new_array(delete_file, parsed.deletes().size())
+        for number, delete in enumerate(iterate(parsed.deletes())):
             deletes[number] = delete
-        residuals = iceberg.expressions.ResidualEvaluator.of(parsed.spec(), every_row, _CASE_SENSITIVE)
+        residuals = evaluator.of(parsed.spec(), every_row, _CASE_SENSITIVE)
         schema, spec = (json.dumps(shared[name]) for name in _SHARED)
-        yield iceberg.BaseFileScanTask(parsed.file(), deletes, schema, spec, residuals)
+        yield scan_task(parsed.file(), deletes, schema, spec, residuals)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql, iterate
 from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, date_expression, format_moment
 from lakewright_spark.policies.model import RetentionPolicy
 from lakewright_spark.table_identifier import literal, quote_name
@@ -80,7 +80,7 @@ def _find_partition_value(
 ) -> _PartitionValue | None:
     """Return the partition value that decides the age of all rows of a file; None if there is none."""
     schema = opened.java.schema()
-    for field in opened.java.spec().fields():
+    for field in iterate(opened.java.spec().fields()):
         if schema.findColumnName(field.sourceId()) != retention.column:
             continue
         value, transform = f"partition.{quote_name(field.name())}", field.transform()

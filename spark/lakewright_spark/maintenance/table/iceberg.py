@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
-from lakewright_spark.session.own_classes import use_loaded_jars
+from lakewright_spark.session.own_classes import find_class, use_loaded_jars
 from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 if TYPE_CHECKING:
@@ -124,36 +125,40 @@ class IcebergTable:
         """Folder of metadata files, manifests and manifest lists, with a trailing slash."""
         return self.java.operations().metadataFileLocation("")
 
-    @property
-    def jvm(self) -> Any:
-        """The JVM, for Iceberg's packages through py4j."""
-        return cast(Any, self.spark)._jvm
+    def find_class(self, name: str) -> Any:
+        """Return a Java class, given its full name."""
+        return find_class(self.spark, name)
 
     def columns(self) -> dict[str, str]:
         """Return the Iceberg type of each top-level column."""
-        return {field.name(): field.type().toString() for field in self.java.schema().columns()}
+        return {field.name(): field.type().toString() for field in iterate(self.java.schema().columns())}
 
     def partitions(self) -> list[tuple[str, str]]:
         """Return column and transform of each partition field."""
         schema = self.java.schema()
         fields = self.java.spec().fields()
-        return [(schema.findColumnName(field.sourceId()), field.transform().toString()) for field in fields]
+        return [(schema.findColumnName(field.sourceId()), field.transform().toString()) for field in iterate(fields)]
+
+    def list_specs(self) -> list[Any]:
+        """Return the current partition spec and the earlier specs."""
+        specs = self.java.specs()
+        return [specs[number] for number in iterate(specs.keySet())]
 
     def read_metadata(self, name: str) -> DataFrame:
         """Return the rows of a metadata table, such as `snapshots`, of the opened table.
 
         By its name, Spark would ask the catalog for a table of this name, and then load the table again.
         """
-        kind = self.jvm.org.apache.iceberg.MetadataTableType.valueOf(name.upper())
+        kind = self.find_class("org.apache.iceberg.MetadataTableType").valueOf(name.upper())
         session = cast(Any, self.spark)._jsparkSession
-        java = self.jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(session, self.java, kind)
+        java = self.find_class("org.apache.iceberg.spark.SparkTableUtil").loadMetadataTable(session, self.java, kind)
         return DataFrame(java, self.spark)
 
     @property
     def renews_credentials(self) -> bool:
         """Return whether access to the table's files outlives its credentials. Some servers cannot renew them."""
         io = self.java.io()
-        properties = set(io.properties())
+        properties = set(self.to_strings(io.properties().keySet()))
         if is_instance_of(cast(Any, self.spark.sparkContext)._gateway, io, _WITH_CREDENTIALS):
             properties |= {key for credential in io.credentials() for key in credential.config()}
         has_token = any(
@@ -204,7 +209,7 @@ class IcebergTable:
         # Other processes may have committed on top of it, or rolled back to an earlier snapshot.
         for snapshot in chain([newest] if newest is not None else [], iterate(self.java.snapshots())):
             if snapshot.summary().get(MARK) == mark:
-                return dict(snapshot.summary())
+                return self.to_dict(snapshot.summary())
         return {}
 
     def run_transaction(self, change: Callable[[Any], _Result]) -> _Result:
@@ -226,16 +231,22 @@ class IcebergTable:
 
     def to_strings(self, iterable: Any) -> list[str]:
         """Return the strings of a Java Iterable in one call: a call into Java costs as much as hundreds inside it."""
-        joined = self.jvm.java.lang.String.join("\n", iterable)
+        joined = self.find_class("java.lang.String").join("\n", iterable)
         return joined.split("\n") if joined else []
+
+    def to_stream(self, strings: Sequence[str]) -> Any:
+        """Return a Java Stream of strings, none of which has a line break, in one call."""
+        return self.find_class("java.util.regex.Pattern").compile("\n").splitAsStream("\n".join(strings))
+
+    def to_dict(self, strings: Any) -> dict[str, str]:
+        """Return a Java Map of strings in one call. py4j needs a call for each value, and an error for its end."""
+        return json.loads(self.find_class("org.apache.iceberg.util.JsonUtil").mapper().writeValueAsString(strings))
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete files in batches. The store may refuse some; only a new listing shows which."""
-        lines = self.jvm.java.util.regex.Pattern.compile("\n")
         for start in range(0, len(paths), _BATCH_SIZE):
-            batch = "\n".join(paths[start : start + _BATCH_SIZE])
             try:
-                self.java.io().deleteFiles(lines.splitAsStream(batch).toList())
+                self.java.io().deleteFiles(self.to_stream(paths[start : start + _BATCH_SIZE]).toList())
             except Py4JJavaError as error:
                 if "BulkDeletionFailure" not in first_line(error):
                     raise
@@ -270,7 +281,7 @@ def _resolve(spark: SparkSession, table: TableIdentifier) -> Any:
     """Return Spark's catalog of the table, and the table's name in it."""
     session = cast(Any, spark)
     use_loaded_jars(spark)
-    resolve = session._jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
+    resolve = find_class(spark, "org.apache.iceberg.spark.Spark3Util").catalogAndIdentifier
     catalog_and_name = resolve(session._jsparkSession, table.sql)
     if catalog_and_name.catalog().name() != table.warehouse:
         # Iceberg takes the default catalog if this catalog cannot be loaded. Spark says why.
@@ -340,7 +351,10 @@ class SharedTable:
 
 
 def iterate(iterable: Any) -> Iterator[Any]:
-    """Iterate over a Java Iterable; py4j supports only lists."""
+    """Iterate over a Java Iterable.
+
+    py4j iterates over lists only, and finds their end by an error, which costs PySpark dozens of calls.
+    """
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from lakewright_spark import handed_over
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
 from lakewright_spark.session.own_classes import call_own_class
 
 FILES_PER_TASK = 20_000
@@ -52,7 +52,7 @@ def _build_hidden_pattern(opened: IcebergTable) -> str:
 
     Names with a leading period or underscore are hidden, unless they are the folder of a partition.
     """
-    names = [field.name() for spec in opened.java.specs().values() for field in spec.fields()]
+    names = [field.name() for spec in opened.list_specs() for field in iterate(spec.fields())]
     folders = "|".join(f"{re.escape(name)}=" for name in sorted({*names}) if name.startswith(("_", ".")))
     return f"/(?!{folders})[._]" if folders else "/[._]"
 
@@ -76,7 +76,7 @@ def _read_listing(opened: IcebergTable, listing: str) -> DataFrame:
 
 
 def _list_with_executors(opened: IcebergTable) -> DataFrame:
-    boundaries = opened.jvm.java.util.ArrayList()
+    boundaries = opened.find_class("java.util.ArrayList")()
     for boundary in find_boundaries(opened):
         boundaries.add(boundary)
     return DataFrame(

@@ -25,7 +25,7 @@ class Metadata:
     @classmethod
     def read(cls, opened: IcebergTable) -> Metadata:
         """Return the metadata as of when the table was opened."""
-        parser = opened.jvm.org.apache.iceberg.TableMetadataParser
+        parser = opened.find_class("org.apache.iceberg.TableMetadataParser")
         return cls(opened, json.loads(parser.toJson(opened.java.operations().current())))
 
     @cached_property
@@ -95,8 +95,8 @@ class Metadata:
         return paths
 
     def _paths(self, manifest: Any) -> list[str]:
-        jvm, java = self.opened.jvm, self.opened.java
-        paths = jvm.org.apache.iceberg.ManifestFiles.readPaths(manifest, java.io(), java.specs())
+        java, reader = self.opened.java, self.opened.find_class("org.apache.iceberg.ManifestFiles")
+        paths = reader.readPaths(manifest, java.io(), java.specs())
         try:
             return self.opened.to_strings(paths)
         finally:

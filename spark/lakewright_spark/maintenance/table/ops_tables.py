@@ -35,7 +35,7 @@ def ensure_ops_table(table: OpsTable, spark: SparkSession, warehouse: str) -> st
             f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
         )
     else:
-        if missing := find_missing_limits(dict(opened.java.properties())):
+        if missing := find_missing_limits(opened.to_dict(opened.java.properties())):
             change = opened.java.updateProperties()
             for key, value in missing.items():
                 change = change.set(key, value)

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.iceberg_values import to_instant
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, instant_sql, iterate
 from lakewright_spark.maintenance.table.ops_tables import ensure_ops_table, keep_rows
 from lakewright_spark.maintenance.table.rewrite_estimate import read_number
 from lakewright_spark.maintenance.table.row_buffer import OpsTable
@@ -44,7 +44,7 @@ class PartitionSizes:
         self._opened = opened
         self._rows: list[dict[str, Any]] | None = None
         self._frame: DataFrame | None = None
-        if _has_few_files(opened):
+        if has_few_files(opened):
             rows = read_partitions(opened).limit(MAX_FILES + 1).collect()
             self._rows = [row.asDict() for row in rows] if len(rows) <= MAX_FILES else None
         if self._rows is None:  # the summary of a commit may be wrong
@@ -100,12 +100,12 @@ class PartitionSizes:
         return number
 
 
-def _has_few_files(opened: IcebergTable) -> bool:
+def has_few_files(opened: IcebergTable) -> bool:
     """Return whether the table is known to have few files, and so at most as many partitions."""
     current = opened.java.currentSnapshot()
     if current is None:
         return True
-    summary = dict(current.summary() or {})  # Iceberg requires no summary
+    summary = opened.to_dict(current.summary()) or {}  # Iceberg requires no summary
     numbers = [read_number(summary, f"total-{kind}-files") for kind in ("data", "delete")]
     return sum(MAX_FILES + 1 if number is None else number for number in numbers) <= MAX_FILES
 
@@ -115,9 +115,9 @@ def _has_partitions_of_dropped_columns(opened: IcebergTable) -> bool:
 
     Iceberg 1.12 cannot read the metadata table `entries` then: it has no source for the field of the partition.
     """
-    fields = opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java)
+    fields = opened.find_class("org.apache.iceberg.Partitioning").partitionType(opened.java)
     return any(
-        fields.field(field.fieldId()) is None for spec in opened.java.specs().values() for field in spec.fields()
+        fields.field(field.fieldId()) is None for spec in opened.list_specs() for field in iterate(spec.fields())
     )
 
 
@@ -186,12 +186,12 @@ _DELETED = 2
 
 def _is_partitioned(opened: IcebergTable) -> bool:
     """Return whether the current spec or an earlier spec has partitions: files remain in the partition of theirs."""
-    return not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
+    return not opened.find_class("org.apache.iceberg.Partitioning").partitionType(opened.java).fields().isEmpty()
 
 
 def _count_fields(opened: IcebergTable, spec_id: Column) -> Column:
     """Return the number of partition fields of a spec."""
-    counts = {number: spec.fields().size() for number, spec in opened.java.specs().items()}
+    counts = {spec.specId(): spec.fields().size() for spec in opened.list_specs()}
     return f.create_map(*(f.lit(value) for pair in counts.items() for value in pair))[spec_id]
 
 

@@ -44,7 +44,7 @@ def check_location(opened: IcebergTable, owner_objects: Iterable[str]) -> None:
 
 def _check_metadata(opened: IcebergTable) -> None:
     """Raise SharedLocationError if the old catalog created a table at the location of a table that it gave away."""
-    parser, io = opened.jvm.org.apache.iceberg.TableMetadataParser, opened.java.io()
+    parser, io = opened.find_class("org.apache.iceberg.TableMetadataParser"), opened.java.io()
     for path in _list_unreferenced_metadata(opened):
         try:
             uuid = parser.read(io, path).uuid()
