@@ -21,11 +21,8 @@ _loading = threading.Lock()
 def find_class(spark: SparkSession, name: str) -> Any:
     """Return a Java class, given its full name.
 
-    By attributes, such as `java.util.List` of the JVM, py4j searches all jars for a class of the name's first part in
-    each imported package, and then for a class of each further part.
-
-    Raises:
-        Py4JError: The JVM has no such class.
+    Attribute access, such as `jvm.java.util.List`, makes py4j search all jars once for each part of the name, and once
+    more for each imported package.
     """
     return getattr(cast(Any, spark)._jvm, name)
 

@@ -275,7 +275,7 @@ def test_jobs_leave_no_frames_in_sparks_cache(create_table: CreateTable, monkeyp
 def test_wrong_and_missing_summaries_of_commits(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iceberg requires no summary. A summary with too few files does not let all partitions into the driver."""
     java = SimpleNamespace(currentSnapshot=lambda: SimpleNamespace(summary=lambda: None))
-    no_summary = SimpleNamespace(java=java, to_dict=lambda summary: summary)
+    no_summary = SimpleNamespace(java=java, to_dict=lambda summary: summary or {})
     assert not partition_sizes.has_few_files(cast(IcebergTable, no_summary))
     table = create_table("unsummed", "USING iceberg PARTITIONED BY (n) AS SELECT id AS n FROM range(3)")
     monkeypatch.setattr(partition_sizes, "MAX_FILES", 2)

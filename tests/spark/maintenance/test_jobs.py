@@ -469,6 +469,15 @@ class TestLayout:
         table.do("ALTER TABLE THIS ADD PARTITION FIELD bucket(4, n)")
         assert not has_one_group(10**9), "files of an earlier spec are grouped by themselves"
 
+    def test_deleted_partitions_are_in_no_group(self, create_table: CreateTable) -> None:
+        """The manifest that a deletion writes lists the deleted files until the next commit."""
+        table = create_table("left", "(n int) USING iceberg PARTITIONED BY (n)")
+        for value in (1, 2):
+            table.do(f"INSERT INTO THIS VALUES ({value})")
+        table.do("DELETE FROM THIS WHERE n = 2")
+        opened = IcebergTable.open(table.spark, table.table)
+        assert compaction._has_one_group(opened, {"max-file-group-size-bytes": "1000000"})
+
     def test_manifests_and_statistics(self, create_table: CreateTable) -> None:
         table = create_table("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")
         table.do("INSERT INTO THIS VALUES (1, 'a'), (2, 'b')")

@@ -45,7 +45,7 @@ _POSITION_DELETES = 1
 _TOTALS = ("total-equality-deletes", "total-delete-files", "total-files-size")
 """Totals in the summary of a snapshot, on which the rewritten files and their groups depend."""
 _FEW_MANIFESTS = 20
-"""Most manifests that are asked for their partitions."""
+"""Most manifests of a table that is checked for a single group."""
 TIMEOUT = timedelta(minutes=15)
 """Time limit of a run without another: OpenHouse's value."""
 
@@ -259,9 +259,9 @@ def _plan(opened: IcebergTable, options: Mapping[str, str], condition: Any) -> t
 
 
 def _has_one_group(opened: IcebergTable, options: Mapping[str, str]) -> bool:
-    """Return whether the files to rewrite are certainly in one group, by the manifests of a small table.
+    """Return whether all files of a small table are in one partition of the current spec, by the manifests.
 
-    All of them are in one partition of the current spec then.
+    The planner makes one group of them at most.
     """
     size, current = read_number(_read_totals(opened), "total-files-size"), opened.java.currentSnapshot()
     if size is None or size > int(options["max-file-group-size-bytes"]):
@@ -272,21 +272,26 @@ def _has_one_group(opened: IcebergTable, options: Mapping[str, str]) -> bool:
     values: set[tuple[int, Any]] = set()
     """Position and value of each partition field."""
     for manifest in iterate(manifests):
+        if not (manifest.hasAddedFiles() or manifest.hasExistingFiles()):
+            continue  # it lists what the last commit deleted
         fields = manifest.partitions()  # None if the writer left them out
         if manifest.partitionSpecId() != spec.specId() or fields is None:
             return False
         for position, field in enumerate(iterate(fields)):
-            if field.containsNull() or field.containsNaN():
+            bounds = field.lowerBound(), field.upperBound()
+            if field.containsNull() or field.containsNaN() is not False or None in bounds:
                 return False
-            values |= {(position, field.lowerBound()), (position, field.upperBound())}
+            values |= {(position, bound) for bound in bounds}
     return len(values) == spec.fields().size()
 
 
 def _rewrite_data_files(
     opened: IcebergTable, compaction: CompactionPolicy, options: Mapping[str, str], order: str
 ) -> CompactionMetrics:
-    # While a group is committed, or waits for its commit, Iceberg's thread for commits in parts uses a core.
-    commits = 0 if _has_one_group(opened, options) else compaction.partial_progress_commits
+    commits = compaction.partial_progress_commits
+    if commits and _has_one_group(opened, options):
+        # While a group is committed, or waits for its commit, Iceberg's thread for commits in parts uses a core.
+        commits = 0
     values = {
         **options,
         "partial-progress.enabled": str(commits > 0).lower(),

@@ -27,7 +27,8 @@ from lakewright_spark.policies.server_queues import describe_lost_backups
 from lakewright_spark.session.own_classes import call_own_class
 
 FILES_AT_ONCE = 50_000
-"""Data files that a commit deletes by their paths. The driver has only these in memory, and Python has none."""
+"""Data files that a commit deletes by their paths. The driver has only these in memory, and Python only the paths of a
+table with few files."""
 _PATH_DELETION = "lakewright.spark.PathDeletion"
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
@@ -154,8 +155,7 @@ def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Ite
     A tag from before the column got its name cannot be checked, so it is included.
     """
     refs = opened.java.refs()
-    names = [name for name in opened.to_strings(refs.keySet()) if name != "main"]
-    snapshots = {name: refs.get(name).snapshotId() for name in names}
+    snapshots = {name: refs[name].snapshotId() for name in opened.to_strings(refs.keySet()) if name != "main"}
     may_have_rows: dict[int, bool] = {}
     for name, snapshot in sorted(snapshots.items()):
         if snapshot not in may_have_rows:
@@ -242,7 +242,7 @@ def _select_files(opened: IcebergTable, conditions: FileConditions) -> _Selectio
 
 
 def _sum_rows(rows: Sequence[Row]) -> _Selection:
-    """Return the selection that these rows of files are."""
+    """Sum up the selected files."""
     old = [row for row in rows if row.old]
     other_paths = sorted(row.file_path for row in rows if row.other)
     return _Selection(
@@ -277,7 +277,7 @@ def _plan(selection: _Selection, retention: RetentionPolicy, limit: str, *, dry_
 
 
 def _delete_in_parts(
-    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, few_paths: Sequence[str] | None
+    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, known_paths: Sequence[str] | None
 ) -> RetentionMetrics:
     """Delete exactly the files that the conditions select, a part of them in each commit.
 
@@ -287,10 +287,10 @@ def _delete_in_parts(
         PySparkException, Py4JJavaError: Spark or Iceberg failed before a commit.
     """
     metrics = replace(plan, files=0, rows=0, bytes=0)
-    if few_paths is None:
+    if known_paths is None:
         paths = _read_old_paths(opened, conditions, plan.files)
     else:
-        paths = opened.to_stream(few_paths).iterator()
+        paths = opened.to_stream(known_paths).iterator()
     try:
         while True:
             deletion = opened.java.newDelete()
@@ -320,7 +320,7 @@ def _delete_with_backup(
     opened: IcebergTable,
     plan: RetentionMetrics,
     conditions: FileConditions,
-    few_paths: Sequence[str] | None,
+    known_paths: Sequence[str] | None,
     *,
     old: Any,
     now: datetime,
@@ -329,11 +329,11 @@ def _delete_with_backup(
 
     Files that are added in the meantime are kept.
     """
-    if few_paths is None:
+    if known_paths is None:
         rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
         old_files = {row.file_path for row in rows}
     else:
-        old_files = set(few_paths)
+        old_files = set(known_paths)
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
     manifest = manifest_path(opened.location, now)
     opened.write(manifest, json.dumps(build_manifest(opened, tasks)))

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import uuid4
 
-from py4j.java_gateway import is_instance_of  # pyright: ignore
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +45,8 @@ MARK = "lakewright.change"
 
 COMMIT_ATTEMPTS = 4
 """Attempts to commit a transaction."""
+_SEPARATOR = "\0"
+"""Character that no name or path has. A key in S3 may have a line break."""
 _BATCH_SIZE = 10_000
 """Paths in one call into Java."""
 
@@ -159,8 +160,9 @@ class IcebergTable:
         """Return whether access to the table's files outlives its credentials. Some servers cannot renew them."""
         io = self.java.io()
         properties = set(self.to_strings(io.properties().keySet()))
-        if is_instance_of(cast(Any, self.spark.sparkContext)._gateway, io, _WITH_CREDENTIALS):
-            properties |= {key for credential in io.credentials() for key in credential.config()}
+        if self.find_class("py4j.reflection.TypeUtil").isInstanceOf(_WITH_CREDENTIALS, io):
+            for credential in iterate(io.credentials()):
+                properties |= set(self.to_strings(credential.config().keySet()))
         has_token = any(
             key.endswith(("session-token", "oauth2.token")) or key.startswith("adls.sas-token") for key in properties
         )
@@ -231,16 +233,21 @@ class IcebergTable:
 
     def to_strings(self, iterable: Any) -> list[str]:
         """Return the strings of a Java Iterable in one call: a call into Java costs as much as hundreds inside it."""
-        joined = self.find_class("java.lang.String").join("\n", iterable)
-        return joined.split("\n") if joined else []
+        joined = self.find_class("java.lang.String").join(_SEPARATOR, iterable)
+        return joined.split(_SEPARATOR) if joined else []
 
     def to_stream(self, strings: Sequence[str]) -> Any:
-        """Return a Java Stream of strings, none of which has a line break, in one call."""
-        return self.find_class("java.util.regex.Pattern").compile("\n").splitAsStream("\n".join(strings))
+        """Return a Java Stream of strings in one call."""
+        separator = self.find_class("java.util.regex.Pattern").compile(_SEPARATOR)
+        return separator.splitAsStream(_SEPARATOR.join(strings))
 
     def to_dict(self, strings: Any) -> dict[str, str]:
-        """Return a Java Map of strings in one call. py4j needs a call for each value, and an error for its end."""
-        return json.loads(self.find_class("org.apache.iceberg.util.JsonUtil").mapper().writeValueAsString(strings))
+        """Return the strings of a Java Map in one call; none for null.
+
+        py4j needs a call for each value, and an error for its end.
+        """
+        mapper = self.find_class("org.apache.iceberg.util.JsonUtil").mapper()
+        return json.loads(mapper.writeValueAsString(strings)) or {}
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete files in batches. The store may refuse some; only a new listing shows which."""
@@ -357,7 +364,11 @@ def iterate(iterable: Any) -> Iterator[Any]:
     """
     iterator = iterable.iterator()
     while iterator.hasNext():
-        yield iterator.next()
+        try:
+            value = iterator.next()
+        except StopIteration as end:  # py4j's form of each error of Java
+            raise cast(Exception, end.__context__) from None
+        yield value
 
 
 def instant_sql(moment: datetime) -> str:

@@ -105,7 +105,7 @@ def has_few_files(opened: IcebergTable) -> bool:
     current = opened.java.currentSnapshot()
     if current is None:
         return True
-    summary = opened.to_dict(current.summary()) or {}  # Iceberg requires no summary
+    summary = opened.to_dict(current.summary())  # Iceberg requires no summary
     numbers = [read_number(summary, f"total-{kind}-files") for kind in ("data", "delete")]
     return sum(MAX_FILES + 1 if number is None else number for number in numbers) <= MAX_FILES
 
