@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyspark
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.maintenance.job_runner import session_properties
+from lakewright_spark.maintenance.jobs.rewrite_manifests import WORTHWHILE_MANIFESTS
 from lakewright_spark.policies.model import JOBS, CompactionPolicy, JobName, RetentionPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.outcome import MaintenanceOutcome
@@ -42,8 +43,8 @@ TABLES = int(os.environ.get("LAKEWRIGHT_BENCH_TABLES", "200"))
 SUBMITTED = min(5, TABLES)
 """Tables measured with `spark-submit`; the time for all tables is scaled from them."""
 PARALLEL = 4
-FEW, MANY = 3, 10
-"""Files of a table. `rewrite-manifests` is due on tables with ten files or more."""
+FEW, MANY = 3, WORTHWHILE_MANIFESTS
+"""Files of a table. `rewrite-manifests` is due on tables with the larger number of files."""
 TARGET, LOOP_TARGET = 1 / 20, 0.3
 """Most of the time of the reference that the jobs may take."""
 AHEAD = timedelta(days=10)

@@ -241,9 +241,14 @@ def _has_old_partitions(opened: IcebergTable) -> bool:
     """Return whether the current snapshot has files of earlier partition specs, by its manifests."""
     current, spec = opened.java.currentSnapshot(), opened.java.spec().specId()
     return current is not None and any(
-        manifest.partitionSpecId() != spec and (manifest.hasAddedFiles() or manifest.hasExistingFiles())
+        manifest.partitionSpecId() != spec and _has_files(manifest)
         for manifest in iterate(current.dataManifests(opened.java.io()))
     )
+
+
+def _has_files(manifest: Any) -> bool:
+    """Return whether a manifest has files of its snapshot, and not only the files that the snapshot deleted."""
+    return manifest.hasAddedFiles() or manifest.hasExistingFiles()
 
 
 def _plan(opened: IcebergTable, options: Mapping[str, str], condition: Any) -> tuple[int, int]:
@@ -272,8 +277,8 @@ def _has_one_group(opened: IcebergTable, options: Mapping[str, str]) -> bool:
     values: set[tuple[int, Any]] = set()
     """Position and value of each partition field."""
     for manifest in iterate(manifests):
-        if not (manifest.hasAddedFiles() or manifest.hasExistingFiles()):
-            continue  # it lists what the last commit deleted
+        if not _has_files(manifest):
+            continue
         fields = manifest.partitions()  # None if the writer left them out
         if manifest.partitionSpecId() != spec.specId() or fields is None:
             return False

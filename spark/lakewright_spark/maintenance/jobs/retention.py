@@ -27,8 +27,8 @@ from lakewright_spark.policies.server_queues import describe_lost_backups
 from lakewright_spark.session.own_classes import call_own_class
 
 FILES_AT_ONCE = 50_000
-"""Data files that a commit deletes by their paths. The driver has only these in memory, and Python only the paths of a
-table with few files."""
+"""Data files that a commit deletes by their paths. The driver has only these in memory. Python has the paths of a table
+with few files, or none."""
 _PATH_DELETION = "lakewright.spark.PathDeletion"
 _NAMED_FILES = 10
 """Number of kept files that a run names."""
@@ -145,8 +145,8 @@ def _delete_rows(
     if dry_run or plan.files == 0:
         return plan
     if retention.backup:
-        return _delete_with_backup(opened, plan, conditions, selection.paths, old=old, now=now)
-    return _delete_in_parts(opened, plan, conditions, selection.paths)
+        return _delete_with_backup(opened, plan, _list_old_paths(opened, conditions, selection), old, now)
+    return _delete_in_parts(opened, plan, _iterate_over_old_paths(opened, conditions, selection))
 
 
 def _find_refs_with_old_rows(opened: IcebergTable, column: str, old: Any) -> Iterator[str]:
@@ -276,10 +276,8 @@ def _plan(selection: _Selection, retention: RetentionPolicy, limit: str, *, dry_
     return replace(plan, other_files=selection.other, reason=reason)
 
 
-def _delete_in_parts(
-    opened: IcebergTable, plan: RetentionMetrics, conditions: FileConditions, known_paths: Sequence[str] | None
-) -> RetentionMetrics:
-    """Delete exactly the files that the conditions select, a part of them in each commit.
+def _delete_in_parts(opened: IcebergTable, plan: RetentionMetrics, paths: Any) -> RetentionMetrics:
+    """Delete exactly the files of a Java iterator over paths, a part of them in each commit.
 
     Files that are added in the meantime are kept. Rows that another writer deletes in the meantime do not matter.
 
@@ -287,10 +285,6 @@ def _delete_in_parts(
         PySparkException, Py4JJavaError: Spark or Iceberg failed before a commit.
     """
     metrics = replace(plan, files=0, rows=0, bytes=0)
-    if known_paths is None:
-        paths = _read_old_paths(opened, conditions, plan.files)
-    else:
-        paths = opened.to_stream(known_paths).iterator()
     try:
         while True:
             deletion = opened.java.newDelete()
@@ -303,37 +297,37 @@ def _delete_in_parts(
         return replace(metrics, interruption=first_line(error))
 
 
-def _read_old_paths(opened: IcebergTable, conditions: FileConditions, count: int) -> Any:
+def _list_old_paths(opened: IcebergTable, conditions: FileConditions, selection: _Selection) -> Sequence[str]:
+    """Return the paths of the old files."""
+    if selection.paths is not None:
+        return selection.paths
+    rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
+    return [row.file_path for row in rows]
+
+
+def _iterate_over_old_paths(opened: IcebergTable, conditions: FileConditions, selection: _Selection) -> Any:
     """Return a Java iterator over the paths of the old files. Spark has about `FILES_AT_ONCE` of them in the driver.
 
     The files of a manifest come together, since each commit writes the manifests of its files again.
     """
+    if selection.paths is not None:
+        return opened.to_stream(selection.paths).iterator()
     files = opened.read_metadata("data_files").where(conditions.old)
     # A task reads whole manifests, one after the other.
     numbered_files = files.select("file_path", f.monotonically_increasing_id().alias("number"))
     # Spark returns a partition at a time.
-    parts = numbered_files.repartitionByRange(-(-count // FILES_AT_ONCE), "number").select("file_path")
+    parts = numbered_files.repartitionByRange(-(-selection.files // FILES_AT_ONCE), "number").select("file_path")
     return cast(Any, parts)._jdf.toLocalIterator()
 
 
 def _delete_with_backup(
-    opened: IcebergTable,
-    plan: RetentionMetrics,
-    conditions: FileConditions,
-    known_paths: Sequence[str] | None,
-    *,
-    old: Any,
-    now: datetime,
+    opened: IcebergTable, plan: RetentionMetrics, paths: Sequence[str], old: Any, now: datetime
 ) -> RetentionMetrics:
-    """Delete exactly the files that the conditions select, which a backup's manifest names.
+    """Delete exactly the files with these paths, which a backup's manifest names.
 
     Files that are added in the meantime are kept.
     """
-    if known_paths is None:
-        rows = opened.read_metadata("data_files").where(conditions.old).select("file_path").collect()
-        old_files = {row.file_path for row in rows}
-    else:
-        old_files = set(known_paths)
+    old_files = set(paths)
     tasks = [task for task in _scan_tasks(opened, old) if task.file().location() in old_files]
     manifest = manifest_path(opened.location, now)
     opened.write(manifest, json.dumps(build_manifest(opened, tasks)))
