@@ -88,7 +88,7 @@ class Settings:
     page_size_default: int = 100
     page_size_max: int = 1000
     task_poll_seconds: float = 0.2
-    unasked_purge_delay_seconds: int = 5
+    unasked_purge_delay_seconds: int = 10
     idempotency_seconds: int = 1800
     status_cache_seconds: int = 60
     maintenance_queues: bool = False
