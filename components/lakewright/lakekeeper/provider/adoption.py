@@ -175,9 +175,10 @@ def was_absent(provider: Adopter, args: ResourceInputs) -> bool:
 def format_appearance(title: str) -> str:
     """Return the error message for an object that appeared after the lookup of this run."""
     return (
-        f"{title} exists now, but did not exist when this run looked for it. Another stack created it, or a gateway"
-        " sent this run's request twice. If no other stack declares it, take it over with `adopt=True` (`adopt: true`"
-        " in a tenant's spec), and configure the gateway not to repeat POST requests."
+        f"{title} exists now, but did not exist when this run looked for it. Another stack created it, the server"
+        " applied a request of an earlier run late, or a gateway sent this run's request twice. If no other stack"
+        " declares it, take it over with `adopt=True` (`adopt: true` in a tenant's spec), and configure the gateway not"
+        " to repeat POST requests."
     )
 
 

@@ -48,9 +48,16 @@ REAL_KEY: Props = {
     "secret_access_key": "env:LIVES_KEY",
 }
 
+NEW_NAME = "theirs"
+"""The name that jobs give to a table."""
+
 
 class Jobs:
-    """Jobs that change a table outside the stack. Changes that the server refuses are skipped."""
+    """Jobs that change a table outside the stack. Changes that the server refuses are skipped.
+
+    Together they leave at most one table. A stack does not know, and must not delete, a second table: the table that it
+    made if another table has its name, or the new name of a table that it did not make.
+    """
 
     def __init__(self, http: httpx.Client, warehouse_id: str, outs: Props) -> None:
         self._http, self._outs = http, outs
@@ -58,6 +65,7 @@ class Jobs:
         self._catalog = f"/catalog/v1/{warehouse_id}"
         self._tables = f"{self._catalog}/namespaces/{outs['namespace'].replace('.', '%1F')}/tables"
         self._table = f"{self._tables}/{outs['name']}"
+        self._renamed_table = f"{self._tables}/{NEW_NAME}"
 
     def drifts(self) -> dict[str, Callable[[], None]]:
         """Return the changes that jobs could make, by name."""
@@ -75,15 +83,21 @@ class Jobs:
         self._try_commit("DELETE", f"{self._table}?purgeRequested=false&force=false")
 
     def _recreate(self) -> None:
-        self._try_commit("DELETE", f"{self._table}?purgeRequested=true&force=true")
+        """Drop the table, also if it was renamed, and create another table with its former name."""
+        for table in (self._table, self._renamed_table):
+            self._try_commit("DELETE", f"{table}?purgeRequested=true&force=true")
         fields = [{"id": 7, "name": "id", "type": "int", "required": False}]
         schema = {"type": "struct", "schema-id": 0, "fields": fields}
         self._try_commit("POST", self._tables, {"name": self._outs["name"], "schema": schema})
 
     def _rename(self) -> None:
+        """Rename the table that the stack made. It cannot follow a table that a job created."""
+        response = self._http.get(self._table)
+        if not response.is_success or response.json()["metadata"]["table-uuid"] != self._outs["table_id"]:
+            return
         levels = self._outs["namespace"].split(".")
         source = {"namespace": levels, "name": self._outs["name"]}
-        body = {"source": source, "destination": {"namespace": levels, "name": "theirs"}}
+        body = {"source": source, "destination": {"namespace": levels, "name": NEW_NAME}}
         self._try_commit("POST", f"{self._catalog}/tables/rename", body)
 
     def _reorder(self) -> None:
