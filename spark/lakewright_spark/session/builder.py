@@ -24,8 +24,10 @@ from lakewright_spark.session import jars, truststore
 from lakewright_spark.session.cluster import cluster_properties, driver_memory, spark_defaults
 from lakewright_spark.session.own_classes import load_own_jar, needs_own_jar, replace_catalog_types
 from lakewright_spark.session.secrets import (
+    EVENT_LOG_KEY,
     REDACTION_KEY,
     check_before_start,
+    check_event_log,
     check_executors,
     check_redaction,
     split_secrets,
@@ -279,6 +281,7 @@ def _connect(
     session = builder.getOrCreate()
     try:
         check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
+        check_event_log(remote, secrets, session.conf.get(EVENT_LOG_KEY, None))
         for key, value in secrets.items():
             session.conf.set(key, value)
     except BaseException:

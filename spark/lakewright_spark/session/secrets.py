@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from lakewright_spark.catalog import CatalogConfig
@@ -13,6 +13,7 @@ from lakewright_spark.errors import IdentityError
 from lakewright_spark.times import format_time
 
 REDACTION_KEY = "spark.redaction.regex"
+EVENT_LOG_KEY = "spark.eventLog.enabled"
 _NAMED_AS_SECRETS = re.compile(REDACTION[REDACTION_KEY])
 _NEEDED = ("spark.authenticate", "spark.network.crypto.enabled")
 
@@ -73,6 +74,28 @@ def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | Non
         raise IdentityError(
             f"{address}: expected a server that hides {', '.join(logged)} in its event log, found "
             f"{REDACTION_KEY}={pattern}: set {REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
+        )
+
+
+def check_event_log(address: str, secrets: Collection[str], enabled: str | None) -> None:
+    """Refuse to send secrets to a Spark Connect server that writes an event log.
+
+    Spark writes a session's properties into the events of its jobs, and applies its pattern only to properties that the
+    server itself has (`EventLoggingListener.redactProperties`). Spark Connect does not tell which secrets it has.
+
+    Args:
+        address: The server's.
+        secrets: Names of the secrets that the session is to get.
+        enabled: The server's `spark.eventLog.enabled`.
+
+    Raises:
+        IdentityError: The server writes an event log.
+    """
+    if secrets and (enabled or "").lower() == "true":
+        raise IdentityError(
+            f"{address}: expected a server without an event log, which would have {', '.join(sorted(secrets))} of this "
+            f"session in the events of its jobs, found {EVENT_LOG_KEY}=true: turn it off, or give the server the "
+            "catalogs and their credential, as computing units have them"
         )
 
 

@@ -67,11 +67,11 @@ def watch_processes() -> Iterator[ProcessLog]:
         thread.join()
 
 
-def run_command(*arguments: str, **variables: str) -> str:
+def run_command(*arguments: str, code: int = 0, **variables: str) -> str:
     command = [sys.executable, "-m", "lakewright_spark.cli", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "LAKEWRIGHT_REGISTRY"} | variables
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == code, done.stderr[-3000:]
     return done.stdout + done.stderr
 
 
@@ -152,11 +152,14 @@ def test_connect_client_exposes_no_client_secret(
         config = write_files(catalog_config, proxy, auth, tmp_path)
         arguments = ["run", "--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--no-registry"]
         hidden = {"spark.redaction.regex": config.spark_properties()["spark.redaction.regex"]}
+        script = str(tmp_path / "script.py")
         with connect_server(tmp_path, log | hidden) as address:
-            script = str(tmp_path / "script.py")
+            command = [*arguments, "--execution", "2", "--remote", address, script]
+            assert "expected a server without an event log" in run_command(*command, code=8)
+        with connect_server(tmp_path, hidden) as address:
             assert "True namespaces" in run_command(*arguments, "--execution", "3", "--remote", address, script)
     assert not [command for command in process_log.commands if secret.encode() in command]
     assert not [environment for environment in process_log.environments if secret.encode() in environment]
     logged = "".join(path.read_text() for path in events.rglob("*") if path.is_file())
-    assert "credential" in logged
+    assert "SparkListenerEnvironmentUpdate" in logged
     assert secret not in logged

@@ -8,7 +8,12 @@ import pytest
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenAuth
 from lakewright_spark.catalog.config import REDACTION, CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import IdentityError
-from lakewright_spark.session.secrets import check_executors, check_redaction, split_secrets
+from lakewright_spark.session.secrets import (
+    check_event_log,
+    check_executors,
+    check_redaction,
+    split_secrets,
+)
 
 ENVIRON = {"SECRET": "s3cr3t", "KEY": "AKIA"}
 CREDENTIALS = ClientCredentialsAuth(
@@ -72,6 +77,16 @@ def test_connect_server_that_logs_secrets_gets_none() -> None:
     check_redaction("sc://spark.example", secrets, REDACTION["spark.redaction.regex"])
     check_redaction("sc://spark.example", secrets, None)  # it has no pattern
     check_redaction("sc://spark.example", {}, "$^")
+
+
+def test_connect_server_with_an_event_log_gets_no_secret() -> None:
+    secrets = CONFIGS[0].spark_secrets(ENVIRON)
+    with pytest.raises(IdentityError, match=r"without an event log.*spark\.sql\.catalog\.lake\.credential") as refused:
+        check_event_log("sc://spark.example", secrets, "true")
+    assert "s3cr3t" not in str(refused.value)
+    check_event_log("sc://spark.example", {}, "true")
+    for enabled in ("false", None):
+        check_event_log("sc://spark.example", secrets, enabled)
 
 
 @pytest.mark.parametrize(
