@@ -19,6 +19,7 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth
 from lakewright_spark.catalog.config import CatalogConfig
 from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.session import jars
 from spark_connect import connect_server
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -121,7 +122,8 @@ def test_spark_connect_client(catalog_config: CatalogConfig, tmp_path: Path, mod
     with ExitStack() as stack:
         more = {}
         if mode == "a cluster":
-            more = SMALL | {"spark.master": stack.enter_context(standalone_cluster(tmp_path)).master}
+            cluster = stack.enter_context(standalone_cluster(tmp_path))
+            more = SMALL | jars.spark_properties() | {"spark.master": cluster.master}
         address = stack.enter_context(connect_server(tmp_path, more))
         command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(tmp_path / "catalog.json")]
         command += ["--workflow", "6", "--execution", "1", "--no-registry", "--remote", address]

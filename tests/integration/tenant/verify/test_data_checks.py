@@ -24,12 +24,17 @@ from tests.tenant_project import PASSPHRASE, Tenant
 pytestmark = [pytest.mark.xdist_group("data-checks"), pytest.mark.timeout(300)]
 
 COLUMNS = [{"name": "day", "type": "date"}, {"name": "at", "type": "timestamptz"}, {"name": "note", "type": "string"}]
-NOW = datetime.now(UTC)
 Evaluate = Callable[..., StackChecks]
 
 
 @pytest.fixture(scope="module")
-def umbrella(project: Path, sandbox: Sandbox) -> Tenant:
+def now() -> datetime:
+    """Return the time of these tests, which may run hours after they were collected."""
+    return datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def umbrella(project: Path, sandbox: Sandbox, now: datetime) -> Tenant:
     """A tenant with a table of three commits, an empty table, a table with remote signing, and a role of analysts."""
     tables = [
         {"name": "executions.results.runs", "columns": COLUMNS, "partition_by": ["day"]},
@@ -45,8 +50,8 @@ def umbrella(project: Path, sandbox: Sandbox) -> Tenant:
     parts = {"warehouses": warehouses, "tables": tables, "grants": grants, "computing_units": units}
     tenant = deploy_tenant(project, sandbox, "umbrella", **parts)
     for days in (9, 3, 1):
-        append(tenant, "executions", "results.runs", NOW - timedelta(days=days))
-    append(tenant, "signed", "results.events", NOW - timedelta(hours=1))
+        append(tenant, "executions", "results.runs", now - timedelta(days=days))
+    append(tenant, "signed", "results.events", now - timedelta(hours=1))
     return tenant
 
 
@@ -91,7 +96,7 @@ def test_tables_exist_with_recent_rows(evaluate: Evaluate) -> None:
     assert len(result.checks) == 9
 
 
-def test_old_missing_and_empty_tables_fail(evaluate: Evaluate) -> None:
+def test_old_missing_and_empty_tables_fail(evaluate: Evaluate, now: datetime) -> None:
     result = evaluate(
         {"table": "executions.results.runs", "min_rows": 4, "newer_than": "20h", "column": "at"},
         {"table": "executions.results.empty", "min_rows": 1, "newer_than": "2h"},
@@ -108,7 +113,7 @@ def test_old_missing_and_empty_tables_fail(evaluate: Evaluate) -> None:
         "table executions.results.absent exists": "failed",
     }
     [age] = [check for check in result.checks if check.check.endswith("runs") and check.assertion == "newer_than"]
-    assert age.finding == f"newest value: {format_time(NOW - timedelta(days=1))}"
+    assert age.finding == f"newest value: {format_time(now - timedelta(days=1))}"
 
 
 def test_snapshots_age_with_the_clock(evaluate: Evaluate) -> None:
