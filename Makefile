@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install setup policy check fmt lock images sboms schema test test-long test-all test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
+.PHONY: help install setup policy check fmt lock images sboms schema test test-long test-all test-full test-versions test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
 # The whole environment, and the part of it that commands and sandbox need.
@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Tests, demo and benchmarks start hundreds of short processes, which share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Suites that use a Lakekeeper, and the versions that `test-all` runs them with, besides the newest release.
+# Suites that use a Lakekeeper, and the versions that `test-versions` runs them with, besides the newest release.
 SERVER_SUITES := tests/integration/provider tests/integration/tenant
 VERSIONS := 0.11 0.12 0.14
 # Tests that need a process of their own, see `norecursedirs` in pyproject.toml.
@@ -83,11 +83,17 @@ test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, cra
 FOLDER_TARGETS := test-s3 test-stores test-kubernetes test-platform test-images test-browser test-wheels
 FOLDER_STEPS = $(if $(ARGS),echo "Left out with ARGS: $(FOLDER_TARGETS)";,$(foreach target,$(FOLDER_TARGETS),step $(MAKE) --no-print-directory $(target);))
 
-test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root and the Pulumi CLI
+test-all:  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root, the Pulumi CLI and a night
+	@$(RUN_STEPS); step $(MAKE) --no-print-directory test-full; export LAKEWRIGHT_FULL=1; $(FOLDER_STEPS) unset LAKEWRIGHT_FULL; \
+	  step $(MAKE) --no-print-directory test-versions; exit $$worst
+
+test-full: $(READY) $(POLICY)/.venv/.ready  ## Run the tests of plain `pytest` in their long form; needs root and the Pulumi CLI
 	@python -m tests.class_archive
 	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step $(UNIT_LIMIT) pytest $(UNIT_SUITE) $(ARGS); \
-	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n $(WORKERS) --dist loadgroup $(ARGS); $(FOLDER_STEPS) unset LAKEWRIGHT_FULL; \
-	  own=1; for version in $(VERSIONS); do echo "== Lakekeeper $$version$${own:+, each command a process of its own}"; \
+	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n $(WORKERS) --dist loadgroup $(ARGS); exit $$worst
+
+test-versions: $(READY)  ## Run the provider and tenant suites with the stand-in at each other version of Lakekeeper
+	@$(RUN_STEPS); own=1; for version in $(VERSIONS); do echo "== Lakekeeper $$version$${own:+, each command a process of its own}"; \
 	    step env TEST_LAKEKEEPER_VERSION=$$version TEST_OWN_PROCESSES=$$own pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); \
 	    own=; done; exit $$worst
 
