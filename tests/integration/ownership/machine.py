@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from itertools import count
 from pathlib import Path
+from pprint import pformat
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -51,8 +52,8 @@ class RandomOwners(RuleBasedStateMachine):
         self.slots = make_slots(self.folder / self.life, self.sandbox, address)
         self.owners: dict[Object, set[Identity]] = {}
         """Stacks that may change an object. A stack becomes an owner by creating the object."""
-        self.consents: dict[Object, str] = {}
-        """The name of the stack that may adopt an object."""
+        self.consents: dict[Object, set[str]] = {}
+        """Names of the stacks that may adopt an object. The mark of the object has one of them."""
         self.lineages = count(1)
         self.lineage = [0 for _ in self.slots]
         """Lineage of each stack's state. A stack that begins without resources gets a new lineage."""
@@ -203,16 +204,20 @@ class RandomOwners(RuleBasedStateMachine):
     def consent(self, data: st.DataObject) -> None:
         """Permit a stack, by marks on the objects, to adopt the objects of its spec."""
         slot = data.draw(SLOTS)
+        if self.slots[slot].spec is not None:
+            self.write_consents(slot)
+
+    def write_consents(self, slot: int) -> None:
+        """Permit a stack to adopt the existing objects of its tenant."""
         spec = self.slots[slot].spec
-        if spec is None:
-            return
+        assert spec is not None
         tenant = self.read_tenant(spec)
         keys = [(kind, tenant) for kind in self.kinds if self.read((kind, tenant)) is not None]
         if keys:
             consents = [self.format_consent(key) for key in keys]
             code = self.server.run(self.slots[slot], "adopt", "consent", *consents)
             assert code == 0, self.server.text()
-            self.consents |= dict.fromkeys(keys, self.slots[slot].name)
+            self.consents |= {key: {self.slots[slot].name} for key in keys}
 
     def forget(self, data: st.DataObject) -> None:
         self.run(data.draw(st.sampled_from(self.live)), ["stack", "forget", "--yes"], set())
@@ -233,13 +238,20 @@ class RandomOwners(RuleBasedStateMachine):
         spec, is_up = self.slots[slot].spec, arguments[0] == "up"
         for key in self.objects:
             owners = self.owners.get(key, set())
-            consented = key in permitted or self.consents.get(key) == self.slots[slot].name
+            # A consent is for a stack that declares the tenant. The mark keeps it while that stack, or a namesake in
+            # another backend, deploys another tenant.
+            declares = spec is not None and self.read_tenant(spec) == key[1]
+            is_permitted = key in permitted or self.slots[slot].name in self.consents.get(key, set())
+            consented = declares and is_permitted
             if owners and self.identity(slot) not in owners and not consented:
-                assert after[key] == before[key], f"{self.describe(slot)} changed {key}:\n{self.server.text()}"
+                assert after[key] == before[key], self.format_change(key, slot, before[key], after[key])
             self.note_owner(key, slot, after[key], took_over=consented and is_up, is_whole=code == 0)
             if arguments[0] == "destroy" and key in self.owners and self.identity(slot) in owners:
-                # A later stack of its name may adopt the objects that a stack keeps.
-                self.consents[key] = self.slots[slot].name
+                # A later stack of its name may adopt the objects that a stack keeps. The earlier consent remains if the
+                # destroy was refused or interrupted, or if the object is perhaps marked for another owner.
+                is_released = code == 0 and owners == {self.identity(slot)}
+                earlier_consents = set[str]() if is_released else self.consents.get(key, set())
+                self.consents[key] = earlier_consents | {self.slots[slot].name}
         self.check_data(slot)
         if spec is not None:
             changed_tenants = {key[1] for key in self.objects if before[key] != after[key]}
@@ -255,9 +267,8 @@ class RandomOwners(RuleBasedStateMachine):
         elif not owners:
             self.owners[key] = {self.identity(slot)}
         elif took_over:
-            spec, owner = self.slots[slot].spec, self.identity(slot)
-            declares = spec is not None and self.read_tenant(spec) == key[1]
-            self.owners[key] = {owner} if is_whole and declares else owners | {owner}
+            owner = self.identity(slot)
+            self.owners[key] = {owner} if is_whole else owners | {owner}
             if is_whole and owner not in owners:
                 # Only an adoption removes a consent: a stack that may be the owner already may not have used it.
                 self.consents.pop(key, None)
@@ -268,7 +279,8 @@ class RandomOwners(RuleBasedStateMachine):
             tenant = table.tenant[-1]
             if not self.observer.has(table, self.bucket(tenant)):
                 assert not self.keeps[tenant, table.warehouse], (
-                    f"{self.describe(slot)} lost {table}:\n{self.server.text()}"
+                    f"{self.describe(slot)} lost {table}. In the catalog: {self.observer.lists(table)}. Its metadata "
+                    f"file: {self.observer.has_metadata(table, self.bucket(tenant))}.\n{self.server.text()}"
                 )
                 self.tables.remove(table)
 
@@ -354,6 +366,12 @@ class RandomOwners(RuleBasedStateMachine):
 
     def describe(self, slot: int) -> str:
         return f"`{' '.join(self.server.arguments)}` of stack {slot} in {self.slots[slot].folder.name}"
+
+    def format_change(self, key: Object, slot: int, before: Any, after: Any) -> str:
+        """Return the message of a change that a stack must not make, with what the machine knows about the object."""
+        knowledge = f"Stack: {self.identity(slot)}. Owners: {self.owners[key]}. Consents: {self.consents.get(key)}."
+        values = f"Before:\n{pformat(before)}\nAfter:\n{pformat(after)}"
+        return f"{self.describe(slot)} changed {key}.\n{knowledge}\n{values}\nOutput:\n{self.server.text()}"
 
     def spec(self, tenant: str) -> Spec:
         keys = {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"}

@@ -113,14 +113,28 @@ class Observer:
 
     def has(self, table: DataTable, bucket: str) -> bool:
         """Return whether the catalog has a table, and the bucket its metadata file."""
+        return self.lists(table) and self.has_metadata(table, bucket)
+
+    def lists(self, table: DataTable) -> bool:
+        """Return whether the catalog lists a table.
+
+        Loading it also needs the warehouse's access to its storage. An `up` that is killed between a role's trust in a
+        new external id and the warehouse's new credential leaves no access, until the next `up`, and loses nothing.
+        """
         warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": table.tenant})
         ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == table.warehouse]
-        in_catalog = ids and self.http.get(f"/catalog/v1/{ids[0]}/namespaces/results/tables/{table.name}").is_success
+        if not ids:
+            return False
+        response = self.http.get(f"/catalog/v1/{ids[0]}/namespaces/results/tables")
+        return response.is_success and table.name in {entry["name"] for entry in response.json()["identifiers"]}
+
+    def has_metadata(self, table: DataTable, bucket: str) -> bool:
+        """Return whether a bucket has the metadata file of a table."""
         try:
             self.s3.head_object(Bucket=bucket, Key=table.key)
         except self.s3.exceptions.ClientError:
             return False
-        return bool(in_catalog)
+        return True
 
     def _read_warehouse(self, warehouse: dict[str, Any]) -> dict[str, Any]:
         root = f"/catalog/v1/{warehouse['warehouse-id']}/namespaces"

@@ -17,6 +17,8 @@ from tests.integration.ownership.stack_slots import StackCommands
 from tests.state_machines import FULL, run_state_machine
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
+CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 5)
+"""2,000 steps on the Pulumi CLI take about two hours: in parts, each of which reports."""
 
 
 @pytest.fixture
@@ -35,6 +37,43 @@ def run_owners(owners: type[RandomOwners], *, lives: int = LIVES) -> None:
     run_state_machine(owners, lives=lives, steps=STEPS, least_steps=STEPS, phases=[Phase.generate])
 
     assert {("up", 0), ("destroy", 0)} <= {*owners.codes}, "some runs succeed"
+
+
+@pytest.mark.timeout(300)
+def test_deploying_another_tenant_uses_no_consent(owners: type[RandomOwners]) -> None:
+    """The machine once dropped the consent to adopt tenant a here, and then reported the adoption as a change."""
+    stacks = owners()
+    stacks.deploy_first_tenant("retain")
+    stacks.run(0, ["destroy", "--yes"], set())
+    namesake = 2
+    stacks.slots[namesake].write(stacks.spec("b"))
+
+    stacks.run(namesake, ["up", "--yes"], set())
+
+    assert stacks.consents["project", "a"] == {stacks.slots[namesake].name}
+    assert stacks.identity(namesake) not in stacks.owners["project", "a"]
+    stacks.slots[0].write(stacks.spec("a") | {"adopt": True})
+    stacks.run(0, ["up", "--yes"], set())
+    assert stacks.owners["project", "a"] == {stacks.identity(0)}
+    assert owners.codes == [("up", 0), ("destroy", 0), ("up", 0), ("up", 0)]
+
+
+@pytest.mark.timeout(300)
+def test_refused_destroy_keeps_consent_of_another_stack(owners: type[RandomOwners]) -> None:
+    """The machine once replaced the consent here, and then reported the adoption as a change."""
+    stacks = owners()
+    stacks.deploy_first_tenant("protect")
+    other = 1
+    stacks.slots[other].write(stacks.spec("a") | {"adopt": True})
+    stacks.write_consents(other)
+
+    stacks.run(0, ["destroy", "--yes"], set())
+
+    assert stacks.slots[other].name in stacks.consents["project", "a"]
+    stacks.slots[0].write(None)
+    stacks.run(other, ["up", "--yes"], set())
+    assert stacks.owners["project", "a"] == {stacks.identity(other)}
+    assert owners.codes == [("up", 0), ("destroy", 1), ("up", 0)]
 
 
 @pytest.mark.long
@@ -56,10 +95,12 @@ def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> 
 
 @pytest.mark.pulumi_cli
 @pytest.mark.long
-@pytest.mark.timeout(14400 if FULL else 1800)
-def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners]) -> None:
+@pytest.mark.timeout(7200 if FULL else 1800)
+@pytest.mark.parametrize("part", range(CLI_PARTS))
+def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners], part: int) -> None:
+    """Each part has other random stacks under `make test-all`."""
     owners.engine = "pulumi"
 
-    run_owners(owners)
+    run_owners(owners, lives=CLI_LIVES)
 
     assert ("up", -9) in owners.codes, "some runs are killed"
