@@ -83,7 +83,7 @@ test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, cra
 FOLDER_TARGETS := test-s3 test-stores test-kubernetes test-platform test-images test-browser test-wheels
 FOLDER_STEPS = $(if $(ARGS),echo "Left out with ARGS: $(FOLDER_TARGETS)";,$(foreach target,$(FOLDER_TARGETS),step $(MAKE) --no-print-directory $(target);))
 
-test-all:  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root, the Pulumi CLI and a night
+test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root, the Pulumi CLI and a night
 	@$(RUN_STEPS); step $(MAKE) --no-print-directory test-full; export LAKEWRIGHT_FULL=1; $(FOLDER_STEPS) unset LAKEWRIGHT_FULL; \
 	  step $(MAKE) --no-print-directory test-versions; exit $$worst
 
@@ -94,7 +94,7 @@ test-full: $(READY) $(POLICY)/.venv/.ready  ## Run the tests of plain `pytest` i
 
 test-versions: $(READY)  ## Run the provider and tenant suites with the stand-in at each other version of Lakekeeper
 	@$(RUN_STEPS); own=1; for version in $(VERSIONS); do echo "== Lakekeeper $$version$${own:+, each command a process of its own}"; \
-	    step env TEST_LAKEKEEPER_VERSION=$$version TEST_OWN_PROCESSES=$$own pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); \
+	    step env -u LAKEWRIGHT_FULL TEST_LAKEKEEPER_VERSION=$$version TEST_OWN_PROCESSES=$$own pytest -n $(WORKERS) --dist loadgroup $(SERVER_SUITES) $(ARGS); \
 	    own=; done; exit $$worst
 
 test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and of guides that the sandbox can run, and build the site

@@ -261,33 +261,40 @@ def _build_workload_properties(workload: Workload) -> Mapping[str, str]:
 def _connect(
     config: CatalogConfig, app: str, remote: str, deadline: datetime | None, properties: Mapping[str, str]
 ) -> SparkSession:
-    secrets, host = config.spark_secrets(), urlsplit(remote).hostname or ""
+    _, secret_properties = split_secrets(properties)
+    secrets, host = config.spark_secrets() | secret_properties, urlsplit(remote).hostname or ""
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential requires TLS: add ;use_ssl=true to the address")
     builder = SparkSession.builder.appName(app).remote(remote)
     session = builder.getOrCreate()
-    if _authenticates_itself(session, config):
-        for key, value in {**ALWAYS, **properties}.items():
-            builder = builder.config(key, value)
-        return builder.getOrCreate()
-    check_before_start(config, deadline)
-    # Hides secrets in the server's record of this session's settings. Its event log uses the server's pattern.
-    redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
-    settings = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
-    for key, value in settings.items():
-        # A session cannot change the server's other settings.
-        if key.startswith((*_OF_A_CONNECT_SESSION, *redaction)) or key in properties:
-            builder = builder.config(key, value)
-    session = builder.getOrCreate()
     try:
-        check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
+        if _authenticates_itself(session, config):
+            settings, secrets = {**ALWAYS, **properties}, secret_properties
+        else:
+            check_before_start(config, deadline)
+            settings = _session_settings(config, properties, has_secrets=bool(secrets))
+        # Before the session has its settings, these are the server's.
         check_event_log(remote, secrets, session.conf.get(EVENT_LOG_KEY, None))
+        check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
         for key, value in secrets.items():
-            session.conf.set(key, value)
+            if key not in settings:
+                session.conf.set(key, value)
     except BaseException:
         session.stop()
         raise
     return session
+
+
+def _session_settings(config: CatalogConfig, properties: Mapping[str, str], *, has_secrets: bool) -> dict[str, str]:
+    """Return the settings of a session on a server, which cannot change the server's other settings."""
+    # Hides secrets in the server's record of this session's settings.
+    redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"}
+    settings = {**ALWAYS, **(redaction if has_secrets else {}), **config.spark_properties(), **properties}
+    changeable = (*_OF_A_CONNECT_SESSION, *(redaction if has_secrets else ()))
+    return {key: value for key, value in settings.items() if key.startswith(changeable) or key in properties}
 
 
 def _authenticates_itself(session: SparkSession, config: CatalogConfig) -> bool:

@@ -50,7 +50,7 @@ def check_executors(master: str, secrets: Mapping[str, str], properties: Mapping
 
 
 def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | None) -> None:
-    """Refuse to send secrets to a Spark Connect server that would write them to its event log.
+    """Refuse to send secrets to a Spark Connect server that would show them in its pages and logs.
 
     Args:
         address: The server's.
@@ -66,13 +66,13 @@ def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | Non
         hides = re.compile(pattern)  # (?i) means the same to Java
     except re.error as error:
         raise IdentityError(
-            f"{address}: expected a server that hides {', '.join(sorted(secrets))} in its event log, found "
+            f"{address}: expected a server that hides {', '.join(sorted(secrets))} in its pages and logs, found "
             f"{REDACTION_KEY}={pattern}, which could not be read ({error}): set "
             f"{REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
         ) from None
     if logged := sorted(key for key in secrets if not hides.search(key)):
         raise IdentityError(
-            f"{address}: expected a server that hides {', '.join(logged)} in its event log, found "
+            f"{address}: expected a server that hides {', '.join(logged)} in its pages and logs, found "
             f"{REDACTION_KEY}={pattern}: set {REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
         )
 
@@ -91,11 +91,11 @@ def check_event_log(address: str, secrets: Collection[str], enabled: str | None)
     Raises:
         IdentityError: The server writes an event log.
     """
-    if secrets and (enabled or "").lower() == "true":
+    if secrets and (enabled or "false").strip().lower() != "false":
         raise IdentityError(
             f"{address}: expected a server without an event log, which would have {', '.join(sorted(secrets))} of this "
-            f"session in the events of its jobs, found {EVENT_LOG_KEY}=true: turn it off, or give the server the "
-            "catalogs and their credential, as computing units have them"
+            f"session in the events of its jobs, found {EVENT_LOG_KEY}={enabled}: turn it off, or let the "
+            "server read the credential, as computing units do"
         )
 
 

@@ -81,9 +81,10 @@ def test_connect_server_that_logs_secrets_gets_none() -> None:
 
 def test_connect_server_with_an_event_log_gets_no_secret() -> None:
     secrets = CONFIGS[0].spark_secrets(ENVIRON)
-    with pytest.raises(IdentityError, match=r"without an event log.*spark\.sql\.catalog\.lake\.credential") as refused:
-        check_event_log("sc://spark.example", secrets, "true")
-    assert "s3cr3t" not in str(refused.value)
+    for enabled in ("true", "TRUE", " true", "${env:LOG}"):
+        with pytest.raises(IdentityError, match=r"without an event log.*\.lake\.credential") as refused:
+            check_event_log("sc://spark.example", secrets, enabled)
+        assert "s3cr3t" not in str(refused.value)
     check_event_log("sc://spark.example", {}, "true")
     for enabled in ("false", None):
         check_event_log("sc://spark.example", secrets, enabled)
