@@ -262,26 +262,27 @@ def _connect(
     config: CatalogConfig, app: str, remote: str, deadline: datetime | None, properties: Mapping[str, str]
 ) -> SparkSession:
     _, secret_properties = split_secrets(properties)
-    secrets, host = config.spark_secrets() | secret_properties, urlsplit(remote).hostname or ""
-    if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
+    catalog_secrets, host = config.spark_secrets(), urlsplit(remote).hostname or ""
+    has_secrets = bool(catalog_secrets or secret_properties)
+    if has_secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential requires TLS: add ;use_ssl=true to the address")
     builder = SparkSession.builder.appName(app).remote(remote)
     session = builder.getOrCreate()
     try:
         if _authenticates_itself(session, config):
-            settings, secrets = {**ALWAYS, **properties}, secret_properties
+            settings, catalog_secrets = {**ALWAYS, **properties}, {}
         else:
             check_before_start(config, deadline)
-            settings = _session_settings(config, properties, has_secrets=bool(secrets))
+            settings = _session_settings(config, properties, has_secrets=has_secrets)
+        secrets = catalog_secrets | secret_properties
         # Before the session has its settings, these are the server's.
         check_event_log(remote, secrets, session.conf.get(EVENT_LOG_KEY, None))
         check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
         for key, value in settings.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-        for key, value in secrets.items():
-            if key not in settings:
-                session.conf.set(key, value)
+        for key, value in catalog_secrets.items():
+            session.conf.set(key, value)
     except BaseException:
         session.stop()
         raise
@@ -291,9 +292,10 @@ def _connect(
 def _session_settings(config: CatalogConfig, properties: Mapping[str, str], *, has_secrets: bool) -> dict[str, str]:
     """Return the settings of a session on a server, which cannot change the server's other settings."""
     # Hides secrets in the server's record of this session's settings.
-    redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"}
-    settings = {**ALWAYS, **(redaction if has_secrets else {}), **config.spark_properties(), **properties}
-    changeable = (*_OF_A_CONNECT_SESSION, *(redaction if has_secrets else ()))
+    patterns = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"}
+    redaction = patterns if has_secrets else {}
+    settings = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
+    changeable = (*_OF_A_CONNECT_SESSION, *redaction)
     return {key: value for key, value in settings.items() if key.startswith(changeable) or key in properties}
 
 
