@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any, Self
@@ -15,14 +16,19 @@ class Interrupts:
 
     The second signal ends it at once. Only the main thread can handle signals. An ignored SIGHUP, as under `nohup`,
     remains ignored.
+
+    Python runs a handler on the main thread, after its present call. A signal that arrives right before that thread
+    waits for a lock does not wake it, so the handler may never run. Python writes the numbers of signals to a socket at
+    once, and another thread reads them.
     """
 
     def __init__(self) -> None:
         """Prepare to handle signals."""
-        self._started = threading.Lock()
-        self._on_first: Callable[[], None] | None = None
-        self._has_arrived = False
         self._before: dict[signal.Signals, Any] = {}
+        self._descriptor_before = -1
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         """Start to handle signals."""
@@ -33,30 +39,35 @@ class Interrupts:
                     continue
                 self._before[number] = before
                 signal.signal(number, self._first)
+            self._descriptor_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Restore the previous signal handlers."""
+        if self._before:
+            signal.set_wakeup_fd(self._descriptor_before)
         for number, before in self._before.items():
             signal.signal(number, before)
+        self._writer.close()
+        if self._thread is None:
+            self._reader.close()
 
     def call_at_first(self, on_first: Callable[[], None]) -> None:
         """Call `on_first` on a new thread at the first signal, or now if that has arrived."""
-        self._on_first = on_first
-        if self._has_arrived:
-            self._start(on_first)
+        self._thread = threading.Thread(target=self._read, args=(on_first,), daemon=True, name="interrupt")
+        self._thread.start()
+
+    def _read(self, on_first: Callable[[], None]) -> None:
+        has_arrived = False
+        with self._reader:
+            while numbers := self._reader.recv(64):
+                if not has_arrived and self._before.keys() & {*numbers}:
+                    has_arrived = True
+                    on_first()
 
     def _first(self, _number: int, _frame: object) -> None:
         for number in self._before:
             signal.signal(number, _end_at_once)
-        self._has_arrived = True
-        if self._on_first is not None:
-            self._start(self._on_first)
-
-    def _start(self, on_first: Callable[[], None]) -> None:
-        # The signal may arrive during `call_at_first`: the lock lets only the first call start the thread.
-        if self._started.acquire(blocking=False):
-            threading.Thread(target=on_first, name="interrupt").start()
 
 
 def _end_at_once(_number: int, _frame: object) -> None:
