@@ -63,6 +63,8 @@ class RandomOwners(RuleBasedStateMachine):
         """Warehouses that may be archived when they leave their stack, by tenant and warehouse."""
         self.archives: set[tuple[str, str]] = set()
         """Warehouses that may be archived."""
+        self.inaccessible: set[str] = set()
+        """Tenants whose roles may require another external ID than their warehouses send: an `up` was interrupted."""
         self.tables: list[DataTable] = []
         self.names = count(1)
 
@@ -78,7 +80,7 @@ class RandomOwners(RuleBasedStateMachine):
         self.slots[0].write(spec)
         self.run(0, ["up", "--yes"], set())
         assert self.owners.keys() >= {("project", "a"), ("bucket", "a")}, self.server.text()
-        table = self.observer.write_table(self.name("a"), "first", "t0", is_archived=False)
+        table = self.observer.write_table(self.name("a"), "first", "t0")
         assert table is not None
         self.tables.append(table)
 
@@ -172,9 +174,14 @@ class RandomOwners(RuleBasedStateMachine):
         """Create a table in a deployed warehouse, as a job does."""
         if self.keeps:
             tenant, warehouse = data.draw(st.sampled_from(sorted(self.keeps)))
-            is_archived = (tenant, warehouse) in self.archives
             name = f"t{next(self.names)}"
-            table = self.observer.write_table(self.name(tenant), warehouse, name, is_archived=is_archived)
+            table = self.observer.write_table(
+                self.name(tenant),
+                warehouse,
+                name,
+                is_archived=(tenant, warehouse) in self.archives,
+                is_inaccessible=tenant in self.inaccessible,
+            )
             self.tables += [table] if table else []
 
     # Commands that users of the stacks run.
@@ -256,8 +263,9 @@ class RandomOwners(RuleBasedStateMachine):
         if spec is not None:
             changed_tenants = {key[1] for key in self.objects if before[key] != after[key]}
             self.note_archives(arguments[0], spec, changed_tenants, is_whole=code == 0)
-        if is_up and spec is not None:
-            self.note_deployment(slot, spec, is_whole=code == 0)
+            if is_up:
+                self.note_deployment(slot, spec, is_whole=code == 0)
+                self.note_access(slot, self.read_tenant(spec), changed_tenants, is_whole=code == 0)
 
     def note_owner(self, key: Object, slot: int, live_object: Any, *, took_over: bool, is_whole: bool) -> None:
         owners = self.owners.get(key, set())
@@ -297,6 +305,22 @@ class RandomOwners(RuleBasedStateMachine):
                 self.archivable.add(key)
             elif is_whole:
                 self.archivable.discard(key)
+
+    def note_access(self, slot: int, tenant: str, changed_tenants: set[str], *, is_whole: bool) -> None:
+        """Note whether jobs have access to a tenant after an `up`, and check it after the whole `up` of its only owner.
+
+        An `up` that adopts a role gives it a new external ID before it gives the warehouse that ID.
+        """
+        owners = [self.owners[key] for key in self.objects if key[1] == tenant and key in self.owners]
+        is_only_owner = all(stacks == {self.identity(slot)} for stacks in owners)
+        if is_whole and is_only_owner:
+            self.inaccessible.discard(tenant)
+            for warehouse in ("first", "second"):
+                if (tenant, warehouse) not in self.archives:
+                    problem = self.observer.find_access_problem(self.name(tenant), warehouse)
+                    assert problem is None, f"{self.describe(slot)} left no access to {warehouse}: {problem}"
+        elif tenant in changed_tenants:
+            self.inaccessible.add(tenant)
 
     def note_archives(self, command: str, spec: Spec, changed_tenants: set[str], *, is_whole: bool) -> None:
         """Note the warehouses that a command may have archived, and the archives that it reactivated."""

@@ -26,10 +26,19 @@ class DataTable:
     """Key of its metadata file in the tenant's bucket."""
 
 
-def is_expected_refusal(response: httpx.Response, *, is_archived: bool) -> bool:
-    """Return whether a warehouse of this kind refuses a table so. Only the roles of archives have an explicit deny."""
-    is_denied = response.is_error and "with an explicit deny" in response.text
-    return is_archived if is_denied else response.status_code in {403, 404}
+def is_expected_refusal(response: httpx.Response, *, is_archived: bool, is_inaccessible: bool) -> bool:
+    """Return whether a warehouse of this kind refuses a table so.
+
+    Args:
+        response: The server's response.
+        is_archived: Whether the warehouse may be an archive. Only the roles of archives have an explicit deny.
+        is_inaccessible: Whether the role may require another external ID than the warehouse sends.
+    """
+    if response.is_error and "with an explicit deny" in response.text:
+        return is_archived
+    if response.status_code == 412 and "ShortTermCredentialError" in response.text:
+        return is_inaccessible
+    return response.status_code in {403, 404}
 
 
 class Observer:
@@ -91,22 +100,23 @@ class Observer:
             },
         }
 
-    def write_table(self, tenant: str, warehouse: str, name: str, *, is_archived: bool) -> DataTable | None:
-        """Create a table in namespace `results` of a warehouse; None without the namespace, or in an archive.
+    def write_table(
+        self, tenant: str, warehouse: str, name: str, *, is_archived: bool = False, is_inaccessible: bool = False
+    ) -> DataTable | None:
+        """Create a table in namespace `results` of a warehouse; None without the namespace or the access.
 
         Args:
             tenant: Id of the project.
             warehouse: Name of the warehouse.
             name: Name of the table.
             is_archived: Whether the warehouse may be an archive.
+            is_inaccessible: Whether the role may require another external ID than the warehouse sends.
         """
-        warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
-        ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == warehouse]
-        if not ids:
+        tables = self._find_tables(tenant, warehouse)
+        if tables is None:
             return None
-        body = {"name": name, "schema": SCHEMA}
-        response = self.http.post(f"/catalog/v1/{ids[0]}/namespaces/results/tables", json=body)
-        if is_expected_refusal(response, is_archived=is_archived):
+        response = self.http.post(tables, json={"name": name, "schema": SCHEMA})
+        if is_expected_refusal(response, is_archived=is_archived, is_inaccessible=is_inaccessible):
             return None
         location: str = response.raise_for_status().json()["metadata-location"]
         return DataTable(tenant, warehouse, name, location.removeprefix("s3://").partition("/")[2])
@@ -121,12 +131,22 @@ class Observer:
         Loading it also needs the warehouse's access to its storage. An `up` that is killed between a role's trust in a
         new external id and the warehouse's new credential leaves no access, until the next `up`, and loses nothing.
         """
-        warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": table.tenant})
-        ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == table.warehouse]
-        if not ids:
+        tables = self._find_tables(table.tenant, table.warehouse)
+        if tables is None:
             return False
-        response = self.http.get(f"/catalog/v1/{ids[0]}/namespaces/results/tables")
+        response = self.http.get(tables)
         return response.is_success and table.name in {entry["name"] for entry in response.json()["identifiers"]}
+
+    def find_access_problem(self, tenant: str, warehouse: str) -> str | None:
+        """Return why a warehouse refuses a new table in namespace `results`; None with access, or if either is missing.
+
+        The table is staged: nothing remains of it. Servers keep credentials for existing tables for a while.
+        """
+        tables = self._find_tables(tenant, warehouse)
+        if tables is None:
+            return None
+        response = self.http.post(tables, json={"name": "staged", "schema": SCHEMA, "stage-create": True})
+        return None if response.is_success or response.status_code == 404 else f"{response.status_code} {response.text}"
 
     def has_metadata(self, table: DataTable, bucket: str) -> bool:
         """Return whether a bucket has the metadata file of a table."""
@@ -135,6 +155,12 @@ class Observer:
         except self.s3.exceptions.ClientError:
             return False
         return True
+
+    def _find_tables(self, tenant: str, warehouse: str) -> str | None:
+        """Return the path of the tables in namespace `results` of a warehouse; None without the warehouse."""
+        warehouses = self._list("/management/v1/warehouse", "warehouses", {"x-project-id": tenant})
+        ids = [entry["warehouse-id"] for entry in warehouses if entry["name"] == warehouse]
+        return f"/catalog/v1/{ids[0]}/namespaces/results/tables" if ids else None
 
     def _read_warehouse(self, warehouse: dict[str, Any]) -> dict[str, Any]:
         root = f"/catalog/v1/{warehouse['warehouse-id']}/namespaces"

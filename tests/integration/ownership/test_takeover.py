@@ -21,10 +21,22 @@ pytestmark = pytest.mark.timeout(300)
 def stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> RandomOwners:
     """Stack 0 has tenant a. Stack 2, in another backend, declares the tenant with `adopt`."""
 
+    return make_takeover(sandbox, commands, observer, tmp_path, backend="s3")
+
+
+@pytest.fixture
+def aws_stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> RandomOwners:
+    """The same with a tenant on AWS."""
+    return make_takeover(sandbox, commands, observer, tmp_path, backend="aws")
+
+
+def make_takeover(
+    sandbox: Sandbox, commands: StackCommands, observer: Observer, folder: Path, *, backend: str
+) -> RandomOwners:
     class Takeover(RandomOwners): ...
 
-    Takeover.sandbox, Takeover.server, Takeover.observer, Takeover.folder = sandbox, commands, observer, tmp_path
-    Takeover.codes = []
+    Takeover.sandbox, Takeover.server, Takeover.observer, Takeover.folder = sandbox, commands, observer, folder
+    Takeover.codes, Takeover.backend = [], backend
     stacks = Takeover()
     stacks.deploy_first_tenant("purge")
     stacks.slots[2].write(stacks.spec("a") | {"adopt": True})
@@ -127,6 +139,24 @@ def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners)
     assert f"bucket `{stacks.bucket('a')}`" in stacks.server.text()
     assert "in another backend" in stacks.server.text()
     assert stacks.server.run(stacks.slots[2], *destroy) == 0, stacks.server.text()
+
+
+def test_next_up_restores_the_access_after_an_interrupted_adoption(aws_stacks: RandomOwners) -> None:
+    """The run is killed after the role has its new external ID, and before the warehouse has it."""
+    stacks = aws_stacks
+    (table,) = stacks.tables
+    consents = [f"--adopt={stacks.format_consent(key)}" for key in stacks.objects if key in stacks.owners]
+    assert stacks.observer.find_access_problem(table.tenant, table.warehouse) is None
+    command = ("up", "--yes", "--engine", "embedded", "--parallel", "1", *consents)
+
+    assert stacks.server.run(stacks.slots[2], *command, kill_after=7) < 0
+    problem = stacks.observer.find_access_problem(table.tenant, table.warehouse)
+    assert problem is not None
+    assert "ShortTermCredentialError" in problem
+    assert stacks.observer.has(table, stacks.bucket("a"))
+    assert stacks.server.run(stacks.slots[2], *command) == 0, stacks.server.text()
+
+    assert stacks.observer.find_access_problem(table.tenant, table.warehouse) is None
 
 
 @pytest.mark.long
