@@ -8,6 +8,9 @@ from typing import Literal
 State = Literal["ok", "optional", "missing"]
 """`optional`: absent, but there is an alternative. `missing`: something fails without it."""
 
+REQUEST_SECONDS = 5
+"""Seconds to wait for a response of a service."""
+
 
 @dataclass(frozen=True)
 class Finding:

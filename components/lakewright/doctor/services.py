@@ -10,15 +10,14 @@ from typing import Any, cast
 
 from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import open_aws_session, write_certificate_file
-from lakewright.doctor.finding import Finding
+from lakewright.doctor.cluster_dns import check_dns
+from lakewright.doctor.finding import REQUEST_SECONDS, Finding
 from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.errors import LakewrightError
 from lakewright.storage.backend import BucketProbe
 
-TIMEOUT = 5
-"""Seconds to wait for each service."""
 
 
 def check_services(
@@ -129,7 +128,7 @@ def check_cluster(cluster: Cluster) -> Finding:
     context = cluster.context or "the current context"
     try:
         api = config.new_client_from_config(context=cluster.context)
-        version = client.VersionApi(api).get_code(_request_timeout=TIMEOUT)
+        version = client.VersionApi(api).get_code(_request_timeout=REQUEST_SECONDS)
     except (config.ConfigException, client.ApiException, HTTPError, OSError) as error:
         reason = " ".join(str(error).split())
         fix = "fix the kubeconfig, or set `kubernetes.render_to` to write manifests only"
@@ -137,45 +136,12 @@ def check_cluster(cluster: Cluster) -> Finding:
     return Finding("Kubernetes", "ok", f"{version.git_version} at {context}")
 
 
-_NODE_CACHE = "k8s-app=node-local-dns"
-"""Label of the pods of NodeLocal DNSCache."""
-
-
-def check_dns(cluster: Cluster) -> list[Finding]:
-    """Check that the settings of the cluster's DNS, which NetworkPolicies of tenants allow, name its pods.
-
-    Nothing is found where the cluster does not respond, or where this identity may not list pods.
-    """
-    if cluster.render_to:
-        return []
-    import kubernetes  # noqa: PLC0415 - slow to load
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-    client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
-    dns = cluster.dns
-    selector = ",".join(f"{key}={value}" for key, value in sorted(dns.labels.items()))
-    try:
-        core = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
-        servers = core.list_namespaced_pod(dns.namespace, label_selector=selector, _request_timeout=TIMEOUT).items
-        caches = core.list_namespaced_pod("kube-system", label_selector=_NODE_CACHE, _request_timeout=TIMEOUT).items
-    except (config.ConfigException, client.ApiException, HTTPError, OSError):
-        return []
-    if not servers:
-        result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
-        fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
-        return [Finding("Kubernetes DNS", "missing", result, fix)]
-    if caches and not dns.node_caches:
-        result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
-        return [Finding("Kubernetes DNS", "missing", result, "set `kubernetes.dns.node_caches: [169.254.20.10]`")]
-    return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
-
-
 def make_client_config(**more: Any) -> Any:
     """Return the configuration of a boto3 client that tries once, with the timeout of these checks."""
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     untyped = cast(Any, Config)
-    return untyped(connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 1}, **more)
+    return untyped(connect_timeout=REQUEST_SECONDS, read_timeout=REQUEST_SECONDS, retries={"total_max_attempts": 1}, **more)
 
 
 def _resolve(reference: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from lakewright.doctor.finding import Finding
+from lakewright.doctor.finding import REQUEST_SECONDS, Finding
 from lakewright.environment.environment import Environment, LakekeeperSettings
 from lakewright.kubernetes.jobs_identity import AUDIENCE
 from lakewright.lakekeeper.api.connection.server import ServerTokenAuth
@@ -16,7 +16,6 @@ SUBJECT = "audience of pods' tokens"
 _VARIABLE = "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE"
 _LIFETIME = 600
 """Seconds; the shortest lifetime of a token in Kubernetes."""
-_TIMEOUT = 5
 
 
 def check_pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
@@ -56,12 +55,12 @@ class _Account:
         spec = {"audiences": [audience] if audience else [], "expirationSeconds": _LIFETIME}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         create_token = self._api.create_namespaced_service_account_token
-        return str(create_token(self._name, self._namespace, request, _request_timeout=_TIMEOUT).status.token)
+        return str(create_token(self._name, self._namespace, request, _request_timeout=REQUEST_SECONDS).status.token)
 
 
 def _find_account(api: Any, namespace: str) -> tuple[str, str]:
     """Return namespace and name of a service account of the tenant; without any, the cluster's default account."""
-    accounts = api.list_namespaced_service_account(namespace, _request_timeout=_TIMEOUT).items
+    accounts = api.list_namespaced_service_account(namespace, _request_timeout=REQUEST_SECONDS).items
     return (namespace, str(accounts[0].metadata.name)) if accounts else ("default", "default")
 
 

@@ -12,11 +12,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
-from lakewright.doctor.services import check_dns
+from lakewright.doctor.cluster_dns import check_dns
+from lakewright.doctor.services import check_services
 from lakewright.environment.cluster import Cluster
+from lakewright.environment.environment import Environment
 
 PODS: dict[tuple[str, str], int] = {}
 """Number of pods by namespace and label selector."""
+CONTAINERS: dict[str, dict[str, Any]] = {
+    "kube-system": {
+        "ports": [
+            {"name": "dns", "protocol": "UDP", "containerPort": 53},
+            {"name": "dns-tcp", "protocol": "TCP", "containerPort": 53},
+            {"name": "metrics", "protocol": "TCP", "containerPort": 9153},
+        ],
+        "args": ["-localip", "169.254.20.11,10.96.0.10", "-conf", "/etc/Corefile"],
+    },
+    "openshift-dns": {"ports": [{"name": "dns", "protocol": "UDP", "containerPort": 5353}]},
+}
+"""Ports and arguments of the pods, by namespace. Pods of a DNS have no option `-localip`, which is not read of them."""
 
 
 class ApiServer(BaseHTTPRequestHandler):
@@ -29,7 +43,10 @@ class ApiServer(BaseHTTPRequestHandler):
         if count < 0:
             self.send_error(403)
             return
-        items: list[dict[str, Any]] = [{"metadata": {"name": f"pod-{number}"}} for number in range(count)]
+        items: list[dict[str, Any]] = [
+            {"metadata": {"name": f"pod-{number}"}, "spec": {"containers": [{"name": "dns"} | CONTAINERS[namespace]]}}
+            for number in range(count)
+        ]
         body = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -78,13 +95,25 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
             {("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4},
             {},
             "missing",
-            "node_caches: [169.254.20.10]",
+            "node_caches: [169.254.20.11]",
+        ),
+        (
+            {("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4},
+            {"node_caches": ["169.254.20.11"]},
+            "ok",
+            "2 pods",
         ),
         (
             {("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4},
             {"node_caches": ["169.254.20.10"]},
-            "ok",
-            "2 pods",
+            "missing",
+            "node_caches: [169.254.20.11]",
+        ),
+        (
+            {("openshift-dns", "dns=default"): 3},
+            {"namespace": "openshift-dns", "labels": {"dns": "default"}},
+            "missing",
+            "set `kubernetes.dns.port: 5353`",
         ),
     ],
 )
@@ -98,6 +127,17 @@ def test_dns_of_the_cluster_is_compared(
 
     assert finding.state == state
     assert text in f"{finding.result} {finding.fix}"
+
+
+@pytest.mark.usefixtures("kubeconfig")
+def test_doctor_checks_the_dns() -> None:
+    PODS["kube-system", "k8s-app=kube-dns"] = 2
+    lakekeeper = {"endpoint": "http://127.0.0.1:9", "trial": True}
+    environment = Environment.model_validate({"lakekeeper": lakekeeper, "kubernetes": {"dns": {"port": 5353}}})
+
+    findings = {finding.subject: finding for finding in check_services(environment)}
+
+    assert findings["Kubernetes DNS"].fix == "set `kubernetes.dns.port: 53`"
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -1,0 +1,79 @@
+"""Check the settings of a cluster's DNS, which NetworkPolicies of tenants allow, against its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import Any, cast
+
+from lakewright.doctor.finding import REQUEST_SECONDS, Finding
+from lakewright.environment.cluster import Cluster
+
+_NODE_CACHE = "k8s-app=node-local-dns"
+"""Label of the pods of NodeLocal DNSCache."""
+_LISTEN_OPTION = "-localip"
+"""Option of NodeLocal DNSCache: its addresses, separated by commas."""
+
+
+def check_dns(cluster: Cluster) -> list[Finding]:
+    """Check that the settings of the cluster's DNS name its pods, their port and the caches of nodes.
+
+    Nothing is found where the cluster does not respond, or where this identity may not list pods.
+    """
+    if cluster.render_to:
+        return []
+    import kubernetes  # noqa: PLC0415 - slow to load
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+    client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
+    dns = cluster.dns
+    selector = ",".join(f"{key}={value}" for key, value in sorted(dns.labels.items()))
+    try:
+        core = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
+        servers = core.list_namespaced_pod(dns.namespace, label_selector=selector, _request_timeout=REQUEST_SECONDS).items
+        caches = core.list_namespaced_pod("kube-system", label_selector=_NODE_CACHE, _request_timeout=REQUEST_SECONDS).items
+    except (config.ConfigException, client.ApiException, HTTPError, OSError):
+        return []
+    if not servers:
+        result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
+        fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
+        return [_missing(result, fix)]
+    ports = find_dns_ports(servers)
+    if ports and dns.port not in ports:
+        listed = " and ".join(str(port) for port in sorted(ports))
+        result = f"pods in {dns.namespace} serve DNS at port {listed}, NetworkPolicies of tenants allow port {dns.port}"
+        return [_missing(result, f"set `kubernetes.dns.port: {min(ports)}`")]
+    if caches:
+        addresses = find_cache_addresses(caches) or dns.node_caches or [IPv4Address("169.254.20.10")]
+        if not {*addresses} <= {*dns.node_caches}:
+            result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
+            listed = ", ".join(str(address) for address in addresses)
+            return [_missing(result, f"set `kubernetes.dns.node_caches: [{listed}]`")]
+    return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
+
+
+def find_dns_ports(pods: Sequence[Any]) -> set[int]:
+    """Return the UDP ports named for DNS that pods declare; empty if they declare none."""
+    return {
+        port.container_port
+        for pod in pods
+        for container in pod.spec.containers
+        for port in container.ports or []
+        if port.protocol == "UDP" and (port.name or "").startswith("dns")
+    }
+
+
+def find_cache_addresses(pods: Sequence[Any]) -> list[IPv4Address]:
+    """Return the link-local addresses at which pods of NodeLocal DNSCache listen, in order; empty if they name none."""
+    addresses: set[IPv4Address] = set()
+    for pod in pods:
+        for container in pod.spec.containers:
+            words = [*(container.command or []), *(container.args or [])]
+            for option, value in zip(words, words[1:], strict=False):
+                if option.removeprefix("-") == _LISTEN_OPTION.removeprefix("-"):
+                    addresses |= {IPv4Address(text) for text in value.split(",") if ":" not in text}
+    return sorted(address for address in addresses if address.is_link_local)
+
+
+def _missing(result: str, fix: str) -> Finding:
+    return Finding("Kubernetes DNS", "missing", result, fix)
