@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakewright_engine.processes.process_identity import identity
+from lakewright_engine.processes.prompt_signals import PromptSignals
 
 from lakewright.fleet.fingerprints import compute_inputs_fingerprint, compute_state_fingerprint
 from lakewright.fleet.results import DONE, FleetReport, StackResult, StackStatus, create_result
@@ -220,14 +221,15 @@ class FleetRunner:
             yield
             return
         before = {number: signal.getsignal(number) for number in _SIGNALS}
-        try:
-            for number, handler in before.items():
-                if handler is not signal.SIG_IGN:
-                    signal.signal(number, self._count_interrupt)
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with PromptSignals():
+            try:
+                for number, handler in before.items():
+                    if handler is not signal.SIG_IGN:
+                        signal.signal(number, self._count_interrupt)
+                yield
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     def _count_interrupt(self, _number: int, _frame: object) -> None:
         self._interrupts += 1

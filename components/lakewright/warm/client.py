@@ -8,6 +8,8 @@ import signal
 import socket
 import sys
 
+from lakewright_engine.processes.prompt_signals import PromptSignals
+
 from lakewright.warm.address import Address, find_address, select_environment
 from lakewright.warm.messages import read_peer_user, receive, receive_all, send
 
@@ -91,21 +93,22 @@ class WarmClient:
         except OSError:
             return None
         before = {number: signal.getsignal(number) for number in (*_FORWARDED_SIGNALS, signal.SIGTSTP, signal.SIGCONT)}
-        try:
-            for number in _FORWARDED_SIGNALS:
-                if number is not signal.SIGHUP or before[number] is not signal.SIG_IGN:
-                    signal.signal(number, self._pass_on)
-            signal.signal(signal.SIGTSTP, self._stop)
-            signal.signal(signal.SIGCONT, self._pass_on)
+        with PromptSignals():
             try:
-                send(connection, request, _STANDARD)
-            except OSError as error:  # it was not received as a whole, so nothing has begun
-                return _report_absence(str(error))
-            return self._wait(connection)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            os.close(self._process)
+                for number in _FORWARDED_SIGNALS:
+                    if number is not signal.SIGHUP or before[number] is not signal.SIG_IGN:
+                        signal.signal(number, self._pass_on)
+                signal.signal(signal.SIGTSTP, self._stop)
+                signal.signal(signal.SIGCONT, self._pass_on)
+                try:
+                    send(connection, request, _STANDARD)
+                except OSError as error:  # it was not received as a whole, so nothing has begun
+                    return _report_absence(str(error))
+                return self._wait(connection)
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+                os.close(self._process)
 
     def _make_request(self) -> dict[str, object]:
         for descriptor in _STANDARD:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from typing import Any, Self
+
+from lakewright_engine.processes.prompt_signals import PromptSignals
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -16,22 +17,19 @@ class Interrupts:
 
     The second signal ends it at once. Only the main thread can handle signals. An ignored SIGHUP, as under `nohup`,
     remains ignored.
-
-    Python runs a handler on the main thread, after its present call. A signal that arrives right before that thread
-    waits for a lock does not wake it, so the handler may never run. Python writes the numbers of signals to a socket at
-    once, and another thread reads them.
     """
 
     def __init__(self) -> None:
         """Prepare to handle signals."""
         self._before: dict[signal.Signals, Any] = {}
-        self._descriptor_before = -1
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
-        self._thread: threading.Thread | None = None
+        self._prompt = PromptSignals(self._note)
+        self._lock = threading.Lock()
+        self._on_first: Callable[[], None] | None = None
+        self._has_arrived = False
 
     def __enter__(self) -> Self:
         """Start to handle signals."""
+        self._prompt.__enter__()
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 before = signal.getsignal(number)
@@ -39,31 +37,31 @@ class Interrupts:
                     continue
                 self._before[number] = before
                 signal.signal(number, self._first)
-            self._descriptor_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         """Restore the previous signal handlers."""
-        if self._before:
-            signal.set_wakeup_fd(self._descriptor_before)
         for number, before in self._before.items():
             signal.signal(number, before)
-        self._writer.close()
-        if self._thread is None:
-            self._reader.close()
+        self._prompt.__exit__(*error)
 
     def call_at_first(self, on_first: Callable[[], None]) -> None:
-        """Call `on_first` on a new thread at the first signal, or now if that has arrived."""
-        self._thread = threading.Thread(target=self._read, args=(on_first,), daemon=True, name="interrupt")
-        self._thread.start()
+        """Call `on_first` on another thread at the first signal, or now if that has arrived."""
+        with self._lock:
+            self._on_first = on_first
+            has_arrived = self._has_arrived
+        if has_arrived:
+            threading.Thread(target=on_first, name="interrupt").start()
 
-    def _read(self, on_first: Callable[[], None]) -> None:
-        has_arrived = False
-        with self._reader:
-            while numbers := self._reader.recv(64):
-                if not has_arrived and self._before.keys() & {*numbers}:
-                    has_arrived = True
-                    on_first()
+    def _note(self, number: int) -> None:
+        """Call `on_first` at the first signal. A handler could not: the main thread may hold a lock that it needs."""
+        if number not in self._before:
+            return
+        with self._lock:
+            on_first = None if self._has_arrived else self._on_first
+            self._has_arrived = True
+        if on_first is not None:
+            on_first()
 
     def _first(self, _number: int, _frame: object) -> None:
         for number in self._before:

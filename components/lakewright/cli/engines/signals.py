@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
+from lakewright_engine.processes.prompt_signals import PromptSignals
+
 _FORWARDED_AS = {
     signal.SIGINT: signal.SIGINT,
     signal.SIGTERM: signal.SIGTERM,
@@ -66,10 +68,11 @@ def forward_signals() -> Generator[ForwardedSignals]:
         return
     handlers: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _FORWARDED_AS}
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-    try:
-        for number in before:
-            signal.signal(number, passed.handle)
-        yield passed
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with PromptSignals():
+        try:
+            for number in before:
+                signal.signal(number, passed.handle)
+            yield passed
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
