@@ -14,7 +14,7 @@ _RECORD = "pulumi-python:dynamic/lakekeeper:TenantRecord"
 
 
 def read_external_ids(snapshot: StackSnapshot | None) -> dict[str, str]:
-    """Return the external IDs that an `up` made, by name of the resource: TENANT-WAREHOUSE."""
+    """Return the external IDs that an `up` made, by name of the resource: TENANT-WAREHOUSE[.PURPOSE]."""
     from lakewright_engine.model.resources import SecretValue  # noqa: PLC0415 - `--help` needs no engine
 
     ids: dict[str, str] = {}

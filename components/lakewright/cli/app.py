@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "external-ids": (
         "lakewright.cli.commands.byo:print_external_ids",
-        "Print the external IDs that tenant-managed IAM roles must require.",
+        "Print the external IDs of roles: of consumers, of maintenance, and of the catalog in tenants' buckets.",
     ),
     "verify": (
         "lakewright.cli.commands.verify:verify",

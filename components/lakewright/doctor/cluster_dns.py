@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address
+from itertools import pairwise
 from typing import Any, cast
 
 from lakewright.doctor.finding import REQUEST_SECONDS, Finding
@@ -30,8 +31,12 @@ def check_dns(cluster: Cluster) -> list[Finding]:
     selector = ",".join(f"{key}={value}" for key, value in sorted(dns.labels.items()))
     try:
         core = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
-        servers = core.list_namespaced_pod(dns.namespace, label_selector=selector, _request_timeout=REQUEST_SECONDS).items
-        caches = core.list_namespaced_pod("kube-system", label_selector=_NODE_CACHE, _request_timeout=REQUEST_SECONDS).items
+        servers = core.list_namespaced_pod(
+            dns.namespace, label_selector=selector, _request_timeout=REQUEST_SECONDS
+        ).items
+        caches = core.list_namespaced_pod(
+            "kube-system", label_selector=_NODE_CACHE, _request_timeout=REQUEST_SECONDS
+        ).items
     except (config.ConfigException, client.ApiException, HTTPError, OSError):
         return []
     if not servers:
@@ -69,7 +74,7 @@ def find_cache_addresses(pods: Sequence[Any]) -> list[IPv4Address]:
     for pod in pods:
         for container in pod.spec.containers:
             words = [*(container.command or []), *(container.args or [])]
-            for option, value in zip(words, words[1:], strict=False):
+            for option, value in pairwise(words):
                 if option.removeprefix("-") == _LISTEN_OPTION.removeprefix("-"):
                     addresses |= {IPv4Address(text) for text in value.split(",") if ":" not in text}
     return sorted(address for address in addresses if address.is_link_local)

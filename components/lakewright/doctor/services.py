@@ -19,7 +19,6 @@ from lakewright.errors import LakewrightError
 from lakewright.storage.backend import BucketProbe
 
 
-
 def check_services(
     environment: Environment,
     buckets: Sequence[BucketProbe] = (),
@@ -141,7 +140,9 @@ def make_client_config(**more: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     untyped = cast(Any, Config)
-    return untyped(connect_timeout=REQUEST_SECONDS, read_timeout=REQUEST_SECONDS, retries={"total_max_attempts": 1}, **more)
+    return untyped(
+        connect_timeout=REQUEST_SECONDS, read_timeout=REQUEST_SECONDS, retries={"total_max_attempts": 1}, **more
+    )
 
 
 def _resolve(reference: str) -> str:

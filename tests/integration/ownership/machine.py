@@ -63,8 +63,8 @@ class RandomOwners(RuleBasedStateMachine):
         """Warehouses that may be archived when they leave their stack, by tenant and warehouse."""
         self.archives: set[tuple[str, str]] = set()
         """Warehouses that may be archived."""
-        self.inaccessible: set[str] = set()
-        """Tenants whose roles may require another external ID than their warehouses send: an `up` was interrupted."""
+        self.inaccessible: set[tuple[str, str]] = set()
+        """Warehouses whose role may require another external ID than they send, by tenant and warehouse."""
         self.tables: list[DataTable] = []
         self.names = count(1)
 
@@ -180,7 +180,7 @@ class RandomOwners(RuleBasedStateMachine):
                 warehouse,
                 name,
                 is_archived=(tenant, warehouse) in self.archives,
-                is_inaccessible=tenant in self.inaccessible,
+                is_inaccessible=(tenant, warehouse) in self.inaccessible,
             )
             self.tables += [table] if table else []
 
@@ -265,7 +265,8 @@ class RandomOwners(RuleBasedStateMachine):
             self.note_archives(arguments[0], spec, changed_tenants, is_whole=code == 0)
             if is_up:
                 self.note_deployment(slot, spec, is_whole=code == 0)
-                self.note_access(slot, self.read_tenant(spec), changed_tenants, is_whole=code == 0)
+                roles = {key for key in self.objects if key[0].startswith("role ") and before[key] != after[key]}
+                self.note_access(slot, spec, roles, is_whole=code == 0)
 
     def note_owner(self, key: Object, slot: int, live_object: Any, *, took_over: bool, is_whole: bool) -> None:
         owners = self.owners.get(key, set())
@@ -306,21 +307,21 @@ class RandomOwners(RuleBasedStateMachine):
             elif is_whole:
                 self.archivable.discard(key)
 
-    def note_access(self, slot: int, tenant: str, changed_tenants: set[str], *, is_whole: bool) -> None:
-        """Note whether jobs have access to a tenant after an `up`, and check it after the whole `up` of its only owner.
+    def note_access(self, slot: int, spec: Spec, changed_roles: set[Object], *, is_whole: bool) -> None:
+        """Note whether jobs have access to warehouses after an `up`, and check it after the whole `up` of an only owner.
 
         An `up` that adopts a role gives it a new external ID before it gives the warehouse that ID.
         """
-        owners = [self.owners[key] for key in self.objects if key[1] == tenant and key in self.owners]
-        is_only_owner = all(stacks == {self.identity(slot)} for stacks in owners)
-        if is_whole and is_only_owner:
-            self.inaccessible.discard(tenant)
-            for warehouse in ("first", "second"):
+        tenant = self.read_tenant(spec)
+        for warehouse in (declared["name"] for declared in spec["warehouses"]):
+            role = (f"role {warehouse}", tenant)
+            if is_whole and self.owners.get(role) == {self.identity(slot)}:
+                self.inaccessible.discard((tenant, warehouse))
                 if (tenant, warehouse) not in self.archives:
                     problem = self.observer.find_access_problem(self.name(tenant), warehouse)
                     assert problem is None, f"{self.describe(slot)} left no access to {warehouse}: {problem}"
-        elif tenant in changed_tenants:
-            self.inaccessible.add(tenant)
+            elif role in changed_roles:
+                self.inaccessible.add((tenant, warehouse))
 
     def note_archives(self, command: str, spec: Spec, changed_tenants: set[str], *, is_whole: bool) -> None:
         """Note the warehouses that a command may have archived, and the archives that it reactivated."""

@@ -8,8 +8,6 @@ import pytest
 from tests.integration.ownership.observed import is_expected_refusal
 
 DENIED = "User is not authorized to perform: s3:PutObject on resource: t1, with an explicit deny in a policy"
-
-
 REFUSED = '{"error": {"type": "ShortTermCredentialError", "code": 412}}'
 
 

@@ -20,13 +20,12 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture
 def stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> RandomOwners:
     """Stack 0 has tenant a. Stack 2, in another backend, declares the tenant with `adopt`."""
-
     return make_takeover(sandbox, commands, observer, tmp_path, backend="s3")
 
 
 @pytest.fixture
 def aws_stacks(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_path: Path) -> RandomOwners:
-    """The same with a tenant on AWS."""
+    """Stacks as in `stacks`, with a tenant on AWS."""
     return make_takeover(sandbox, commands, observer, tmp_path, backend="aws")
 
 

@@ -204,10 +204,11 @@ def print_external_ids(
     directory: Directory = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the external IDs that tenant-managed IAM roles must require. Needs the stack's passphrase.
+    """Print the external IDs of roles that an `up` made. Needs the stack's passphrase.
 
-    These are the IDs that an `up` made, because none was reserved before. `lakewright byo reserve` takes them over, and
-    prints them with the policies of the role.
+    TENANT-WAREHOUSE is the ID of the catalog's role: a tenant's own role must require it. `lakewright byo reserve` takes
+    it over, and prints it with the policies of the role. Consumers of `shares` and `maintenance_role` name the IDs
+    TENANT-WAREHOUSE.share-NAME and TENANT-WAREHOUSE.maintenance when they assume their roles.
 
     Example: lakewright external-ids --stack acme --json
     """
