@@ -167,6 +167,16 @@ def check_function(sdk: Path, call: ast.Call, name: str, source: str) -> list[st
     return [f"{source}: {name} has no input `{keyword}`" for keyword in unknown]
 
 
+def find_hidden_imports(tree: ast.Module, file: Path) -> list[str]:
+    """Return the imports of parts of pulumi_aws whose calls would not be read."""
+    return [
+        f"{file}:{node.lineno}: calls of `{ast.unparse(node)}` are not read: write `from pulumi_aws import MODULE`"
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pulumi_aws."))
+        or (isinstance(node, ast.Import) and any(alias.name.startswith("pulumi_aws.") for alias in node.names))
+    ]
+
+
 def check_file(sdk: Path, file: Path) -> tuple[int, list[str]]:
     """Return how many calls of the SDK a file has, and their problems."""
     text = file.read_text()
@@ -186,7 +196,7 @@ def check_file(sdk: Path, file: Path) -> tuple[int, list[str]]:
         for alias in node.names
         if alias.name == "pulumi_aws"
     }
-    calls, problems = 0, list[str]()
+    calls, problems = 0, find_hidden_imports(tree, file)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in modules:
             calls += 1
@@ -222,8 +232,11 @@ def main(sources: list[Path]) -> int:
         if ".venv" not in file.parts
     ]
     problems = [problem for _, lines in results for problem in lines]
-    print(*problems, f"{sum(calls for calls, _ in results)} AWS calls, {len(problems)} problems", sep="\n")
-    return 1 if problems else 0
+    calls = sum(calls for calls, _ in results)
+    print(*problems, f"{calls} AWS calls, {len(problems)} problems", sep="\n")
+    if not calls:
+        print(f"no call of pulumi_aws was found in {', '.join(map(str, sources))}: name folders of programs")
+    return 1 if problems or not calls else 0
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ PROGRAMS = {
     "variable": 'rules = [{"state": "On"}]\n' + LIFECYCLE.format("rules=rules"),
     "known": LIFECYCLE.format("rules=x.apply(lambda y: encryption_rules(y))"),
     "function": "get_caller_identity_output(account=1)",
+    "class-import": "from pulumi_aws.s3 import Bucket",
+    "module-import": "import pulumi_aws.s3 as storage",
     "right": 's3.BucketVersioning("a", bucket="b", versioning_configuration={"status": "Enabled"})',
 }
 MESSAGES = {
@@ -31,6 +33,8 @@ MESSAGES = {
     "variable": ["BucketLifecycleConfigurationRuleArgsDict has no input `state`"],
     "known": ["BucketLifecycleConfigurationRuleArgsDict has no input `bucket_key_enabled`"],
     "function": ["get_caller_identity_output has no input `account`"],
+    "class-import": ["calls of `from pulumi_aws.s3 import Bucket` are not read"],
+    "module-import": ["calls of `import pulumi_aws.s3 as storage` are not read"],
     "right": [],
 }
 
@@ -52,3 +56,10 @@ def test_mistakes_of_inputs_are_reported(name: str, report: list[str]) -> None:
 
     assert all(any(message in line for line in lines) for message in MESSAGES[name])
     assert bool(lines) == bool(MESSAGES[name])
+
+
+def test_folder_without_calls_is_refused(tmp_path: Path) -> None:
+    result = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, check=False)
+
+    assert result.returncode == 1
+    assert "no call of pulumi_aws was found" in result.stdout
