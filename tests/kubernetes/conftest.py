@@ -17,6 +17,14 @@ from tests.tenant_project import MakeTenant, Tenant, create_project, new_name, t
 PROGRAMS = "TEST_KUBERNETES_PROGRAMS"
 """Paths of kube-apiserver and kube-controller-manager, which `make test-kubernetes` builds, with a colon between."""
 
+PLACEMENT = {
+    "node_selector": {"pool": "tenants"},
+    "tolerations": [{"key": "tenants", "operator": "Exists", "effect": "NoSchedule"}],
+    "image_pull_secrets": ["registry"],
+    "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+}
+"""`kubernetes.pods` of the environment."""
+
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
@@ -51,7 +59,8 @@ def make_tenant(
     def make(**changes: Any) -> Tenant:
         name = new_name()
         folder = tmp_path_factory.mktemp("tenant") / name
-        create_project(folder, {"sandbox": str(sandbox.dir), "kubernetes": {"render_to": None, "context": "tests"}})
+        kubernetes = {"render_to": None, "context": "tests", "pods": PLACEMENT}
+        create_project(folder, {"sandbox": str(sandbox.dir), "kubernetes": kubernetes})
         spec = tenant_spec(name, {"backend": "aws", "bucket": f"{name}-lakehouse"})
         environ = {"KUBECONFIG": str(cluster.kubeconfig), "PULUMI_HOME": str(provider_home)}
         tenant = Tenant(folder, sandbox, spec | changes, environ)

@@ -22,6 +22,7 @@ from pyiceberg.table import Table
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from tests.control_plane import ControlPlane
+from tests.kubernetes.conftest import PLACEMENT
 from tests.kubernetes.executor_kubelet import ExecutorKubelet
 from tests.tenant_project import MakeTenant, Tenant
 
@@ -53,6 +54,12 @@ session.sparkContext.parallelize(range(tasks), tasks).foreach(wait_for_end)
 session.stop()
 """
 """It begins its tasks after a line on its standard input. They end as soon as the file `end` exists."""
+SCRIPT = """
+from lakewright_spark import current
+
+session = current().spark
+session.table("executions.results.numbers").writeTo("executions.results.numbers").append()
+"""
 RUN_POD = "run"
 """Name of the pod of a run, which owns the executors."""
 MAINTENANCE: dict[str, Any] = {
@@ -220,8 +227,10 @@ def create_fragmented_table(tenant: Tenant, name: str, files: int) -> Table:
     return table
 
 
-def maintain(tenant: Tenant, folder: Path, properties: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
-    """Start the command of the CronJob on this machine."""
+def start_command(
+    tenant: Tenant, folder: Path, properties: dict[str, str], command: str, *arguments: str
+) -> subprocess.Popen[bytes]:
+    """Start a command of `lakewright-spark` on this machine, with executors on the cluster."""
     config = folder / "catalog.json"
     config.write_text(tenant.output("config", "--format", "json"))
     token = folder / "token"
@@ -229,10 +238,13 @@ def maintain(tenant: Tenant, folder: Path, properties: dict[str, str], *argument
     properties = properties | {"spark.kubernetes.authenticate.oauthTokenFile": str(token)}
     master = properties.pop("spark.master")
     confs = [word for key, value in properties.items() for word in ("--conf", f"{key}={value}")]
-    command = [sys.executable, "-m", "lakewright_spark.cli", "maintain", "--config", str(config), "--master", master]
+    words = [command, "--config", str(config), "--master", master, *confs, *arguments]
     with (folder / "driver.log").open("wb") as log:
         return subprocess.Popen(
-            [*command, *confs, *arguments], env=os.environ | {"HOSTNAME": RUN_POD}, stdout=log, stderr=log
+            [sys.executable, "-m", "lakewright_spark.cli", *words],
+            env=os.environ | {"HOSTNAME": RUN_POD},
+            stdout=log,
+            stderr=log,
         )
 
 
@@ -244,7 +256,7 @@ def test_maintenance_runs_on_executors(
     properties = driver_properties(cluster, container, tmp_path, namespace)
 
     with ExecutorKubelet(cluster, namespace, tmp_path) as kubelet:
-        driver = maintain(tenant, tmp_path, properties, "--job", "compaction")
+        driver = start_command(tenant, tmp_path, properties, "maintain", "--job", "compaction")
         status = driver.wait(timeout=240)
 
     driver_log = (tmp_path / "driver.log").read_text()
@@ -256,6 +268,32 @@ def test_maintenance_runs_on_executors(
     assert "Finished task" in kubelet.read_logs()
     variables = {variable["name"] for pod in kubelet.pods.values() for variable in pod["spec"]["containers"][0]["env"]}
     assert not {name for name in variables if name.startswith("AWS_")}
+    for pod in kubelet.pods.values():
+        assert pod["spec"]["nodeSelector"] == PLACEMENT["node_selector"]
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+        assert PLACEMENT["tolerations"][0] in pod["spec"]["tolerations"]
+        assert PLACEMENT["annotations"].items() <= pod["metadata"]["annotations"].items()
+
+
+def test_script_runs_on_executors(
+    tenant: Tenant, container: dict[str, Any], namespace: str, cluster: ControlPlane, tmp_path: Path
+) -> None:
+    """A script's frame is read and written by executors, with the credentials of its tables."""
+    table = create_fragmented_table(tenant, "numbers", files=4)
+    script = tmp_path / "job.py"
+    script.write_text(SCRIPT)
+    properties = driver_properties(cluster, container, tmp_path, namespace)
+    execution = ("--execution", "1", "--workflow", "1", "--no-registry")
+
+    with ExecutorKubelet(cluster, namespace, tmp_path) as kubelet:
+        driver = start_command(tenant, tmp_path, properties, "run", *execution, str(script))
+        status = driver.wait(timeout=240)
+
+    driver_log = (tmp_path / "driver.log").read_text()
+    assert status == 0, driver_log[-3000:] + kubelet.read_logs()[-3000:]
+    assert "Finished task" in kubelet.read_logs()
+    table.refresh()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_drained_executor_hands_over_and_ends(

@@ -95,7 +95,7 @@ def network_policy(tenant: TenantSpec, cluster: ClusterSettings = DEFAULT_CLUSTE
     }
 
 
-def deployment(tenant: TenantSpec, image: str) -> Manifest:
+def deployment(tenant: TenantSpec, image: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Manifest:
     """Return the Deployment of the activator, which uses the image of the maintenance jobs."""
     digest = hashlib.sha256(configuration(tenant).encode()).hexdigest()
     healthy = {"tcpSocket": {"port": HEALTH_PORT}}
@@ -124,11 +124,15 @@ def deployment(tenant: TenantSpec, image: str) -> Manifest:
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {**ACTIVATOR_LABELS}},
         "template": {
-            "metadata": {"labels": _labels(tenant), "annotations": {"lakewright/config-sha256": digest}},
+            "metadata": {
+                "labels": _labels(tenant),
+                "annotations": {**cluster.pods.annotations, "lakewright/config-sha256": digest},
+            },
             "spec": {
                 "serviceAccountName": ACTIVATOR,
                 "automountServiceAccountToken": True,
                 "enableServiceLinks": False,
+                **cluster.pods.to_pod_fields(),
                 "securityContext": manifests.pod_security(RUNTIMES["spark"].user),
                 "containers": [container],
                 "volumes": [

@@ -138,5 +138,5 @@ class Activator(pulumi.ComponentResource):
             )
         ]
         after = pulumi.ResourceOptions(parent=self, depends_on=before)
-        KubernetesObject(name, activator.deployment(tenant, image), after)
+        KubernetesObject(name, activator.deployment(tenant, image, cluster), after)
         self.register_outputs({})

@@ -151,7 +151,11 @@ def deployment_spec(
         "metadata": {
             "labels": {**labels(tenant, unit), **UNIT_LABEL, **texera.labels(unit)},
             # Restarts pods when the ConfigMap changes.
-            "annotations": {"lakewright/catalog-sha256": digest, **trust.pod_annotations(cluster)},
+            "annotations": {
+                **cluster.pods.annotations,
+                "lakewright/catalog-sha256": digest,
+                **trust.pod_annotations(cluster),
+            },
         },
         "spec": {
             "hostname": unit.name,
@@ -160,6 +164,7 @@ def deployment_spec(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             **_runtime_class(unit, cluster),
+            **cluster.pods.to_pod_fields(),
             "securityContext": pod_security(settings.user),
             **_list_containers(unit, catalog, image, identity, access=access, cluster=cluster),
             "volumes": [*_volumes(unit, catalog, identity, cluster), *connect.volumes(unit, access)],

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lakewright.kubernetes.settings import LabelKey, ObjectName
+from lakewright.kubernetes.field_types import LabelKey, ObjectName
 from lakewright.validation.strict_model import StrictModel
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -41,6 +41,10 @@ class PodPlacement(StrictModel):
     image_pull_secrets: list[ObjectName] = []
     """Secrets of the namespace with credentials of image registries."""
     annotations: dict[str, str] = {}
+
+    def to_metadata_fields(self) -> dict[str, dict[str, str]]:
+        """Return the fields of a pod's metadata that are set."""
+        return {"annotations": dict(self.annotations)} if self.annotations else {}
 
     def to_pod_fields(self) -> dict[str, Any]:
         """Return the fields of a pod's spec that are set, as Kubernetes has them."""

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
+from lakewright.kubernetes.field_types import DnsLabel, FileKey, LabelKey, LabelValue, ObjectName, PublicVariable
+from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.names.host_kinds import METADATA_NETWORKS
 from lakewright.names.types import ServiceUrl
 from lakewright.spec.computing_unit import TexeraCatalog
 from lakewright.spec.identity import JobsSecret
 from lakewright.spec.quota import QuotaSpec
 from lakewright.validation.strict_model import StrictModel
-
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_SECRET_VARIABLE = re.compile(
-    r"PASSWORD|SECRET|TOKEN|JDBC|CREDENTIAL|ACCESS_?KEY|PRIVATE|_AUTH_|STORAGE_S3", re.IGNORECASE
-)
 
 
 def _check_cidr(value: str) -> str:
@@ -45,37 +40,8 @@ def _contains(outer: Any, inner: Any) -> bool:
     return inner.subnet_of(outer)
 
 
-def _check_label_key(value: str) -> str:
-    if not _LABEL_KEY.fullmatch(value):
-        raise ValueError("expected the key of a Kubernetes label, such as `app.kubernetes.io/name`")
-    return value
-
-
-def _check_label_value(value: str) -> str:
-    if not _LABEL_VALUE.fullmatch(value):
-        raise ValueError("expected the value of a Kubernetes label: up to 63 letters, digits, `-`, `_`, `.`")
-    return value
-
-
-def _check_public_variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("expected the name of an environment variable")
-    if _SECRET_VARIABLE.search(name):
-        raise ValueError("expected no secret, database or S3 setting: programs of users read a unit's environment")
-    return name
-
-
 Cidr = Annotated[str, AfterValidator(_check_cidr)]
 """A network in CIDR notation, outside the metadata services of clouds."""
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
-"""Name of a namespace."""
-ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
-"""Name of a ConfigMap, Secret or RuntimeClass."""
-FileKey = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
-"""Key of a ConfigMap or Secret."""
-LabelKey = Annotated[str, AfterValidator(_check_label_key)]
-LabelValue = Annotated[str, AfterValidator(_check_label_value)]
-PublicVariable = Annotated[str, AfterValidator(_check_public_variable)]
 
 
 class DnsSettings(StrictModel):
@@ -202,6 +168,9 @@ class ClusterSettings(StrictModel):
     """The cluster's DNS."""
     gpu: GpuSettings = GpuSettings()
     """Kind of GPUs."""
+    pods: PodPlacement = PodPlacement()
+    """Where the tenants' pods run, and how the cluster handles them. Another program makes the Secrets of image
+    registries in each tenant's namespace."""
     ca_bundle: CaBundle | None = None
     """Certificate authorities that pods trust for catalog and storage, mounted at `lakekeeper.jobs_ca_bundle`."""
     texera: TexeraSettings = TexeraSettings()

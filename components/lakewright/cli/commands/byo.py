@@ -206,9 +206,9 @@ def print_external_ids(
 ) -> None:
     """Print the external IDs of roles that an `up` made. Needs the stack's passphrase.
 
-    TENANT-WAREHOUSE is the ID of the catalog's role: a tenant's own role must require it. `lakewright byo reserve` takes
-    it over, and prints it with the policies of the role. Consumers of `shares` and `maintenance_role` name the IDs
-    TENANT-WAREHOUSE.share-NAME and TENANT-WAREHOUSE.maintenance when they assume their roles.
+    TENANT-WAREHOUSE is the ID of the catalog's role: a tenant's own role must require it. `lakewright byo reserve`
+    takes it over, and prints it with the policies of the role. Consumers of `shares` and `maintenance_role` name the
+    IDs TENANT-WAREHOUSE.share-NAME and TENANT-WAREHOUSE.maintenance when they assume their roles.
 
     Example: lakewright external-ids --stack acme --json
     """

@@ -253,7 +253,6 @@ def _build_cron_job(
         "volumes": _volumes(location, settings),
         **settings.pods.to_pod_fields(),
     }
-    annotations = {"annotations": dict(settings.pods.annotations)} if settings.pods.annotations else {}
     spec = {
         "schedule": schedule,
         "timeZone": "Etc/UTC",
@@ -268,7 +267,7 @@ def _build_cron_job(
                 # The next check comes by schedule. Temporary errors of servers are repeated within a check.
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": parse_deadline(settings.deadline),
-                "template": {"metadata": {"labels": labels, **annotations}, "spec": pod},
+                "template": {"metadata": {"labels": labels, **settings.pods.to_metadata_fields()}, "spec": pod},
             },
         },
     }

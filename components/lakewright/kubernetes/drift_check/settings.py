@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from lakewright.kubernetes.field_types import FileKey, LabelKey, ObjectName
 from lakewright.kubernetes.pod_placement import PodPlacement
-from lakewright.kubernetes.settings import FileKey, LabelKey, ObjectName
 from lakewright.names.types import NotBlank, RoleArn, ServiceUrl
 from lakewright.validation.cron import Cron
 from lakewright.validation.quantity import seconds_between

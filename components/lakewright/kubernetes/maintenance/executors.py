@@ -81,12 +81,16 @@ def pod_template(
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"labels": {**manifests.labels(tenant), **_EXECUTORS}},
+        "metadata": {
+            "labels": {**manifests.labels(tenant), **_EXECUTORS},
+            **cluster.pods.to_metadata_fields(),
+        },
         "spec": {
             "serviceAccountName": MAINTENANCE,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             **compute_limit.limit_pod_time(tenant, token_seconds),
+            **cluster.pods.to_pod_fields(),
             "securityContext": manifests.pod_security(RUNTIMES["spark"].user),
             "containers": [container],
             "volumes": [

@@ -108,6 +108,7 @@ def cron_job_spec(
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         **compute_limit.limit_pod_time(tenant, longest),
+        **cluster.pods.to_pod_fields(),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(user),
         "containers": [_container(tenant, maintenance, cron, catalog, image, identity=identity, cluster=cluster)],
@@ -120,18 +121,19 @@ def cron_job_spec(
         ],
     }
     repetition = build_repetition(maintenance.runners, MAINTENANCE)
-    return build_schedule(cron.schedule, pod, labels(tenant), seconds=longest, repetition=repetition)
+    metadata = {"labels": dict(labels(tenant)), **cluster.pods.to_metadata_fields()}
+    return build_schedule(cron.schedule, pod, metadata, seconds=longest, repetition=repetition)
 
 
 def build_schedule(
-    schedule: str, pod: Manifest, pod_labels: Mapping[str, str], *, seconds: int, repetition: Mapping[str, Any]
+    schedule: str, pod: Manifest, metadata: Mapping[str, Any], *, seconds: int, repetition: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the spec of a CronJob with one run at a time.
 
     Args:
         schedule: Cron schedule in UTC.
         pod: Spec of the pods.
-        pod_labels: Labels of jobs and pods.
+        metadata: Labels of jobs and pods, and annotations of pods.
         seconds: Seconds after which a run is killed.
         repetition: Which pods are started again, of `build_repetition`.
     """
@@ -144,11 +146,11 @@ def build_schedule(
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {
-            "metadata": {"labels": dict(pod_labels)},
+            "metadata": {"labels": metadata["labels"]},
             "spec": {
                 **repetition,
                 "activeDeadlineSeconds": seconds,
-                "template": {"metadata": {"labels": dict(pod_labels)}, "spec": pod},
+                "template": {"metadata": dict(metadata), "spec": pod},
             },
         },
     }

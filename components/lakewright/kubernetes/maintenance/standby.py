@@ -114,6 +114,7 @@ def cron_job_spec(
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         **compute_limit.limit_pod_time(tenant, seconds),
+        **cluster.pods.to_pod_fields(),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(RUNTIMES["spark"].user),
         "containers": [_container(standby, catalog, image, arguments, identity=identity, cluster=cluster)],
@@ -129,7 +130,8 @@ def cron_job_spec(
         ],
     }
     labels = {**manifests.labels(tenant), **_select(tenant)}
-    return build_schedule(schedule, pod, labels, seconds=seconds, repetition=build_repetition(1, _CONTAINER))
+    metadata = {"labels": labels, **cluster.pods.to_metadata_fields()}
+    return build_schedule(schedule, pod, metadata, seconds=seconds, repetition=build_repetition(1, _CONTAINER))
 
 
 def _container(

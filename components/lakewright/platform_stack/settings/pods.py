@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from lakewright.kubernetes.field_types import LabelKey
 from lakewright.kubernetes.pod_placement import PodPlacement
-from lakewright.kubernetes.settings import LabelKey
 from lakewright.platform_stack.settings.types import Count
 from lakewright.validation.strict_model import StrictModel
 
