@@ -38,6 +38,7 @@ def main(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
     return warehouse_props | {"adopt": True}
 
 
+@pytest.mark.since("0.12")  # Older servers do not show the kind of a credential.
 def test_warehouse_with_the_changes_of_adoption(main: Props, messages: Any) -> None:
     changed = main | {"protected": True, "delete_profile": SOFT}
     assert Resource(WarehouseProvider()).preview(**changed) == "create"

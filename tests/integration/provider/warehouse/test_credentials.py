@@ -194,6 +194,7 @@ def test_role_that_does_not_exist_yet_is_retried(
     assert len(tries) == 2
 
 
+@pytest.mark.since("0.12")  # Older servers do not show the kind.
 def test_credential_of_another_kind_is_drift(warehouse_by_role: Props, http: httpx.Client, sandbox: Any) -> None:
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**warehouse_by_role)

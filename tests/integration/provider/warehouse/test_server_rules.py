@@ -17,6 +17,9 @@ from tests.integration.provider.resource import Props, Resource
 ROOT = "/management/v1/warehouse"
 
 
+SINCE_0_12 = pytest.mark.since("0.12")
+
+
 @pytest.fixture
 def warehouse(light_warehouse: Resource) -> Resource:
     return light_warehouse
@@ -46,6 +49,7 @@ def update_bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
     return requests
 
 
+@SINCE_0_12
 def test_changed_profile_includes_its_credential(
     warehouse: Resource, warehouse_props: Props, update_bodies: Any, light: httpx.Client
 ) -> None:
@@ -83,12 +87,12 @@ def test_undeclared_credential_is_removed(
         ({"key_prefix": "other"}, "replace"),
         ({"key_prefix": " /main/"}, "same"),
         ({"region": "eu-west-1"}, "replace"),
-        ({"region": "eu-west-1", "endpoint": "http://s3.test"}, "update"),
+        pytest.param({"region": "eu-west-1", "endpoint": "http://s3.test"}, "update", marks=SINCE_0_12),
         ({"endpoint": "http://s3.test"}, "update"),
         ({"flavor": "aws", "sts_role_arn": "arn:aws:iam::123456789012:role/r"}, "update"),
         ({"assume_role_arn": "arn:aws:iam::123456789012:role/r"}, "update"),
         ({"aws_kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/k"}, "update"),
-        ({"storage_layout": {"type": "default"}}, "update"),
+        pytest.param({"storage_layout": {"type": "default"}}, "update", marks=SINCE_0_12),
     ],
     ids=str,
 )
@@ -111,6 +115,7 @@ def test_before_0_12_no_region_changes_in_place(
     assert warehouse.preview(**moved) == "replace"
 
 
+@SINCE_0_12
 def test_region_drift_that_cannot_be_undone_replaces(
     warehouse: Resource, warehouse_props: Props, light: httpx.Client
 ) -> None:
@@ -135,6 +140,7 @@ def test_name_and_its_case_change_in_place(warehouse: Resource, warehouse_props:
     assert warehouse.refresh() == "same"
 
 
+@SINCE_0_12
 def test_undeclared_layout_is_the_servers_to_keep(warehouse: Resource, warehouse_props: Props) -> None:
     layout = {"type": "tabular-only", "tabular": "{uuid}"}
     warehouse.up(**change_storage(warehouse_props, storage_layout=layout))
