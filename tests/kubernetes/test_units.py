@@ -133,6 +133,16 @@ def test_unit_with_a_proxy_is_accepted(namespace: str, cluster: ControlPlane, te
     assert (proxy["name"], proxy["restartPolicy"]) == ("catalog-proxy", "Always")
 
 
+def test_texera_unit_may_reach_its_database(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
+    del tenant
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
+    peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "texera"}}}
+    rule = {"to": [peer], "ports": [{"protocol": "TCP", "port": 5432}]}
+
+    assert rule in cluster.get(f"{path}/workflows")["spec"]["egress"]
+    assert rule not in cluster.get(f"{path}/notebook")["spec"]["egress"]
+
+
 def test_units_have_no_rights_on_the_cluster(namespace: str, cluster: ControlPlane, tenant: Tenant) -> None:
     del tenant
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

@@ -1,15 +1,27 @@
-"""Commands for Texera on a deployed tenant: registration of its units, and variables for a single-node Texera."""
+"""Texera on a deployed tenant: network paths and registration of its units, and variables for a single-node Texera."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant
+from tests.real_servers import leave_out
 from tests.texera_server import serve_texera
 
 UNIT = {"name": "workflows", "runtime": "texera", "warehouses": "all"}
+SERVICES = {
+    "database": {
+        "address": "db.texera.svc:5432/texera_db",
+        "username": "texera_unit",
+        "password": {"name": "texera-unit", "key": "password"},
+    },
+    "egress": ["http://file-service.texera.svc:9092"],
+}
+"""Settings of an environment with services of Texera that units reach."""
 
 
 @pytest.fixture
@@ -17,6 +29,34 @@ def tenant(make_tenant: MakeTenant) -> Tenant:
     tenant = make_tenant(computing_units=[UNIT])
     tenant.environ["TEXERA_TOKEN"] = "token"
     return tenant
+
+
+def read_egress_rules(tenant: Tenant) -> dict[str, list[dict[str, Any]]]:
+    """Return the egress rules of each rendered NetworkPolicy by its name."""
+    manifests = [yaml.safe_load(file.read_text()) for file in (tenant.folder / "rendered").rglob("*.yaml")]
+    policies = [manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"]
+    return {policy["metadata"]["name"]: policy["spec"].get("egress", []) for policy in policies}
+
+
+def test_network_policy_allows_services_of_texera(make_tenant: MakeTenant) -> None:
+    """A unit that cannot reach Texera's database ends at its start. Other pods of the tenant need no such path."""
+    spark = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}
+    maintenance = {"schedule": "0 2 * * *", "jobs": ["statistics"]}
+    tenant = make_tenant(computing_units=[UNIT, spark], maintenance=maintenance)
+    if tenant.real and tenant.real.kubeconfig:
+        leave_out("reads manifests, which are written where there is no cluster")
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    environment = yaml.safe_load(file.read_text())
+    environment["kubernetes"]["texera"] = SERVICES
+    file.write_text(yaml.safe_dump(environment))
+
+    tenant.up()
+
+    namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "texera"}}}
+    rules = [{"to": [namespace], "ports": [{"protocol": "TCP", "port": port}]} for port in (5432, 9092)]
+    egress = read_egress_rules(tenant)
+    assert [rule for rule in rules if rule not in egress["workflows"]] == []
+    assert not [rule for name in ("notebook", "maintenance", "deny-all") for rule in egress[name] if rule in rules]
 
 
 def test_units_are_registered_at_texera(tenant: Tenant) -> None:
