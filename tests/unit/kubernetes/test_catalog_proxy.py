@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -213,6 +214,17 @@ def test_without_a_token_nothing_is_forwarded(proxy: RunningProxy, text: str | N
     response = httpx.get(f"{proxy.config.uri}/v1/config")
 
     assert (response.status_code, response.json()["error"]["type"]) == (503, "TokenUnreadable")
+    assert proxy.requests == []
+
+
+def test_other_addresses_of_the_pod_are_refused(proxy: RunningProxy) -> None:
+    """A client in another pod would use the catalog as the unit. The kubelet needs the probes only."""
+    address = "127.0.0.2"
+    assert httpx.get(f"http://{address}:{proxy.config.probe_port}{READINESS_PATH}").status_code == 200
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address, proxy.config.port), timeout=5).close()
+
     assert proxy.requests == []
 
 
