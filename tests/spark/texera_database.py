@@ -12,7 +12,7 @@ from sqlalchemy import text
 _TABLES = """
 CREATE TABLE {s}workflow_version (vid INT PRIMARY KEY, wid INT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE {s}user_warehouse (whid {serial}, uid INT NOT NULL, name TEXT NOT NULL,
-  lakekeeper_warehouse_name TEXT NOT NULL UNIQUE, lakekeeper_warehouse_id TEXT, flavor TEXT, s3_bucket TEXT,
+  {warehouse_column} TEXT NOT NULL UNIQUE, lakekeeper_warehouse_id TEXT, flavor TEXT, s3_bucket TEXT,
   s3_endpoint TEXT, s3_region TEXT, created_at TIMESTAMP, UNIQUE (uid, name));
 CREATE TABLE {s}workflow_executions (eid INT PRIMARY KEY, vid INT NOT NULL, uid INT NOT NULL, cuid INT,
   status SMALLINT NOT NULL, result TEXT, starting_time TIMESTAMP NOT NULL, last_update_time TIMESTAMP,
@@ -29,7 +29,13 @@ PORT = Port("Op-1")
 class TexeraDatabase:
     """Texera's tables in a database. Each execution has a workflow of its own number."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, warehouse_column: str = "lakekeeper_warehouse_name") -> None:
+        """Create the tables.
+
+        Args:
+            url: SQLAlchemy URL of an empty database.
+            warehouse_column: Column with a warehouse's name in Lakekeeper; `warehouse_name` before texera#7754.
+        """
         self.url = url
         self.engine = database.connect(url)
         is_postgres = self.engine.dialect.name == "postgresql"
@@ -38,7 +44,8 @@ class TexeraDatabase:
             if is_postgres:
                 connection.execute(text("CREATE SCHEMA texera_db"))
             serial = "SERIAL PRIMARY KEY" if is_postgres else "INTEGER PRIMARY KEY"
-            for statement in _TABLES.format(s=self.schema, serial=serial).split(";\n"):
+            tables = _TABLES.format(s=self.schema, serial=serial, warehouse_column=warehouse_column)
+            for statement in tables.split(";\n"):
                 connection.exec_driver_sql(statement)
 
     def add_execution(self, number: int, user: int, status: int = COMPLETED) -> Execution:

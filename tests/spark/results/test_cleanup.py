@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from click.testing import Result
+from databases import postgres
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
@@ -25,6 +27,7 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.writer import ResultWriter
+from texera_database import TexeraDatabase
 from typer.testing import CliRunner
 from waiting import wait_until
 
@@ -232,14 +235,14 @@ def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, work
 
 @pytest.fixture
 def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Return a function that runs `executions orphans --drop` on tables of any age and types an answer."""
+    """Return a function that runs `executions orphans` on tables of any age and types an answer."""
     (tmp_path / "catalog.json").write_text(cleaner.config.model_copy(update={"tenant": "acme"}).to_json())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
 
     def run(*options: str, typed: str | None = None) -> Result:
         monkeypatch.setattr(executions, "has_terminal", lambda: typed is not None)
-        line = ["executions", "orphans", "--config", str(tmp_path / "catalog.json"), "--drop", *options]
+        line = ["executions", "orphans", "--config", str(tmp_path / "catalog.json"), *options]
         return CliRunner().invoke(app, [*line, "--older-than", "1s"], input=typed)
 
     return run
@@ -251,11 +254,11 @@ def test_dropping_orphans_requires_a_named_registry(
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
-    registry_options = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
-    unnamed = command_line("--no-texera", "--yes")
+    registry_options = ["--drop", "--registry", f"sqlite:///{tmp_path}/executions.db"]
+    unnamed = command_line("--drop", "--no-texera", "--yes")
     assert isinstance(unnamed.exception, RegistryError)
     assert "expected the registry of the tenant's executions" in str(unnamed.exception)
-    empty = command_line("--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
+    empty = command_line("--drop", "--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
     assert isinstance(empty.exception, RegistryError)
     for options, message in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
         refused = command_line(*registry_options, *options)
@@ -268,6 +271,52 @@ def test_dropping_orphans_requires_a_named_registry(
         confirmed = command_line(*registry_options, "--no-texera", typed="y\n")
         assert confirmed.exit_code == 0, confirmed.output
     assert len(list_remaining_kinds(cleaner, workflow, 2)) == 3
+
+
+@pytest.fixture(
+    params=[
+        ("sqlite", "warehouse_name"),
+        ("sqlite", "lakekeeper_warehouse_name"),
+        pytest.param(("postgres", "lakekeeper_warehouse_name"), marks=pytest.mark.long),
+    ],
+    ids="-".join,
+)
+def texera(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TexeraDatabase]:
+    """Texera's tables without an execution, as before and after texera#7754."""
+    dialect, column = request.param
+    if dialect == "sqlite":
+        yield TexeraDatabase(f"sqlite:///{tmp_path}/texera.db", column)
+        return
+    with postgres() as url:
+        yield TexeraDatabase(url, column)
+
+
+def test_command_keeps_results_of_texera(
+    cleaner: Cleaner, workflow: int, command_line: Callable[..., Result], texera: TexeraDatabase, tmp_path: Path
+) -> None:
+    """Texera's results are in the tenant's warehouse, and the tenant's registry has no row of them."""
+    texera_execution, orphan = workflow, workflow + 1
+    for execution in (1, texera_execution, orphan):
+        create_execution(cleaner, workflow, execution)
+    for execution in (texera_execution, orphan):
+        cleaner.registry.remove(workflow, execution)
+    options = ["--registry", f"sqlite:///{tmp_path}/executions.db", "--texera", texera.url, "--json"]
+    refused = command_line("--drop", "--yes", *options)
+    assert "Texera's database knows no execution" in str(refused.exception)
+    texera.add_execution(texera_execution, user=3)
+
+    listing = json.loads(command_line(*options).stdout)
+    assert listing["dropped"] == []
+    assert list_addresses(listing["tables"], workflow) == set(addresses(workflow, orphan))
+    while list_remaining_kinds(cleaner, workflow, orphan):  # tables written within the last second are kept
+        dropped = json.loads(command_line("--drop", "--yes", *options).stdout)["dropped"]
+        assert list_addresses(dropped, workflow) <= set(addresses(workflow, orphan))
+    assert len(list_remaining_kinds(cleaner, workflow, texera_execution)) == 3
+
+
+def list_addresses(tables: list[str], workflow: int) -> set[ResultUri]:
+    """Return the addresses of tables of a workflow: all tests share the warehouse."""
+    return {uri for uri in map(ResultUri.parse, tables) if uri.execution.workflow == workflow}
 
 
 def test_drop_purges_but_keeps_a_new_table_of_that_name(
