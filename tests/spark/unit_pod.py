@@ -84,6 +84,19 @@ class UnitPod:
         (manifest,) = (m for m in self.manifests if m["kind"] == "Secret" and m["metadata"]["name"] == name)
         return {key: base64.b64decode(value).decode() for key, value in manifest["data"].items()}
 
+    def read_variables(self, container: str) -> dict[str, str]:
+        """Return the variables of a container, with the texts of Secrets that it reads."""
+        return {entry["name"]: self._read_variable(entry) for entry in self.find_container(container).get("env", [])}
+
+    def _read_variable(self, entry: dict[str, Any]) -> str:
+        match entry:
+            case {"value": text}:
+                return text
+            case {"valueFrom": {"secretKeyRef": {"name": name, "key": key}}}:
+                return self.secret(name)[key]
+            case _:
+                raise AssertionError(f"expected a value or a key of a Secret, found {entry}")
+
     def renew(self, volume: str, file: str, text: str) -> None:
         """Replace a file of a volume in one step, as Kubernetes does."""
         fresh = self.folder / "fresh"
@@ -99,7 +112,7 @@ class UnitPod:
         port = manifest_port or free_port()
         root, description = self.folder / "root", self.folder / "pod.json"
         root.mkdir()
-        variables = {variable["name"]: variable["value"] for variable in self.container.get("env", [])}
+        variables = self.read_variables(self.container["name"])
         document = {
             "root": str(root),
             "mounts": self._mounts(),

@@ -39,6 +39,23 @@ pytestmark = [
     pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED)),
 ]
 
+DIGEST = f"sha256:{64 * '0'}"
+CLUSTER: dict[str, Any] = {
+    "trial": False,
+    "images": {"texera": f"registry.example/texera@{DIGEST}"},
+    "texera": {
+        "database": {
+            "address": "db.texera.svc:5432/texera_db",
+            "username": "texera_unit",
+            "password": {"name": "texera-unit", "key": "password"},
+        },
+        "jwt_secret": {"name": "texera-unit", "key": "jwt-secret"},
+        "proxy_image": f"registry.example/nginx-unprivileged@{DIGEST}",
+    },
+}
+"""Settings of a cluster in production."""
+SECRETS = {"texera-unit": {"password": "password-of-texera-unit", "jwt-secret": "jwt-secret-of-texera"}}
+"""Secrets that the platform team makes in a tenant's namespace."""
 NAMESPACE = "operator-port-result"
 TABLE = "wid_7_eid_42_globalportid_(logicalOpId=Op-1,layerName=main,portId=0,isInternal=false,isInput=false)_result"
 
@@ -65,7 +82,7 @@ def declare(
     def declare(number: int, **changes: Any) -> Tenant:
         folder = tmp_path_factory.mktemp("tenant")
         name = f"{real.run}-{uuid4().hex[:6]}" if real else new_name()
-        kubernetes = {"render_to": str(folder / "rendered"), "trial": True}
+        kubernetes = {"render_to": str(folder / "rendered"), **CLUSTER}
         create_project(folder / name, {**guarded.environment, "kubernetes": kubernetes})
         unit = {
             "name": "workflows",
@@ -123,15 +140,14 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
     pod = UnitPod(
         [manifest for manifest in yaml.safe_load_all(text) if manifest],
         folder,
-        secrets={},
+        secrets=SECRETS,
         token=token,
         image={"PATH": f"{Path(str(NGINX)).parent}:/usr/bin:/bin"},
         container_name="catalog-proxy",
         arguments=AS_ROOT,
     )
-    variables = {variable["name"]: variable["value"] for variable in pod.find_container("texera")["env"]}
     with pod.run(port):
-        yield RunningTexeraUnit(tenant, pod, variables)
+        yield RunningTexeraUnit(tenant, pod, pod.read_variables("texera"))
 
 
 @pytest.fixture(scope="module")
@@ -296,6 +312,17 @@ def test_unit_has_no_token(unit: RunningTexeraUnit, token: str) -> None:
 
     assert "/var/run/secrets" not in json.dumps(texera["volumeMounts"])
     assert token not in json.dumps(texera) + str(unit.pod.manifests)
+
+
+def test_pod_is_the_pod_of_production(unit: RunningTexeraUnit) -> None:
+    """These tests run no pod of a trial. Its secrets are references, and the unit's container alone reads them."""
+    texera, proxy = (unit.pod.find_container(name) for name in ("texera", "catalog-proxy"))
+
+    assert (texera["image"], proxy["image"]) == (CLUSTER["images"]["texera"], CLUSTER["texera"]["proxy_image"])
+    assert unit.variables["STORAGE_JDBC_USERNAME"] == "texera_unit"
+    assert unit.variables["STORAGE_JDBC_PASSWORD"] == SECRETS["texera-unit"]["password"]
+    assert unit.variables["AUTH_JWT_SECRET"] == SECRETS["texera-unit"]["jwt-secret"]
+    assert "texera-unit" not in json.dumps(proxy)
 
 
 def read_config(unit: RunningTexeraUnit, warehouse: str) -> int:
