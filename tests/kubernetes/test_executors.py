@@ -238,10 +238,10 @@ def start_command(
     properties = properties | {"spark.kubernetes.authenticate.oauthTokenFile": str(token)}
     master = properties.pop("spark.master")
     confs = [word for key, value in properties.items() for word in ("--conf", f"{key}={value}")]
-    words = [command, "--config", str(config), "--master", master, *confs, *arguments]
+    command_line = [command, "--config", str(config), "--master", master, *confs, *arguments]
     with (folder / "driver.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "lakewright_spark.cli", *words],
+            [sys.executable, "-m", "lakewright_spark.cli", *command_line],
             env=os.environ | {"HOSTNAME": RUN_POD},
             stdout=log,
             stderr=log,

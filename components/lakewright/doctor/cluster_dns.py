@@ -42,30 +42,29 @@ def check_dns(cluster: Cluster) -> list[Finding]:
     if not servers:
         result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
         fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
-        return [_missing(result, fix)]
+        return [_report_missing(result, fix)]
     ports = find_dns_ports(servers)
     if ports and dns.port not in ports:
-        listed = " and ".join(str(port) for port in sorted(ports))
-        result = f"pods in {dns.namespace} serve DNS at port {listed}, NetworkPolicies of tenants allow port {dns.port}"
-        return [_missing(result, f"set `kubernetes.dns.port: {min(ports)}`")]
+        pod_ports = " and ".join(str(port) for port in sorted(ports))
+        result = (
+            f"pods in {dns.namespace} serve DNS at port {pod_ports}, NetworkPolicies of tenants allow port {dns.port}"
+        )
+        return [_report_missing(result, f"set `kubernetes.dns.port: {min(ports)}`")]
     if caches:
         addresses = find_cache_addresses(caches) or dns.node_caches or [IPv4Address("169.254.20.10")]
         if not {*addresses} <= {*dns.node_caches}:
             result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
-            listed = ", ".join(str(address) for address in addresses)
-            return [_missing(result, f"set `kubernetes.dns.node_caches: [{listed}]`")]
+            address_list = ", ".join(str(address) for address in addresses)
+            return [_report_missing(result, f"set `kubernetes.dns.node_caches: [{address_list}]`")]
     return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
 
 
 def find_dns_ports(pods: Sequence[Any]) -> set[int]:
     """Return the UDP ports named for DNS that pods declare; empty if they declare none."""
-    return {
-        port.container_port
-        for pod in pods
-        for container in pod.spec.containers
-        for port in container.ports or []
-        if port.protocol == "UDP" and (port.name or "").startswith("dns")
-    }
+    ports = [
+        port for pod in pods for container in pod.spec.containers for port in cast(list[Any], container.ports or [])
+    ]
+    return {port.container_port for port in ports if port.protocol == "UDP" and (port.name or "").startswith("dns")}
 
 
 def find_cache_addresses(pods: Sequence[Any]) -> list[IPv4Address]:
@@ -73,12 +72,12 @@ def find_cache_addresses(pods: Sequence[Any]) -> list[IPv4Address]:
     addresses: set[IPv4Address] = set()
     for pod in pods:
         for container in pod.spec.containers:
-            words = [*(container.command or []), *(container.args or [])]
-            for option, value in pairwise(words):
+            command_line: list[str] = [*(container.command or []), *(container.args or [])]
+            for option, value in pairwise(command_line):
                 if option.removeprefix("-") == _LISTEN_OPTION.removeprefix("-"):
                     addresses |= {IPv4Address(text) for text in value.split(",") if ":" not in text}
     return sorted(address for address in addresses if address.is_link_local)
 
 
-def _missing(result: str, fix: str) -> Finding:
+def _report_missing(result: str, fix: str) -> Finding:
     return Finding("Kubernetes DNS", "missing", result, fix)

@@ -73,7 +73,7 @@ class PromptSignals:
                     self._wake_main_thread()
 
     def _wake_main_thread(self) -> None:
-        """Send SIGURG until the main thread has run its handler, before which it has run those of other signals."""
+        """Send SIGURG until the main thread has run its handler. It runs handlers of earlier signals before that."""
         self._have_run.clear()
         while not self._ends:
             signal.pthread_kill(self._main, _WAKE)

@@ -308,12 +308,13 @@ class RandomOwners(RuleBasedStateMachine):
                 self.archivable.discard(key)
 
     def note_access(self, slot: int, spec: Spec, changed_roles: set[Object], *, is_whole: bool) -> None:
-        """Note whether jobs have access to warehouses after an `up`, and check it after the whole `up` of an only owner.
+        """Note whether jobs have access to warehouses after an `up`. Check it after a whole `up` of the only owner.
 
         An `up` that adopts a role gives it a new external ID before it gives the warehouse that ID.
         """
         tenant = self.read_tenant(spec)
-        for warehouse in (declared["name"] for declared in spec["warehouses"]):
+        for declared_warehouse in spec["warehouses"]:
+            warehouse = declared_warehouse["name"]
             role = (f"role {warehouse}", tenant)
             if is_whole and self.owners.get(role) == {self.identity(slot)}:
                 self.inaccessible.discard((tenant, warehouse))

@@ -140,7 +140,8 @@ class Observer:
     def find_access_problem(self, tenant: str, warehouse: str) -> str | None:
         """Return why a warehouse refuses a new table in namespace `results`; None with access, or if either is missing.
 
-        The table is staged: it has no file, and no list has it. Servers keep credentials for existing tables for a while.
+        The table is staged: it has no file, and no list has it. Servers keep credentials for existing tables for a
+        while.
         """
         tables = self._find_tables(tenant, warehouse)
         if tables is None:

@@ -140,7 +140,7 @@ def test_interrupted_destroy_deletes_nothing_of_a_namesake(stacks: RandomOwners)
     assert stacks.server.run(stacks.slots[2], *destroy) == 0, stacks.server.text()
 
 
-def test_next_up_restores_the_access_after_an_interrupted_adoption(aws_stacks: RandomOwners) -> None:
+def test_next_up_restores_access_after_interrupted_adoption(aws_stacks: RandomOwners) -> None:
     """The run is killed after the role has its new external ID, and before the warehouse has it."""
     stacks = aws_stacks
     (table,) = stacks.tables
