@@ -121,6 +121,45 @@ def test_tenants_share_the_default_project_on_the_cli(
     live_together(make_tenant, lakekeeper, manual_warehouse, "--engine", "pulumi", **attached_providers)
 
 
+@pytest.mark.long
+def test_protect_refuses_while_the_tenant_has_tables(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
+) -> None:
+    """The refusal names the tables of the tenant only."""
+    tenant, neighbour = (make_sharing_tenant(make_tenant, deletion="protect") for _ in range(2))
+    for sharing_tenant in (tenant, neighbour):
+        sharing_tenant.up()
+        append_rows(sharing_tenant)
+
+    error = " ".join(tenant.error("destroy", "--yes", *EMBEDDED).split())
+
+    assert "nothing was destroyed, because `deletion` is `protect`" in error
+    assert f"warehouse `{find_warehouse_name(tenant)}` holds 1 table: results.flights" in error
+    assert find_warehouse_name(neighbour) not in error
+    assert manual_warehouse not in error
+    assert read_rows(tenant) == [1, 2, 3]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+@pytest.mark.long
+def test_protect_ignores_the_warehouses_of_other_owners(
+    make_tenant: MakeTenant, lakekeeper: httpx.Client, manual_warehouse: str
+) -> None:
+    """Neither another tenant's tables nor a manual warehouse keep an empty tenant from being destroyed."""
+    tenant, neighbour = (make_sharing_tenant(make_tenant, deletion="protect") for _ in range(2))
+    for sharing_tenant in (tenant, neighbour):
+        sharing_tenant.up()
+    append_rows(neighbour)
+    lakekeeper.post("/management/v1/role", json={"name": f"{tenant.name}-by-hand"}).raise_for_status()
+
+    tenant.output("destroy", "--yes", *EMBEDDED)
+
+    assert find_warehouse_name(tenant) not in list_warehouses(lakekeeper)
+    assert {find_warehouse_name(neighbour), manual_warehouse} <= list_warehouses(lakekeeper).keys()
+    assert f"{tenant.name}-by-hand" in list_roles(lakekeeper)
+    assert read_rows(neighbour) == [1, 2, 3]
+
+
 def test_a_shared_project_must_exist(make_tenant: MakeTenant) -> None:
     tenant = make_sharing_tenant(make_tenant)
     tenant.spec["project"] = {"shared": True, "id": f"missing-{uuid4().hex[:8]}"}
