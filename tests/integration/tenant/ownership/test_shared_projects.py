@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,8 @@ import httpx
 import pyarrow as pa
 import pytest
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
+from lakewright_spark.cli import app
+from typer.testing import CliRunner
 
 from tests.integration.tenant.conftest import MakeTenant, Tenant, list_changes
 
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 ROWS = pa.table({"n": [1, 2, 3]})
 SHARED = {"shared": True}
 EMBEDDED = ("--engine", "embedded")
+EMPTY_SCHEMA: dict[str, Any] = {"type": "struct", "fields": []}
 
 
 def make_sharing_tenant(make_tenant: MakeTenant, deletion: str = "purge", **changes: Any) -> Tenant:
@@ -55,9 +59,14 @@ def read_rows(tenant: Tenant) -> list[int]:
     return tenant.catalog(find_warehouse_name(tenant)).load_table("results.flights").scan().to_arrow()["n"].to_pylist()
 
 
+def count_tables(usage: dict[str, Any]) -> dict[str, int]:
+    """Return the number of tables by warehouse."""
+    return {entry["warehouse"]: entry["tables"] for entry in usage["warehouses"]}
+
+
 @pytest.fixture
 def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Iterator[str]:
-    """A warehouse of the default project that another program made; its name."""
+    """A warehouse of the default project that another program made, with a table; its name."""
     owner = make_tenant()
     owner.up()
     project = {"x-project-id": owner.name}
@@ -78,9 +87,12 @@ def manual_warehouse(lakekeeper: httpx.Client, make_tenant: MakeTenant) -> Itera
     response = lakekeeper.post("/management/v1/warehouse", json=body)
     assert response.is_success, response.text
     warehouse_id = response.json()["warehouse-id"]
+    namespace = f"/catalog/v1/{warehouse_id}/namespaces/by_hand"
     lakekeeper.post(f"/catalog/v1/{warehouse_id}/namespaces", json={"namespace": ["by_hand"]}).raise_for_status()
+    lakekeeper.post(f"{namespace}/tables", json={"name": "empty", "schema": EMPTY_SCHEMA}).raise_for_status()
     yield name
-    lakekeeper.delete(f"/catalog/v1/{warehouse_id}/namespaces/by_hand").raise_for_status()
+    lakekeeper.delete(f"{namespace}/tables/empty", params={"purgeRequested": "false"}).raise_for_status()
+    lakekeeper.delete(namespace).raise_for_status()
     lakekeeper.delete(f"/management/v1/warehouse/{warehouse_id}").raise_for_status()
 
 
@@ -158,6 +170,37 @@ def test_protect_ignores_the_warehouses_of_other_owners(
     assert {find_warehouse_name(neighbour), manual_warehouse} <= list_warehouses(lakekeeper).keys()
     assert f"{tenant.name}-by-hand" in list_roles(lakekeeper)
     assert read_rows(neighbour) == [1, 2, 3]
+
+
+@pytest.mark.long
+def test_usage_counts_the_warehouses_of_each_tenant(
+    make_tenant: MakeTenant, manual_warehouse: str, tmp_path: Path
+) -> None:
+    """A warehouse of another tenant counts for that tenant, and a manual warehouse for no tenant."""
+    tenant, neighbour = (make_sharing_tenant(make_tenant, limits={"tables": 4}) for _ in range(2))
+    neighbour.folder = tenant.folder
+    neighbour.write()
+    neighbour.output("stack", "init")
+    for sharing_tenant in (tenant, neighbour):
+        sharing_tenant.up()
+        append_rows(sharing_tenant)
+    neighbour.catalog(find_warehouse_name(neighbour)).create_table("results.more", schema=ROWS.schema)
+    file = tmp_path / "config.json"
+    file.write_text(tenant.output("config", "--format", "json"))
+
+    measured = CliRunner().invoke(app, ["usage", "--config", str(file), "--json"])
+    of_fleet = json.loads(neighbour.output("fleet", "usage", "--stack", tenant.name, "--json"))
+
+    of_jobs = json.loads(measured.stdout)
+    table_counts = {tenant.name: 1, neighbour.name: 2}
+    usages = {stack["stack"]: stack["usage"] for stack in of_fleet["stacks"]}
+    assert count_tables(of_jobs) == {find_warehouse_name(tenant): 1}
+    assert count_tables(usages[tenant.name]) == {find_warehouse_name(tenant): 1}
+    assert count_tables(usages[neighbour.name]) == {find_warehouse_name(neighbour): 2}
+    assert {name: usage["total"]["tables"] for name, usage in usages.items()} == table_counts
+    assert {name: usage["limits"][0]["used"] for name, usage in usages.items()} == table_counts
+    assert {owner["owner"]: owner["tables"] for owner in of_fleet["owners"]} == table_counts
+    assert manual_warehouse not in json.dumps([of_jobs, of_fleet])
 
 
 def test_a_shared_project_must_exist(make_tenant: MakeTenant) -> None:
