@@ -12,8 +12,10 @@ import httpx
 import yaml
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.server.shared_project import SharedProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from pulumi.dynamic import ResourceProvider
 
 Props = dict[str, Any]
@@ -58,18 +60,28 @@ class Fleet:
         for part in (folder / "tenants", folder / "environments", self.states):
             part.mkdir(parents=True)
 
-    def add(self, name: str, *, secret: bool = False, roles: int = 1, **labels: str) -> TenantObjects:
-        """Create a tenant with a project, roles, a warehouse and a namespace, and write its state."""
+    def add(
+        self, name: str, *, secret: bool = False, roles: int = 1, shares_project: bool = False, **labels: str
+    ) -> TenantObjects:
+        """Create a tenant with a project, roles, a warehouse and a namespace, and write its state.
+
+        With `shares_project` the tenant uses the default project, and its names begin with the tenant's name.
+        """
         tenant = TenantObjects(name)
-        project_props = {"server": self._server, "project_id": name}
-        tenant.make("project", "Project", ProjectProvider(), {**project_props, "name": name})
-        tenant.make("readers", "Role", RoleProvider(), {**project_props, "name": "readers", "description": "may read"})
-        for number in range(1, roles):
-            tenant.make(f"role{number}", "Role", RoleProvider(), {**project_props, "name": f"role{number}"})
+        prefix = f"{name}-" if shares_project else ""
+        project_props = {"server": self._server, "project_id": DEFAULT_PROJECT_ID if shares_project else name}
+        if shares_project:
+            tenant.make("project", "SharedProject", SharedProjectProvider(), project_props)
+        else:
+            tenant.make("project", "Project", ProjectProvider(), {**project_props, "name": name})
+        for role in ("readers", *(f"role{number}" for number in range(1, roles))):
+            role_props = {**project_props, "name": f"{prefix}{role}", "description": "may read"}
+            tenant.make(role, "Role", RoleProvider(), role_props)
         storage = {"bucket": "lake", "key_prefix": name, "region": "eu-west-1"}
         credential = {"type": "aws-system-identity", "external_id": "hidden-id-of-a-role"}
         storage |= {"assume_role_arn": "arn:aws:iam::111122223333:role/x"}
-        props = {**project_props, "name": "main", "storage": storage, "credential": credential, "protected": False}
+        props = {**project_props, "name": f"{prefix}main", "protected": False}
+        props |= {"storage": storage, "credential": credential}
         warehouse = tenant.make("main", "Warehouse", WarehouseProvider(), props)
         if secret:
             for part in ("inputs", "outputs"):

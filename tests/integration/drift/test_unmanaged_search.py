@@ -88,13 +88,13 @@ class Lake:
         """Replace the faults of the server."""
         self.http.put("/sandbox/v1/faults", json=list(faults)).raise_for_status()
 
-    def add(self, name: str) -> None:
+    def add(self, name: str, *, shares_project: bool = False) -> None:
         """Create a tenant, and an object of each kind that no stack manages."""
-        tenant = self.fleet.add(name, roles=ROLES)
-        warehouse, role, project = tenant.ids["main"], tenant.ids["readers"], {"x-project-id": name}
-        change(self.http, "role", {"name": "strangers"}, name)
+        tenant = self.fleet.add(name, roles=ROLES, shares_project=shares_project)
+        warehouse, role, project = tenant.ids["main"], tenant.ids["readers"], tenant.ids["project"]
+        change(self.http, "role", {"name": f"{name}-strangers" if shares_project else "strangers"}, project)
         member = {"members": [{"type": "user", "id": "oidc~operator"}]}
-        self.http.post(f"/management/v1/role/{role}/members", json=member, headers=project).raise_for_status()
+        change(self.http, f"role/{role}/members", member, project)
         grant = {"writes": [{"type": "select", "role": role}]}
         change(self.http, f"permissions/warehouse/{warehouse}/assignments", grant)
         queue = {"queue-config": {"num-workers": 3}, "max-seconds-since-last-heartbeat": 77}
@@ -159,6 +159,28 @@ def test_concurrency_changes_no_finding(lake: Lake) -> None:
     assert code == 7
     assert concurrent["stacks"] == one_by_one["stacks"]
     assert lake.gate.most > 1
+
+
+def list_findings_in_shared_project(tenant: str) -> list[tuple[str, str]]:
+    """Return the findings of a tenant: roles of the project may belong to other tenants."""
+    return [
+        ("RoleMembers", f"{tenant}-readers"),
+        ("TaskQueueConfig", f"tabular_purge of warehouse {tenant}-main"),
+        ("Namespace", f"{tenant}-main.sales"),
+        ("Namespace", f"{tenant}-main.jobs"),
+        ("Namespace", f"{tenant}-main.jobs.nightly"),
+        ("Grant", f"select of role {tenant}-readers on warehouse {tenant}-main"),
+    ]
+
+
+def test_shared_project_is_searched_by_warehouse(lake: Lake) -> None:
+    lake.add("acme", shares_project=True)
+    lake.add("globex", shares_project=True)
+
+    code, report = lake.drift()
+
+    assert code == 7
+    assert lake.list_findings(report) == {name: list_findings_in_shared_project(name) for name in ("acme", "globex")}
 
 
 def test_requests_within_a_project_run_at_the_same_time(lake: Lake) -> None:

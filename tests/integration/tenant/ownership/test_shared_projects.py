@@ -317,3 +317,21 @@ def test_drift_reports_only_the_tenants_own_objects(
     assert [change[:2] for change in changes] == [("update", "Warehouse")], "the mark is written again"
     tenant.up("--refresh")
     assert tenant.name in list_roles(lakekeeper)[record]
+
+
+@pytest.mark.long
+def test_drift_reports_namespaces_in_the_tenants_warehouse(make_tenant: MakeTenant, lakekeeper: httpx.Client) -> None:
+    tenant, neighbour = (make_sharing_tenant(make_tenant) for _ in range(2))
+    for sharing_tenant in (tenant, neighbour):
+        sharing_tenant.up()
+        warehouse_id = list_warehouses(lakekeeper)[find_warehouse_name(sharing_tenant)]
+        namespace = {"namespace": ["by_hand"]}
+        lakekeeper.post(f"/catalog/v1/{warehouse_id}/namespaces", json=namespace).raise_for_status()
+
+    completed = tenant.run("drift", "--unmanaged-tables", "--json")
+
+    differences = json.loads(completed.stdout)["stacks"][0]["differences"]
+    assert completed.returncode == 7
+    assert [(entry["kind"], entry["resource"]) for entry in differences] == [
+        ("unmanaged", f"{find_warehouse_name(tenant)}.by_hand")
+    ]
