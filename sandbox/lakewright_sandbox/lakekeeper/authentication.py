@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.token_review import TokenReviewer
@@ -40,7 +41,8 @@ Claims = dict[str, Any]
 class TokenVerifier:
     """Verify signature, issuer, audience and times of JWTs. The provider's keys are fetched on demand.
 
-    User ids are `IDP~SUBJECT`; `subject` returns the subject of a token's claims, or None.
+    User ids are `IDP~SUBJECT`; `subject` returns the subject of a token's claims, or None. As on the real server, a
+    subject that no user id may have is a 400.
     """
 
     def __init__(
@@ -71,7 +73,10 @@ class TokenVerifier:
         self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
 
     def principal(self, token: str) -> TokenPrincipal:
-        """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the provider cannot be reached."""
+        """Return the principal of a token.
+
+        Raises 401 `AuthenticationFailed`, 400 for an invalid subject, 503 if the provider cannot be reached.
+        """
         try:
             key = self._find_key(jwt.get_unverified_header(token).get("kid", ""))
             claims = jwt.decode(
@@ -80,7 +85,7 @@ class TokenVerifier:
                 algorithms=ALGORITHMS,
                 issuer=self._issuer,
                 audience=self._audiences or None,
-                options={"require": ["exp", "iss"], "verify_aud": bool(self._audiences)},
+                options={"require": ["exp", "iss"], "verify_aud": bool(self._audiences), "verify_sub": False},
             )
         except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
             raise _build_refusal(type(error).__name__) from None
@@ -88,7 +93,7 @@ class TokenVerifier:
         if subject is None:
             raise _build_refusal("NoSubject")
         return TokenPrincipal(
-            id=f"{self._idp}~{subject}",
+            id=validate_user_id(f"{self._idp}~{subject}"),
             name=_text(claims, "name", "preferred_username"),
             email=_text(claims, "email"),
             is_human=_is_human(claims),
@@ -141,6 +146,18 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
                 ca_file=settings.ca_file,
             )
         )
+    for provider in settings.openid_providers:
+        subject = partial(_find_subject, provider.subject_claims)
+        verifiers.append(
+            TokenVerifier(
+                provider.id,
+                provider.uri,
+                provider.audiences,
+                subject,
+                roles_claim=provider.roles_claim,
+                ca_file=settings.ca_file,
+            )
+        )
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.
@@ -152,7 +169,8 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
 
 
 def _find_subject(names: tuple[str, ...], claims: Claims) -> str | None:
-    return _text({"subject": next((claims[name] for name in names if claims.get(name)), None)}, "subject")
+    """Return the first of these claims that is a text; the text may be empty."""
+    return _text(claims, *names)
 
 
 def _service_account(source: str, claims: Claims) -> str | None:

@@ -11,12 +11,19 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from lakewright_sandbox.errors import SandboxError
-from lakewright_sandbox.lakekeeper.protocol.settings import NIL_PROJECT, KeyValueStore, Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import (
+    DEFAULT_SUBJECT_CLAIMS,
+    NIL_PROJECT,
+    KeyValueStore,
+    OpenidProvider,
+    Settings,
+)
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version
 
 PREFIX = "LAKEKEEPER__"
 _NAMES_FILE = "configuration_names.json"
-_PROVIDER = re.compile(r"OPENID_PROVIDERS__[A-Z0-9_-]+?__")
+_PROVIDER = re.compile(r"OPENID_PROVIDERS__([A-Z0-9_-]+?)__")
+_PROVIDER_ID = re.compile(r"[a-z0-9-]+")
 
 
 class EnvironmentRefusedError(SandboxError):
@@ -116,7 +123,8 @@ class Variables:
             openid_provider_uri=self.get("OPENID_PROVIDER_URI"),
             openid_audiences=self.get_list("OPENID_AUDIENCE"),
             openid_roles_claim=self.get("OPENID_ROLES_CLAIM"),
-            openid_subject_claims=self.get_list("OPENID_SUBJECT_CLAIM") or ("oid", "sub"),
+            openid_subject_claims=self._get_subject_claims("OPENID_SUBJECT_CLAIM"),
+            openid_providers=tuple(self._list_providers()),
             authorizer="openfga" if self.get("AUTHZ_BACKEND") == "openfga" else "allowall",
             default_project=NIL_PROJECT if self.get_flag("ENABLE_DEFAULT_PROJECT", default=True) else "",
             aws_system_identity=self.get_flag("ENABLE_AWS_SYSTEM_CREDENTIALS", default=False),
@@ -128,6 +136,28 @@ class Variables:
             kubernetes_subject=self._choose_kubernetes_subject(),
             **self._choose_secret_store(),
         )
+
+    def _get_subject_claims(self, name: str) -> tuple[str, ...]:
+        """Return the names of claims. Spaces, and an empty variable, are names of claims that no token has."""
+        value = self.get(name)
+        return DEFAULT_SUBJECT_CLAIMS if value is None else tuple(value.split(","))
+
+    def _list_providers(self) -> Iterator[OpenidProvider]:
+        """Yield the providers beside the primary provider, sorted by id. Raises EnvironmentRefusedError."""
+        names = (variable.removeprefix(PREFIX) for variable in self._environ if variable.startswith(PREFIX))
+        for key in sorted({match[1] for name in names if (match := _PROVIDER.match(name))}):
+            provider_id, prefix = key.lower(), f"OPENID_PROVIDERS__{key}__"
+            if not _PROVIDER_ID.fullmatch(provider_id) or provider_id in {"oidc", "kubernetes"}:
+                raise EnvironmentRefusedError(
+                    f"{PREFIX}{prefix}*: expected an id of letters, digits and `-`; not `oidc`, `kubernetes`"
+                )
+            yield OpenidProvider(
+                provider_id,
+                self.require(f"{prefix}URI"),
+                self.get_list(f"{prefix}AUDIENCE"),
+                self._get_subject_claims(f"{prefix}SUBJECT_CLAIMS"),
+                self.get(f"{prefix}ROLES_CLAIM"),
+            )
 
     def _choose_kubernetes_subject(self) -> Literal["uid", "username"]:
         match self.get("KUBERNETES_AUTHENTICATION_SUBJECT_SOURCE"):

@@ -23,6 +23,21 @@ class KeyValueStore:
     secret_mount: str = "secret"  # noqa: S105 - a path
 
 
+DEFAULT_SUBJECT_CLAIMS = ("oid", "sub")
+"""Claims with the subject of a token, in order of preference."""
+
+
+@dataclass(frozen=True)
+class OpenidProvider:
+    """An OpenID provider beside the primary provider. Its users have the ids `ID~SUBJECT`."""
+
+    id: str
+    uri: str
+    audiences: tuple[str, ...] = ()
+    subject_claims: tuple[str, ...] = DEFAULT_SUBJECT_CLAIMS
+    roles_claim: str | None = None
+
+
 @dataclass(frozen=True)
 class Settings:
     """The sandbox's counterpart of Lakekeeper's environment variables, with the real server's defaults.
@@ -76,7 +91,8 @@ class Settings:
     openid_provider_uri: str | None = None
     openid_audiences: tuple[str, ...] = ()
     openid_roles_claim: str | None = None
-    openid_subject_claims: tuple[str, ...] = ("oid", "sub")
+    openid_subject_claims: tuple[str, ...] = DEFAULT_SUBJECT_CLAIMS
+    openid_providers: tuple[OpenidProvider, ...] = ()
     kubernetes_issuer: str | None = None
     kubeconfig: Path | None = None
     in_cluster: bool = False

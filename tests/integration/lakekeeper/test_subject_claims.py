@@ -1,0 +1,128 @@
+"""The claim of a token that identifies a user, with the variables that the platform renders for the issuer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.platform_stack.settings.checks import parse_platform_spec
+from lakewright.platform_stack.settings.server_environment import build_server_environment
+from lakewright_sandbox.in_process import serve
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
+from lakewright_sandbox.tokens.app import IdentityProvider
+from lakewright_sandbox.tokens.clients import OAuthClient
+from lakewright_sandbox.tokens.keys import SigningKey
+
+from tests.integration.lakekeeper.rules import get_refusal
+from tests.platform_documents import production
+
+RELEASE = "0.13.3"
+PRIMARY = "LAKEKEEPER__OPENID_PROVIDER_URI"
+FURTHER = "LAKEKEEPER__OPENID_PROVIDERS__PARTNER__URI"
+ENTRA = "https://login.microsoftonline.com/contoso.example/v2.0"
+KEYCLOAK = "https://idp.platform.example/realms/platform"
+OBJECT_ID = "5f0c8a52-2c0b-4f44-9a5e-0d8b6a3c7f11"
+SUBJECT = "2b7e1516-28ae-4f2a-8abf-7158809cf4f3"
+GROUP = "0f4c62a1-3b1f-4c36-9d2f-6b0a5c1d2e3f"
+GRANT = {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}}
+CLIENT = OAuthClient("ci", "unused", scopes=())
+
+
+class SignIn:
+    """A Lakekeeper with the variables of a platform. Local identity providers replace its issuers."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        self._provider = IdentityProvider({"ci": CLIENT}, SigningKey())
+        self.issuers = {name: stack.enter_context(serve(self._provider.app())) for name in (PRIMARY, FURTHER)}
+
+    def start(self, variables: Mapping[str, str]) -> str:
+        """Start a server and return its address."""
+        addresses = {name: address for name, address in self.issuers.items() if name in variables}
+        settings = replace(
+            Variables({**variables, **addresses}, RELEASE).build_settings(),
+            database=f"sqlite:///{self._folder / 'lakekeeper.db'}",
+            read_database=None,
+            creates_tables=True,
+        )
+        return self._stack.enter_context(serve(create_app(settings)))
+
+    def register(self, endpoint: str, issuer: str = PRIMARY, **claims: Any) -> httpx.Response:
+        """Register the user of a token with these claims. Claims that are None are omitted."""
+        all_claims = self._provider.claims(self.issuers[issuer], CLIENT, "lakekeeper", "") | claims
+        token = self._provider.key.sign({name: value for name, value in all_claims.items() if value is not None})
+        headers = {"authorization": f"Bearer {token}"}
+        return httpx.post(f"{endpoint}/management/v1/user", json={}, headers=headers)
+
+
+@pytest.fixture
+def sign_in(tmp_path: Path) -> Iterator[SignIn]:
+    with ExitStack() as stack:
+        yield SignIn(tmp_path, stack)
+
+
+def build_variables(uri: str, **providers: str) -> dict[str, str]:
+    """Return the variables that the platform renders for an issuer and further issuers by id."""
+    authentication = {
+        "oidc": {"provider_uri": uri, "audience": ["lakekeeper"]},
+        "providers": {name: {"provider_uri": uri, "audience": ["lakekeeper"]} for name, uri in providers.items()},
+    }
+    environment = build_server_environment(parse_platform_spec(production(authentication=authentication), "test"))
+    return {**environment.plain, **dict.fromkeys(environment.secrets, "a secret")}
+
+
+def test_further_provider_has_claims_of_its_own(sign_in: SignIn) -> None:
+    endpoint = sign_in.start(build_variables(KEYCLOAK, partner=ENTRA))
+
+    responses = [sign_in.register(endpoint, issuer, oid=OBJECT_ID, sub=SUBJECT) for issuer in (PRIMARY, FURTHER)]
+
+    assert [response.json()["id"] for response in responses] == [f"oidc~{SUBJECT}", f"partner~{OBJECT_ID}"]
+
+
+@pytest.mark.parametrize(
+    ("names", "claims", "user_id"),
+    [
+        (None, {"oid": "o", "sub": "s"}, "oidc~o"),
+        (None, {"sub": "s"}, "oidc~s"),
+        ("sub,oid", {"oid": "o", "sub": "s"}, "oidc~s"),
+        ("oid,sub", {"oid": 5, "sub": "s"}, "oidc~s"),
+        ("oid", {"oid": "o", "sub": 5}, "oidc~o"),
+    ],
+)
+def test_first_text_of_the_named_claims_is_the_subject(
+    sign_in: SignIn, names: str | None, claims: dict[str, Any], user_id: str
+) -> None:
+    variables = build_variables(KEYCLOAK)
+    del variables["LAKEKEEPER__OPENID_SUBJECT_CLAIM"]
+    endpoint = sign_in.start(variables | ({"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names} if names else {}))
+
+    assert sign_in.register(endpoint, **claims).raise_for_status().json()["id"] == user_id
+
+
+def test_unusable_subjects_are_refused(sign_in: SignIn) -> None:
+    endpoint = sign_in.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": "oid,sub"})
+
+    refusals = [get_refusal(sign_in.register(endpoint, oid=oid)) for oid in ("", "x" * 128, "a\nb")]
+
+    assert refusals == [(400, "EmptyUserIdError"), (400, "UserIdTooLongError"), (400, "InvalidUserIdError")]
+
+
+@pytest.mark.parametrize("names", ["", "oid, sub"])
+def test_names_of_claims_are_read_literally(sign_in: SignIn, names: str) -> None:
+    endpoint = sign_in.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names})
+
+    assert get_refusal(sign_in.register(endpoint, sub=SUBJECT)) == (401, "AuthenticationFailed")
+
+
+@pytest.mark.parametrize("provider_id", ["OIDC", "KUBERNETES", "A_B"])
+def test_reserved_ids_of_providers_are_refused(provider_id: str) -> None:
+    variables = build_variables(KEYCLOAK) | {f"LAKEKEEPER__OPENID_PROVIDERS__{provider_id}__URI": ENTRA}
+
+    with pytest.raises(EnvironmentRefusedError, match=f"OPENID_PROVIDERS__{provider_id}__"):
+        Variables(variables, RELEASE).build_settings()
