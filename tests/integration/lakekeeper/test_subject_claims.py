@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from lakewright.directories.entra import EntraSettings
+from lakewright.directories.keycloak import KeycloakSettings
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
+from lakewright.spec import parse_spec
+from lakewright.tenant.members import build_memberships
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
 from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from tests.integration.lakekeeper.rules import get_refusal
 from tests.platform_documents import production
+from tests.tenant_project import tenant_spec
 
 RELEASE = "0.13.3"
 PRIMARY = "LAKEKEEPER__OPENID_PROVIDER_URI"
@@ -67,6 +77,35 @@ def sign_in(tmp_path: Path) -> Iterator[SignIn]:
         yield SignIn(tmp_path, stack)
 
 
+@pytest.fixture
+def directory() -> Iterator[str]:
+    """Address of a Keycloak and a Microsoft Graph, whose group has one person."""
+
+    def issue_token(_request: Request) -> JSONResponse:
+        return JSONResponse({"access_token": "t", "expires_in": 300})
+
+    def find_group(_request: Request) -> JSONResponse:
+        return JSONResponse({"id": GROUP, "displayName": "analysts", "name": "analysts", "path": "/analysts"})
+
+    def list_members_of_keycloak(_request: Request) -> JSONResponse:
+        return JSONResponse([{"id": SUBJECT, "username": "ann", "enabled": True}])
+
+    def list_members_of_entra(_request: Request) -> JSONResponse:
+        return JSONResponse({"value": [{"@odata.type": "#microsoft.graph.user", "id": OBJECT_ID}]})
+
+    realm = "/admin/realms/platform"
+    routes = [
+        Route("/realms/platform/protocol/openid-connect/token", issue_token, methods=["POST"]),
+        Route(f"{realm}/groups/{GROUP}", find_group),
+        Route(f"{realm}/groups/{GROUP}/members", list_members_of_keycloak),
+        Route("/contoso.example/oauth2/v2.0/token", issue_token, methods=["POST"]),
+        Route(f"/v1.0/groups/{GROUP}", find_group),
+        Route(f"/v1.0/groups/{GROUP}/transitiveMembers", list_members_of_entra),
+    ]
+    with serve(Starlette(routes=routes)) as endpoint:
+        yield endpoint
+
+
 def build_variables(uri: str, **providers: str) -> dict[str, str]:
     """Return the variables that the platform renders for an issuer and further issuers by id."""
     authentication = {
@@ -77,12 +116,51 @@ def build_variables(uri: str, **providers: str) -> dict[str, str]:
     return {**environment.plain, **dict.fromkeys(environment.secrets, "a secret")}
 
 
+def list_registered_members(kind: str, endpoint: str) -> tuple[str, ...]:
+    """Return the user ids that a tenant gives a role whose members are the group of a directory."""
+    client = {"kind": kind, "client_id": "reader", "client_secret": "env:READER"}
+    if kind == "entra":
+        places = {"tenant_id": "contoso.example", "login_url": endpoint, "graph_url": endpoint}
+        settings = EntraSettings.model_validate(client | places)
+    else:
+        settings = KeycloakSettings.model_validate(client | {"url": endpoint, "realm": "platform"})
+    people = settings.connect(lambda _reference: "a secret").list_members(GROUP)
+    document = tenant_spec("acme", {"backend": "aws", "bucket": "acme-lake"})
+    spec = parse_spec(document | {"role_members": {"analysts": {"group": GROUP}}, "grants": [GRANT]}, "test")
+    return build_memberships(spec, [], {GROUP: people}, "oidc", datetime.now(UTC))["analysts"].users
+
+
+@pytest.mark.parametrize(
+    ("kind", "uri", "user_id"), [("entra", ENTRA, f"oidc~{OBJECT_ID}"), ("keycloak", KEYCLOAK, f"oidc~{SUBJECT}")]
+)
+def test_user_has_the_id_of_the_directory(sign_in: SignIn, directory: str, kind: str, uri: str, user_id: str) -> None:
+    endpoint = sign_in.start(build_variables(uri))
+
+    response = sign_in.register(endpoint, oid=OBJECT_ID, sub=SUBJECT).raise_for_status()
+
+    assert response.json()["id"] == user_id
+    assert list_registered_members(kind, directory) == (user_id,)
+
+
 def test_further_provider_has_claims_of_its_own(sign_in: SignIn) -> None:
     endpoint = sign_in.start(build_variables(KEYCLOAK, partner=ENTRA))
 
     responses = [sign_in.register(endpoint, issuer, oid=OBJECT_ID, sub=SUBJECT) for issuer in (PRIMARY, FURTHER)]
 
     assert [response.json()["id"] for response in responses] == [f"oidc~{SUBJECT}", f"partner~{OBJECT_ID}"]
+
+
+@pytest.mark.parametrize(("uri", "missing"), [(ENTRA, "oid"), (KEYCLOAK, "sub")])
+def test_no_other_claim_replaces_a_missing_claim(sign_in: SignIn, uri: str, missing: str) -> None:
+    endpoint = sign_in.start(build_variables(uri))
+    claims: dict[str, Any] = {"oid": OBJECT_ID, "sub": SUBJECT, missing: None}
+
+    response = sign_in.register(endpoint, **claims)
+
+    assert get_refusal(response) == (401, "AuthenticationFailed")
+
+
+# Rules of the real server that the rendered variables alone do not show.
 
 
 @pytest.mark.parametrize(
