@@ -17,10 +17,12 @@ True
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pulumi.automation.events import EngineEvent
 
     from lakewright_engine.operation import Operation, Result

@@ -11,18 +11,22 @@ from lakewright.cli.engines.signals import forward_signals
 
 main = threading.get_ident()
 
+forwarded = threading.Event()
+waits = []
+
 def send_to_itself():
     # Another thread gets the signal while the main thread waits for a lock, so that the wait does not end.
-    while sys._current_frames()[main].f_code.co_name != "_wait_for_tstate_lock":
+    while not waits or sys._current_frames()[main].f_code.co_name != "wait":
         time.sleep(0.01)
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
     while not passed.has_arrived:
         time.sleep(0.01)
+    forwarded.set()
 
 with forward_signals() as passed:
-    sender = threading.Thread(target=send_to_itself, daemon=True)
-    sender.start()
-    sender.join()
+    threading.Thread(target=send_to_itself, daemon=True).start()
+    waits.append(True)
+    forwarded.wait()
     print("forwarded")
 """
 

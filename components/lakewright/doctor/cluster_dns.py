@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from ipaddress import IPv4Address
+import contextlib
+from collections.abc import Iterator, Sequence
+from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
 from typing import Any, cast
 
@@ -12,14 +13,14 @@ from lakewright.environment.cluster import Cluster
 
 _NODE_CACHE = "k8s-app=node-local-dns"
 """Label of the pods of NodeLocal DNSCache."""
-_LISTEN_OPTION = "-localip"
+_LISTEN_OPTION = "localip"
 """Option of NodeLocal DNSCache: its addresses, separated by commas."""
 
 
 def check_dns(cluster: Cluster) -> list[Finding]:
     """Check that the settings of the cluster's DNS name its pods, their port and the caches of nodes.
 
-    Nothing is found where the cluster does not respond, or where this identity may not list pods.
+    Return no finding if the cluster does not respond, or if this identity may not list pods.
     """
     if cluster.render_to:
         return []
@@ -43,20 +44,21 @@ def check_dns(cluster: Cluster) -> list[Finding]:
         result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
         fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
         return [_report_missing(result, fix)]
+    problems: list[Finding] = []
     ports = find_dns_ports(servers)
     if ports and dns.port not in ports:
         pod_ports = " and ".join(str(port) for port in sorted(ports))
         result = (
             f"pods in {dns.namespace} serve DNS at port {pod_ports}, NetworkPolicies of tenants allow port {dns.port}"
         )
-        return [_report_missing(result, f"set `kubernetes.dns.port: {min(ports)}`")]
+        problems.append(_report_missing(result, f"set `kubernetes.dns.port: {min(ports)}`"))
     if caches:
         addresses = find_cache_addresses(caches) or dns.node_caches or [IPv4Address("169.254.20.10")]
         if not {*addresses} <= {*dns.node_caches}:
             result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
             address_list = ", ".join(str(address) for address in addresses)
-            return [_report_missing(result, f"set `kubernetes.dns.node_caches: [{address_list}]`")]
-    return [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
+            problems.append(_report_missing(result, f"set `kubernetes.dns.node_caches: [{address_list}]`"))
+    return problems or [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]
 
 
 def find_dns_ports(pods: Sequence[Any]) -> set[int]:
@@ -69,14 +71,20 @@ def find_dns_ports(pods: Sequence[Any]) -> set[int]:
 
 def find_cache_addresses(pods: Sequence[Any]) -> list[IPv4Address]:
     """Return the link-local addresses at which pods of NodeLocal DNSCache listen, in order; empty if they name none."""
-    addresses: set[IPv4Address] = set()
-    for pod in pods:
-        for container in pod.spec.containers:
-            command_line: list[str] = [*(container.command or []), *(container.args or [])]
-            for option, value in pairwise(command_line):
-                if option.removeprefix("-") == _LISTEN_OPTION.removeprefix("-"):
-                    addresses |= {IPv4Address(text) for text in value.split(",") if ":" not in text}
+    containers = [container for pod in pods for container in pod.spec.containers]
+    addresses = {address for container in containers for address in _find_listening_addresses(container)}
     return sorted(address for address in addresses if address.is_link_local)
+
+
+def _find_listening_addresses(container: Any) -> Iterator[IPv4Address]:
+    """Yield the IPv4 addresses of the option `-localip ADDRESS,...`, without other texts such as `$(VARIABLE)`."""
+    command_line: list[str] = [*(container.command or []), *(container.args or [])]
+    separate = [part for argument in command_line for part in argument.split("=", 1)]
+    for option, value in pairwise(separate):
+        if option.lstrip("-") == _LISTEN_OPTION:
+            for text in value.split(","):
+                with contextlib.suppress(AddressValueError):
+                    yield IPv4Address(text.strip())
 
 
 def _report_missing(result: str, fix: str) -> Finding:

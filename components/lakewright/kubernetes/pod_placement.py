@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from lakewright.kubernetes.field_types import LabelKey, ObjectName
+from lakewright.kubernetes.field_types import LabelKey, LabelValue, ObjectName
 from lakewright.validation.strict_model import StrictModel
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -22,6 +22,17 @@ class Toleration(StrictModel):
     seconds: Annotated[int, Field(ge=0)] | None = None
     """Seconds that pods remain on a node with the taint; with the effect NoExecute only."""
 
+    @model_validator(mode="after")
+    def _check_fields(self) -> Toleration:
+        """Refuse what Kubernetes refuses."""
+        if self.key is None and self.operator == "Equal":
+            raise ValueError("expected `key`, or `operator: Exists` for each taint")
+        if self.value is not None and self.operator == "Exists":
+            raise ValueError("expected no `value` with `operator: Exists`")
+        if self.seconds is not None and self.effect != "NoExecute":
+            raise ValueError("expected `effect: NoExecute` with `seconds`")
+        return self
+
     def to_manifest(self) -> dict[str, Any]:
         """Return the toleration as Kubernetes has it."""
         fields = self.model_dump(exclude_none=True)
@@ -33,14 +44,14 @@ class Toleration(StrictModel):
 class PodPlacement(StrictModel):
     """Where pods run, and how the cluster handles them."""
 
-    node_selector: dict[LabelKey, str] = {}
+    node_selector: dict[LabelKey, LabelValue | Literal[""]] = {}
     tolerations: list[Toleration] = []
     affinity: dict[str, Any] = {}
     """Affinity as Kubernetes has it."""
-    priority_class: _Text | None = None
+    priority_class: ObjectName | None = None
     image_pull_secrets: list[ObjectName] = []
     """Secrets of the namespace with credentials of image registries."""
-    annotations: dict[str, str] = {}
+    annotations: dict[LabelKey, str] = {}
 
     def to_metadata_fields(self) -> dict[str, dict[str, str]]:
         """Return the fields of a pod's metadata that are set."""

@@ -41,17 +41,19 @@ class Interrupts:
 
     def __exit__(self, *error: object) -> None:
         """Restore the previous signal handlers."""
-        for number, before in self._before.items():
-            signal.signal(number, before)
-        self._prompt.__exit__(*error)
+        try:
+            self._prompt.__exit__(*error)
+        finally:
+            for number, before in self._before.items():
+                signal.signal(number, before)
 
     def call_at_first(self, on_first: Callable[[], None]) -> None:
-        """Call `on_first` on another thread at the first signal, or now if that has arrived."""
+        """Call `on_first` on a new thread at the first signal, or now if that has arrived."""
         with self._lock:
             self._on_first = on_first
             has_arrived = self._has_arrived
         if has_arrived:
-            threading.Thread(target=on_first, name="interrupt").start()
+            self._start(on_first)
 
     def _note(self, number: int) -> None:
         """Call `on_first` at the first signal. A handler could not: the main thread may hold a lock that it needs."""
@@ -61,7 +63,11 @@ class Interrupts:
             on_first = None if self._has_arrived else self._on_first
             self._has_arrived = True
         if on_first is not None:
-            on_first()
+            self._start(on_first)
+
+    @staticmethod
+    def _start(on_first: Callable[[], None]) -> None:
+        threading.Thread(target=on_first, name="interrupt").start()
 
     def _first(self, _number: int, _frame: object) -> None:
         for number in self._before:

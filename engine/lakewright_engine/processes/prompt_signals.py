@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import threading
-from collections.abc import Callable
-from typing import Any, Self
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
 
 _WAKE = signal.SIGURG
 """A signal that nothing else here uses. Its default is to be ignored."""
 _REPEAT_SECONDS = 0.05
 _END_SECONDS = 5
-"""Seconds to wait for `on_signal` at the end of the block."""
+"""Seconds to wait for the reading thread when the block ends."""
 
 
 class PromptSignals:
@@ -32,12 +36,13 @@ class PromptSignals:
         """Prepare to read signals.
 
         Args:
-            on_signal: Called on the reading thread with the number of each signal.
+            on_signal: Called on the reading thread with the number of each signal. It must not wait.
         """
         self._on_signal = on_signal
         self._thread: threading.Thread | None = None
-        self._have_run = threading.Event()
-        self._ends = False
+        self._runs = 0
+        """How often the main thread has run the handler of SIGURG."""
+        self._needed_runs = 0
 
     def __enter__(self) -> Self:
         """Start to read signals."""
@@ -48,7 +53,7 @@ class PromptSignals:
             thread = threading.Thread(target=self._read, daemon=True, name="signals")
             thread.start()
             self._thread = thread
-            self._wake_before: Any = signal.signal(_WAKE, self._note_wake)
+            self._wake_before: Any = signal.signal(_WAKE, self._note_run)
             self._descriptor_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
@@ -56,29 +61,32 @@ class PromptSignals:
         """Stop reading signals, and restore what was set before."""
         if self._thread is None:
             return
-        signal.set_wakeup_fd(self._descriptor_before)
-        self._ends = True
-        self._have_run.set()
-        self._writer.close()
-        self._thread.join(_END_SECONDS)
-        signal.signal(_WAKE, self._wake_before)
-        self._reader.close()
+        try:
+            signal.set_wakeup_fd(self._descriptor_before)
+            signal.signal(_WAKE, signal.SIG_DFL if self._wake_before is None else self._wake_before)
+        finally:
+            self._writer.close()
+            self._thread.join(_END_SECONDS)
 
     def _read(self) -> None:
-        while numbers := self._reader.recv(64):
-            for number in numbers:
-                if number != _WAKE:
-                    if self._on_signal is not None:
-                        self._on_signal(number)
-                    self._wake_main_thread()
+        with self._reader:
+            while True:
+                seconds = _REPEAT_SECONDS if self._runs < self._needed_runs else None
+                if select.select([self._reader], [], [], seconds)[0]:
+                    numbers = self._reader.recv(64)
+                    if not numbers:
+                        return
+                    self._note_numbers([number for number in numbers if number != _WAKE])
+                if self._runs < self._needed_runs:
+                    signal.pthread_kill(self._main, _WAKE)
 
-    def _wake_main_thread(self) -> None:
-        """Send SIGURG until the main thread has run its handler. It runs handlers of earlier signals before that."""
-        self._have_run.clear()
-        while not self._ends:
-            signal.pthread_kill(self._main, _WAKE)
-            if self._have_run.wait(_REPEAT_SECONDS):
-                return
+    def _note_numbers(self, numbers: list[int]) -> None:
+        if numbers:
+            # A run that has begun may have passed over the new signals; the run after it has not.
+            self._needed_runs = self._runs + 2
+        for number in numbers:
+            if self._on_signal is not None:
+                self._on_signal(number)
 
-    def _note_wake(self, _number: int, _frame: object) -> None:
-        self._have_run.set()
+    def _note_run(self, _number: int, _frame: object) -> None:
+        self._runs += 1

@@ -20,6 +20,7 @@ from lakewright_engine.processes.interrupts import Interrupts
 
 main = threading.get_ident()
 arrived = threading.Event()
+waits = []
 
 def send(*numbers):
     # Another thread gets each signal while the main thread waits for a lock, so that the wait does not end.
@@ -27,7 +28,7 @@ def send(*numbers):
 
 def send_to_itself(*numbers):
     for number in numbers:
-        while sys._current_frames()[main].f_code.co_name != "wait":
+        while not waits or sys._current_frames()[main].f_code.co_name != "wait":
             time.sleep(0.01)
         signal.pthread_kill(threading.get_ident(), number)
         arrived.wait()
@@ -36,6 +37,7 @@ FIRST = """
 with Interrupts() as interrupts:
     interrupts.call_at_first(arrived.set)
     send(signal.SIGTERM)
+    waits.append(True)
     arrived.wait()
     print("arrived")
 """
@@ -51,6 +53,7 @@ try:
     with Interrupts() as interrupts:
         interrupts.call_at_first(arrived.set)
         send(signal.SIGTERM, signal.SIGINT)
+        waits.append(True)
         threading.Event().wait()
 except KeyboardInterrupt:
     print("ended at once")

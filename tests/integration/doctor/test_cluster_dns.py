@@ -30,7 +30,7 @@ CONTAINERS: dict[str, dict[str, Any]] = {
     },
     "openshift-dns": {"ports": [{"name": "dns", "protocol": "UDP", "containerPort": 5353}]},
 }
-"""Ports and arguments of the pods, by namespace. Pods of a DNS have no option `-localip`, which is not read of them."""
+"""Ports and arguments of the pods, by namespace. The check reads `-localip` from pods of NodeLocal DNSCache only."""
 
 
 class ApiServer(BaseHTTPRequestHandler):
@@ -127,6 +127,25 @@ def test_dns_of_the_cluster_is_compared(
 
     assert finding.state == state
     assert text in f"{finding.result} {finding.fix}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (["--localip=169.254.25.10"], "node_caches: [169.254.25.10]"),
+        (["-localip", "169.254.25.10, 10.96.0.10,"], "node_caches: [169.254.25.10]"),
+        (["-localip", "$(NODE_LOCAL_IP)"], "node_caches: [169.254.20.10]"),
+        ([], "node_caches: [169.254.20.10]"),
+    ],
+)
+@pytest.mark.usefixtures("kubeconfig")
+def test_forms_of_the_addresses_of_caches(arguments: list[str], fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTAINERS["kube-system"], "args", arguments)
+    PODS.update({("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4})
+
+    (finding,) = check_dns(Cluster())
+
+    assert fix in finding.fix
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -14,6 +14,7 @@ from lakewright.kubernetes.maintenance import manifests as maintenance_manifests
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.spec import parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from pydantic import ValidationError
 
 IMAGE = "registry.example/jobs@sha256:0"
 CATALOG = CatalogConfig(
@@ -117,4 +118,22 @@ def test_each_pod_has_the_placement(make: Callable[[ClusterSettings], dict[str, 
     assert {name: value for name, value in pod["spec"].items() if name in PLACEMENT} == PLACEMENT
     assert pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
     assert not default["spec"].keys() & PLACEMENT.keys()
+    del pod["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"]
+    assert {name: value for name, value in pod["metadata"].items() if value} == default["metadata"]
     assert {name: value for name, value in pod["spec"].items() if name not in PLACEMENT} == default["spec"]
+
+
+@pytest.mark.parametrize(
+    ("pods", "problem"),
+    [
+        ({"tolerations": [{}]}, "expected `key`"),
+        ({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}, "expected no `value`"),
+        ({"tolerations": [{"key": "a", "seconds": 5}]}, "expected `effect: NoExecute`"),
+        ({"node_selector": {"pool": "b c"}}, "value of a Kubernetes label"),
+        ({"annotations": {"bad key": "a"}}, "key of a Kubernetes label"),
+        ({"priority_class": "Bad Name"}, "priority_class"),
+    ],
+)
+def test_placement_that_kubernetes_refuses(pods: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        ClusterSettings.model_validate({"pods": pods})

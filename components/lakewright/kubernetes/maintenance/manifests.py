@@ -146,7 +146,7 @@ def build_schedule(
         "successfulJobsHistoryLimit": 3,
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {
-            "metadata": {"labels": metadata["labels"]},
+            "metadata": {"labels": dict(metadata["labels"])},
             "spec": {
                 **repetition,
                 "activeDeadlineSeconds": seconds,
