@@ -8,8 +8,6 @@ import signal
 import socket
 import sys
 
-from lakewright_engine.processes.prompt_signals import PromptSignals
-
 from lakewright.warm.address import Address, find_address, select_environment
 from lakewright.warm.messages import read_peer_user, receive, receive_all, send
 
@@ -87,6 +85,8 @@ class WarmClient:
         return process.pid
 
     def _hand_over(self, connection: socket.socket, pid: int) -> int | None:
+        from lakewright_engine.processes.prompt_signals import PromptSignals  # noqa: PLC0415 - `--help` needs none of it
+
         try:
             self._process = os.pidfd_open(pid)
             request = self._make_request()
