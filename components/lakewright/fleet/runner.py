@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakewright_engine.processes.process_identity import identity
-from lakewright_engine.processes.prompt_signals import PromptSignals
+from lakewright_engine.processes.prompt_signals import handle_signals
 
 from lakewright.fleet.fingerprints import compute_inputs_fingerprint, compute_state_fingerprint
 from lakewright.fleet.results import DONE, FleetReport, StackResult, StackStatus, create_result
@@ -111,7 +109,7 @@ class FleetRunner:
     def run(self, stacks: Sequence[SelectedStack]) -> FleetReport:
         """Run the command on the stacks that are not done. Return the results of all stacks of all calls."""
         began = time.monotonic()
-        with self._handle_signals():
+        with handle_signals(_SIGNALS, self._count_interrupt):
             schedule = Schedule([stack for stack in stacks if not self._take_over(stack)], self._bounds)
             while True:
                 self._start_stacks(schedule)
@@ -213,23 +211,6 @@ class FleetRunner:
 
     def _explain_skip(self) -> str:
         return "not started: interrupted" if self._interrupts else "not started: another stack failed"
-
-    @contextmanager
-    def _handle_signals(self) -> Generator[None]:
-        """Handle SIGINT, SIGTERM and SIGHUP within this context. Only the main thread can."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
-        with PromptSignals():
-            try:
-                for number, handler in before.items():
-                    if handler is not signal.SIG_IGN:
-                        signal.signal(number, self._count_interrupt)
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
 
     def _count_interrupt(self, _number: int, _frame: object) -> None:
         self._interrupts += 1

@@ -7,10 +7,11 @@ import select
 import signal
 import socket
 import threading
+from contextlib import contextmanager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Iterable
     from typing import Any, Self
 
 _WAKE = signal.SIGURG
@@ -90,3 +91,24 @@ class PromptSignals:
 
     def _note_run(self, _number: int, _frame: object) -> None:
         self._runs += 1
+
+
+@contextmanager
+def handle_signals(numbers: Iterable[signal.Signals], handler: Callable[[int, Any], None]) -> Generator[None]:
+    """Call a handler of signals at once within this context. Ignored signals, as under `nohup`, remain ignored.
+
+    Only the main thread can handle signals: on other threads the context changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in numbers}
+    before = {number: earlier for number, earlier in handlers.items() if earlier is not signal.SIG_IGN}
+    with PromptSignals():
+        try:
+            for number in before:
+                signal.signal(number, handler)
+            yield
+        finally:
+            for number, earlier in before.items():
+                signal.signal(number, earlier)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
-from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import OpenidProvider, Settings
 from lakewright_sandbox.lakekeeper.token_review import TokenReviewer
 
 log = logging.getLogger(__name__)
@@ -133,31 +133,27 @@ class Verifier(Protocol):
 
 def create_verifiers(settings: Settings) -> list[Verifier]:
     """Return the verifiers of accepted tokens; callers are not authenticated without any."""
-    verifiers: list[Verifier] = []
+    providers = settings.openid_providers
     if settings.openid_provider_uri:
-        subject = partial(_find_subject, settings.openid_subject_claims)
-        verifiers.append(
-            TokenVerifier(
-                "oidc",
-                settings.openid_provider_uri,
-                settings.openid_audiences,
-                subject,
-                roles_claim=settings.openid_roles_claim,
-                ca_file=settings.ca_file,
-            )
+        primary = OpenidProvider(
+            "oidc",
+            settings.openid_provider_uri,
+            settings.openid_audiences,
+            settings.openid_subject_claims,
+            settings.openid_roles_claim,
         )
-    for provider in settings.openid_providers:
-        subject = partial(_find_subject, provider.subject_claims)
-        verifiers.append(
-            TokenVerifier(
-                provider.id,
-                provider.uri,
-                provider.audiences,
-                subject,
-                roles_claim=provider.roles_claim,
-                ca_file=settings.ca_file,
-            )
+        providers = (primary, *providers)
+    verifiers: list[Verifier] = [
+        TokenVerifier(
+            provider.id,
+            provider.uri,
+            provider.audiences,
+            partial(_find_subject, provider.subject_claims),
+            roles_claim=provider.roles_claim,
+            ca_file=settings.ca_file,
         )
+        for provider in providers
+    ]
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.

@@ -44,7 +44,7 @@ GRANT = {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "exec
 CLIENT = OAuthClient("ci", "unused", scopes=())
 
 
-class SignIn:
+class PlatformServer:
     """A Lakekeeper with the variables of a platform. Local identity providers replace its issuers."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -72,9 +72,9 @@ class SignIn:
 
 
 @pytest.fixture
-def sign_in(tmp_path: Path) -> Iterator[SignIn]:
+def platform_server(tmp_path: Path) -> Iterator[PlatformServer]:
     with ExitStack() as stack:
-        yield SignIn(tmp_path, stack)
+        yield PlatformServer(tmp_path, stack)
 
 
 @pytest.fixture
@@ -133,29 +133,33 @@ def list_registered_members(kind: str, endpoint: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("kind", "uri", "user_id"), [("entra", ENTRA, f"oidc~{OBJECT_ID}"), ("keycloak", KEYCLOAK, f"oidc~{SUBJECT}")]
 )
-def test_user_has_the_id_of_the_directory(sign_in: SignIn, directory: str, kind: str, uri: str, user_id: str) -> None:
-    endpoint = sign_in.start(build_variables(uri))
+def test_user_has_the_id_of_the_directory(
+    platform_server: PlatformServer, directory: str, kind: str, uri: str, user_id: str
+) -> None:
+    endpoint = platform_server.start(build_variables(uri))
 
-    response = sign_in.register(endpoint, oid=OBJECT_ID, sub=SUBJECT).raise_for_status()
+    response = platform_server.register(endpoint, oid=OBJECT_ID, sub=SUBJECT).raise_for_status()
 
     assert response.json()["id"] == user_id
     assert list_registered_members(kind, directory) == (user_id,)
 
 
-def test_further_provider_has_claims_of_its_own(sign_in: SignIn) -> None:
-    endpoint = sign_in.start(build_variables(KEYCLOAK, partner=ENTRA))
+def test_further_provider_has_claims_of_its_own(platform_server: PlatformServer) -> None:
+    endpoint = platform_server.start(build_variables(KEYCLOAK, partner=ENTRA))
 
-    responses = [sign_in.register(endpoint, issuer, oid=OBJECT_ID, sub=SUBJECT) for issuer in (PRIMARY, FURTHER)]
+    responses = [
+        platform_server.register(endpoint, issuer, oid=OBJECT_ID, sub=SUBJECT) for issuer in (PRIMARY, FURTHER)
+    ]
 
     assert [response.json()["id"] for response in responses] == [f"oidc~{SUBJECT}", f"partner~{OBJECT_ID}"]
 
 
 @pytest.mark.parametrize(("uri", "missing"), [(ENTRA, "oid"), (KEYCLOAK, "sub")])
-def test_no_other_claim_replaces_a_missing_claim(sign_in: SignIn, uri: str, missing: str) -> None:
-    endpoint = sign_in.start(build_variables(uri))
+def test_no_other_claim_replaces_a_missing_claim(platform_server: PlatformServer, uri: str, missing: str) -> None:
+    endpoint = platform_server.start(build_variables(uri))
     claims: dict[str, Any] = {"oid": OBJECT_ID, "sub": SUBJECT, missing: None}
 
-    response = sign_in.register(endpoint, **claims)
+    response = platform_server.register(endpoint, **claims)
 
     assert get_refusal(response) == (401, "AuthenticationFailed")
 
@@ -174,28 +178,28 @@ def test_no_other_claim_replaces_a_missing_claim(sign_in: SignIn, uri: str, miss
     ],
 )
 def test_first_text_of_the_named_claims_is_the_subject(
-    sign_in: SignIn, names: str | None, claims: dict[str, Any], user_id: str
+    platform_server: PlatformServer, names: str | None, claims: dict[str, Any], user_id: str
 ) -> None:
     variables = build_variables(KEYCLOAK)
     del variables["LAKEKEEPER__OPENID_SUBJECT_CLAIM"]
-    endpoint = sign_in.start(variables | ({"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names} if names else {}))
+    endpoint = platform_server.start(variables | ({"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names} if names else {}))
 
-    assert sign_in.register(endpoint, **claims).raise_for_status().json()["id"] == user_id
+    assert platform_server.register(endpoint, **claims).raise_for_status().json()["id"] == user_id
 
 
-def test_unusable_subjects_are_refused(sign_in: SignIn) -> None:
-    endpoint = sign_in.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": "oid,sub"})
+def test_unusable_subjects_are_refused(platform_server: PlatformServer) -> None:
+    endpoint = platform_server.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": "oid,sub"})
 
-    refusals = [get_refusal(sign_in.register(endpoint, oid=oid)) for oid in ("", "x" * 128, "a\nb")]
+    refusals = [get_refusal(platform_server.register(endpoint, oid=oid)) for oid in ("", "x" * 128, "a\nb")]
 
     assert refusals == [(400, "EmptyUserIdError"), (400, "UserIdTooLongError"), (400, "InvalidUserIdError")]
 
 
 @pytest.mark.parametrize("names", ["", "oid, sub"])
-def test_names_of_claims_are_read_literally(sign_in: SignIn, names: str) -> None:
-    endpoint = sign_in.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names})
+def test_names_of_claims_are_read_literally(platform_server: PlatformServer, names: str) -> None:
+    endpoint = platform_server.start(build_variables(KEYCLOAK) | {"LAKEKEEPER__OPENID_SUBJECT_CLAIM": names})
 
-    assert get_refusal(sign_in.register(endpoint, sub=SUBJECT)) == (401, "AuthenticationFailed")
+    assert get_refusal(platform_server.register(endpoint, sub=SUBJECT)) == (401, "AuthenticationFailed")
 
 
 @pytest.mark.parametrize("provider_id", ["OIDC", "KUBERNETES", "A_B"])

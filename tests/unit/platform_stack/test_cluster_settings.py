@@ -318,7 +318,10 @@ def test_openfga_has_limits_and_a_writable_folder() -> None:
     assert env["OPENFGA_MAX_CHECKS_PER_BATCH_CHECK"] == "80"
     assert (env["OPENFGA_DATASTORE_MAX_OPEN_CONNS"], env["OPENFGA_DATASTORE_MAX_IDLE_CONNS"]) == ("5", "5")
     assert (env["OPENFGA_CHECK_QUERY_CACHE_ENABLED"], env["OPENFGA_CHECK_QUERY_CACHE_TTL"]) == ("true", "10s")
-    assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
+    assert container["volumeMounts"] == [
+        {"name": "tmp", "mountPath": "/tmp"},
+        {"name": "openfga-ca", "mountPath": "/etc/openfga/database-ca", "readOnly": True},
+    ]
     policies = {policy["metadata"]["name"]: policy["spec"] for policy in network_policies.list_network_policies(spec)}
     ports = [port["port"] for rule in policies["lakekeeper-openfga"]["egress"] for port in rule["ports"]]
     assert 6432 in ports

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
 
-from lakewright_engine.processes.prompt_signals import PromptSignals
+from lakewright_engine.processes.prompt_signals import handle_signals
 
 _FORWARDED_AS = {
     signal.SIGINT: signal.SIGINT,
@@ -63,16 +61,5 @@ class ForwardedSignals:
 def forward_signals() -> Generator[ForwardedSignals]:
     """Forward SIGINT, SIGTERM and SIGHUP within this context. Ignored signals, as under `nohup`, remain ignored."""
     passed = ForwardedSignals()
-    if threading.current_thread() is not threading.main_thread():
+    with handle_signals(_FORWARDED_AS, passed.handle):
         yield passed
-        return
-    handlers: dict[signal.Signals, Any] = {number: signal.getsignal(number) for number in _FORWARDED_AS}
-    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-    with PromptSignals():
-        try:
-            for number in before:
-                signal.signal(number, passed.handle)
-            yield passed
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

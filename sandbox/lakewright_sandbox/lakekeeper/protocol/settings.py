@@ -29,7 +29,7 @@ DEFAULT_SUBJECT_CLAIMS = ("oid", "sub")
 
 @dataclass(frozen=True)
 class OpenidProvider:
-    """An OpenID provider beside the primary provider. Its users have the ids `ID~SUBJECT`."""
+    """An OpenID provider. Its users have the ids `ID~SUBJECT`."""
 
     id: str
     uri: str
