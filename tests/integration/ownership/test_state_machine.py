@@ -18,7 +18,8 @@ from tests.state_machines import FULL, run_state_machine
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
 CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 5)
-"""2,000 steps on the Pulumi CLI take about two hours: in parts, each of which reports."""
+CLI_GROUPS = [pytest.param(part, marks=pytest.mark.xdist_group(f"cli-owners-{part}")) for part in range(CLI_PARTS)]
+"""2,000 steps on the Pulumi CLI take about two hours: in parts, which report and run in workers of their own."""
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> 
 @pytest.mark.pulumi_cli
 @pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 1800)
-@pytest.mark.parametrize("part", range(CLI_PARTS))
+@pytest.mark.parametrize("part", CLI_GROUPS)
 def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners], part: int) -> None:
     """Each part has other random stacks under `make test-all`."""
     owners.engine = "pulumi"
