@@ -1,4 +1,4 @@
-"""Check the settings of a cluster's DNS, which NetworkPolicies of tenants allow, against its pods."""
+"""Check the settings of a cluster's DNS, which NetworkPolicies allow, against its pods."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lakewright.doctor.finding import REQUEST_SECONDS, Finding
 from lakewright.environment.cluster import Cluster
+from lakewright.platform_stack.settings.platform import PlatformCluster
 
 _NODE_CACHE = "k8s-app=node-local-dns"
 """Label of the pods of NodeLocal DNSCache."""
@@ -17,7 +18,7 @@ _LISTEN_OPTION = "localip"
 """Option of NodeLocal DNSCache: its addresses, separated by commas."""
 
 
-def check_dns(cluster: Cluster) -> list[Finding]:
+def check_dns(cluster: Cluster | PlatformCluster) -> list[Finding]:
     """Check that the settings of the cluster's DNS name its pods, their port and the caches of nodes.
 
     Return no finding if the cluster does not respond, or if this identity may not list pods.
@@ -41,21 +42,19 @@ def check_dns(cluster: Cluster) -> list[Finding]:
     except (config.ConfigException, client.ApiException, HTTPError, OSError):
         return []
     if not servers:
-        result = f"no pod in {dns.namespace} has the labels {selector}, so pods of tenants could not resolve names"
-        fix = "set `kubernetes.dns` of the environment; on OpenShift: namespace openshift-dns, port 5353"
+        result = f"no pod in {dns.namespace} has the labels {selector}, so pods could not resolve names"
+        fix = "set `kubernetes.dns`; on OpenShift: namespace openshift-dns, port 5353"
         return [_report_missing(result, fix)]
     problems: list[Finding] = []
     ports = find_dns_ports(servers)
     if ports and dns.port not in ports:
         pod_ports = " and ".join(str(port) for port in sorted(ports))
-        result = (
-            f"pods in {dns.namespace} serve DNS at port {pod_ports}, NetworkPolicies of tenants allow port {dns.port}"
-        )
+        result = f"pods in {dns.namespace} serve DNS at port {pod_ports}, NetworkPolicies allow port {dns.port}"
         problems.append(_report_missing(result, f"set `kubernetes.dns.port: {min(ports)}`"))
     if caches:
         addresses = find_cache_addresses(caches) or dns.node_caches or [IPv4Address("169.254.20.10")]
         if not {*addresses} <= {*dns.node_caches}:
-            result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies of tenants do not allow"
+            result = "nodes have NodeLocal DNSCache, whose address NetworkPolicies do not allow"
             address_list = ", ".join(str(address) for address in addresses)
             problems.append(_report_missing(result, f"set `kubernetes.dns.node_caches: [{address_list}]`"))
     return problems or [Finding("Kubernetes DNS", "ok", f"{len(servers)} pods in {dns.namespace}")]

@@ -16,6 +16,7 @@ from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.errors import LakewrightError
+from lakewright.platform_stack.settings.platform import PlatformCluster
 from lakewright.storage.backend import BucketProbe
 
 
@@ -41,6 +42,11 @@ def check_services(
         *check_dns(environment.kubernetes),
         *(check_pod_tokens(environment, namespace) if namespace else []),
     ]
+
+
+def check_platform(cluster: PlatformCluster) -> list[Finding]:
+    """Check the cluster of a platform stack, before Lakekeeper runs in it. Only reads."""
+    return [check_cluster(cluster), *check_dns(cluster)]
 
 
 def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
@@ -116,8 +122,8 @@ def check_bucket(probe: BucketProbe) -> Finding:
     return Finding(subject, "ok", f"reachable at {address.endpoint}")
 
 
-def check_cluster(cluster: Cluster) -> Finding:
-    """Check that the cluster responds, if the environment deploys to a cluster."""
+def check_cluster(cluster: Cluster | PlatformCluster) -> Finding:
+    """Check that the cluster responds, if the stack deploys to a cluster."""
     if cluster.render_to:
         return Finding("Kubernetes", "ok", f"no cluster needed: manifests are written to {cluster.render_to}")
     import kubernetes  # noqa: PLC0415 - slow to load

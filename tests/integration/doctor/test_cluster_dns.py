@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,10 +13,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
+from lakewright.cli import main
 from lakewright.doctor.cluster_dns import check_dns
 from lakewright.doctor.services import check_services
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.environment import Environment
+
+from tests.platform_documents import production
 
 PODS: dict[tuple[str, str], int] = {}
 """Number of pods by namespace and label selector."""
@@ -157,6 +161,45 @@ def test_doctor_checks_the_dns() -> None:
     findings = {finding.subject: finding for finding in check_services(environment)}
 
     assert findings["Kubernetes DNS"].fix == "set `kubernetes.dns.port: 53`"
+
+
+def _write_platform(folder: Path, kubernetes: dict[str, Any]) -> None:
+    """Write a project of a platform with the stack `prod`, whose spec lies in its folder of stacks."""
+    (folder / "Pulumi.yaml").write_text("name: catalog-server\nruntime: python\nstackConfigDir: stacks\n")
+    spec = production() | {"kubernetes": kubernetes}
+    (folder / "stacks").mkdir()
+    (folder / "stacks/Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": {"catalog-server:spec": spec}}))
+
+
+@pytest.mark.usefixtures("kubeconfig")
+def test_doctor_checks_the_dns_of_a_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PODS["openshift-dns", "dns=default"] = 2
+    _write_platform(tmp_path, {"dns": {"namespace": "openshift-dns", "labels": {"dns": "default"}}})
+
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit) as exited:
+        main(["doctor", "--stack", "prod", "--json"])
+
+    findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert exited.value.code == 1
+    assert findings["Kubernetes DNS"]["fix"] == "set `kubernetes.dns.port: 5353`"
+    assert "Lakekeeper" not in findings
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "path"), [({"dns": {"port": 70000}}, "kubernetes.dns.port"), ({"dsn": {}}, "kubernetes.dsn")]
+)
+def test_doctor_refuses_mistakes_of_a_platform(
+    kubernetes: dict[str, Any], path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write_platform(tmp_path, kubernetes)
+
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit) as exited:
+        main(["doctor", "--stack", "prod"])
+
+    error = capsys.readouterr().err
+    assert exited.value.code == 1
+    assert path in error
+    assert "stacks/Pulumi.prod.yaml" in error
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -1,16 +1,19 @@
-"""`lakewright doctor`: check the machine and the services of a tenant."""
+"""`lakewright doctor`: check the machine and the services of a stack."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakewright.cli.options import HERE, Directory, load_project
 
 if TYPE_CHECKING:
+    from lakewright_engine.project.project import PulumiProject
+
     from lakewright.doctor import Finding
 
 COLORS = {"ok": "green", "optional": "yellow", "missing": "red"}
@@ -18,7 +21,12 @@ COLORS = {"ok": "green", "optional": "yellow", "missing": "red"}
 
 def doctor(
     stack: Annotated[
-        str | None, typer.Option("--stack", "-s", help="Also check Lakekeeper, S3 and the cluster of this tenant.")
+        str | None,
+        typer.Option(
+            "--stack",
+            "-s",
+            help="Also check Lakekeeper, S3 and the cluster of this tenant, or the cluster of this platform.",
+        ),
     ] = None,
     directory: Directory = HERE,
     *,
@@ -35,18 +43,41 @@ def doctor(
 
     findings = check_machine()
     if stack is not None:
-        findings += _check_tenant(stack, directory)
+        findings += _check_stack(stack, directory)
     missing = [finding for finding in findings if finding.state == "missing"]
     printed_findings = missing if failed else findings
     if as_json:
         print(json.dumps({"version": 1, "findings": [finding.to_json() for finding in printed_findings]}, indent=2))
     else:
-        _print_lines(printed_findings, includes_tenant=stack is not None)
+        _print_lines(printed_findings, includes_stack=stack is not None)
     if missing:
         raise typer.Exit(1)
 
 
-def _check_tenant(stack: str, directory: Path) -> list[Finding]:
+def _check_stack(stack: str, directory: Path) -> list[Finding]:
+    from lakewright.project_files.stack_files import platform_key, raw_platform_spec  # noqa: PLC0415
+
+    project = load_project(directory)
+    file = project.stack_file(stack)
+    platform = raw_platform_spec(file, project.name)
+    return (
+        _check_tenant(project, file)
+        if platform is None
+        else _check_platform(platform, file, platform_key(project.name))
+    )
+
+
+def _check_platform(raw: Mapping[str, Any], file: Path, key: str) -> list[Finding]:
+    from lakewright.doctor import check_platform  # noqa: PLC0415
+    from lakewright.platform_stack.settings.checks import parse_platform_spec  # noqa: PLC0415
+    from lakewright.project_files.shared_values import locate_spec_problems  # noqa: PLC0415
+
+    with locate_spec_problems(file, "config", key):
+        spec = parse_platform_spec(raw, str(file))
+    return check_platform(spec.kubernetes)
+
+
+def _check_tenant(project: PulumiProject, file: Path) -> list[Finding]:
     from lakewright.doctor import Finding, check_services, check_tag_policy  # noqa: PLC0415
     from lakewright.environment.loading import load_environment  # noqa: PLC0415
     from lakewright.environment.platform import object_tags  # noqa: PLC0415
@@ -56,8 +87,6 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     from lakewright.project_files.stack_files import SPEC_SECTIONS  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
 
-    project = load_project(directory)
-    file = project.stack_file(stack)
     spec = read_stack_file(file)
     environment = load_environment(project, spec.environment)
     # Stores get the secrets that the spec refers to, so the environment must allow them first.
@@ -89,7 +118,7 @@ def _check_tenant(stack: str, directory: Path) -> list[Finding]:
     return storage_findings + service_findings + tag_findings
 
 
-def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:
+def _print_lines(findings: list[Finding], *, includes_stack: bool) -> None:
     from lakewright.terminal.console import open_console  # noqa: PLC0415
     from lakewright.terminal.text_lines import CheckLine, print_check_lines  # noqa: PLC0415
 
@@ -101,5 +130,5 @@ def _print_lines(findings: list[Finding], *, includes_tenant: bool) -> None:
             for finding in findings
         ],
     )
-    if not includes_tenant:
+    if not includes_stack:
         console.print("Name a tenant with --stack to check its Lakekeeper, S3 and cluster too.", soft_wrap=True)
