@@ -88,7 +88,8 @@ def assert_placed(template: dict[str, Any]) -> None:
 
 
 def test_pods_of_all_components_have_their_settings() -> None:
-    spec = parse(server={"pods": PODS}, gateway={"pods": PODS}, server__authorization__openfga__server={"pods": PODS})
+    settings = {"pods": PODS, "replicas": 3}
+    spec = parse(server=settings, gateway=settings, server__authorization__openfga__server=settings)
     server = spec.server.authorization.openfga
     assert server is not None
     assert server.server is not None
@@ -202,6 +203,24 @@ def test_autoscaling_needs_requests_of_all_containers(field: str) -> None:
         sized_part = part | {"resources": {kind: {"cpu": "100m"}}}
         assert parse(server=autoscaling | {"extra_pod_parts": {field: [sized_part]}})
     assert parse(server=autoscaling | {"extra_pod_parts": SETUP})
+
+
+@pytest.mark.parametrize("path", ["server", "gateway", "server__authorization__openfga__server"])
+def test_budgets_let_a_replica_end(path: str) -> None:
+    field = path.replace("__", ".")
+    pods = {"pods": {"min_available": 2}}
+
+    with pytest.raises(SpecError, match=rf"{field}\.pods\.min_available: expected fewer than the replicas, 2: "):
+        parse(**{path: pods | {"replicas": 2}})
+    assert parse(**{path: pods | {"replicas": 3}})
+
+
+def test_budget_of_scaled_servers_fits_the_fewest() -> None:
+    pods = {"pods": {"min_available": 2}, "replicas": 5}
+
+    with pytest.raises(SpecError, match="expected fewer than the replicas, 2"):
+        parse(server=pods | {"autoscaling": {"min": 2, "max": 6}})
+    assert parse(server=pods | {"autoscaling": {"min": 3, "max": 6}})
 
 
 def test_migration_with_a_database_proxy_reaches_the_cloud() -> None:

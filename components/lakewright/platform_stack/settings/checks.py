@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
 from lakewright.platform_stack.settings.extra_env import find_extra_env_problems
 from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.pods import PodSettings
 from lakewright.platform_stack.settings.types import find_image_mistake, is_minted, parse_cluster_secret
 from lakewright.platform_stack.settings.variables import PREFIX, list_settings, parse_release
 from lakewright.validation.problems import Problem, SpecError, list_problems
@@ -141,6 +142,21 @@ def _requests_cpu(container: dict[str, Any]) -> bool:
             return True
         case _:
             return False
+
+
+def _check_disruption_budgets(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse budgets that let no replica end: a drain of its node would wait forever."""
+    server, openfga = spec.server, spec.server.authorization.openfga
+    parts: dict[str, tuple[int, PodSettings]] = {
+        "server": (server.autoscaling.min if server.autoscaling else server.replicas, server.pods),
+        "gateway": (spec.gateway.replicas, spec.gateway.pods),
+    }
+    if openfga and openfga.server:
+        parts["server.authorization.openfga.server"] = (openfga.server.replicas, openfga.server.pods)
+    for path, (replicas, pods) in parts.items():
+        if pods.min_available and pods.min_available >= replicas:
+            reason = f"expected fewer than the replicas, {replicas}: a drain of a node would wait forever"
+            yield Problem(f"{path}.pods.min_available", reason, str(pods.min_available))
 
 
 _RDS = re.compile(r"\.rds\.amazonaws\.com(\.cn)?$")
@@ -274,6 +290,7 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _check_trials,
     _check_database_proxy,
     _check_autoscaling,
+    _check_disruption_budgets,
     _check_database_authorities,
     _check_plain_http,
     _check_routes,

@@ -20,7 +20,7 @@ class PodSettings(PodPlacement):
     labels: dict[LabelKey, str] = {}
     """Further labels of pods. Labels of the stack cannot be replaced."""
     min_available: Count | None = None
-    """Replicas that a drain leaves running. Default: all but one."""
+    """Replicas that a drain leaves running, fewer than all. Default: all but one."""
 
 
 class ExtraPodParts(StrictModel):
