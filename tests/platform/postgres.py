@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tests.authorities import Authority, write_certificate
 from tests.platform.network import PodNetwork, run_command
+from tests.postgres_server import find_postgres_program
 
 DATABASE_HOST, DATABASE_READ_HOST = "db.platform.example", "db-ro.platform.example"
 PASSWORDS = {"lakekeeper": "password-of-lakekeeper", "openfga": "password-of-openfga"}
-_RELEASES = Path("/usr/lib/postgresql")
 
 
 class Postgres:
@@ -73,5 +73,6 @@ class Postgres:
             os.kill(process, number)
 
     def _run(self, program: str, *arguments: str) -> None:
-        newest = max(_RELEASES.iterdir(), key=lambda folder: int(folder.name))
-        run_command("/usr/sbin/runuser", "-u", "nobody", "--", str(newest / "bin" / program), *arguments)
+        path = find_postgres_program(program)
+        assert path is not None, f"{program} is not installed"
+        run_command("/usr/sbin/runuser", "-u", "nobody", "--", path, *arguments)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import configparser
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -27,6 +22,7 @@ from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 from lakewright_sandbox.runtime.processes import free_port
 
 from tests.named_tokens import TokensAsNames
+from tests.postgres_server import postgres as run_postgres
 from tests.server_process import ModuleProcess
 
 START_SECONDS = 60
@@ -256,23 +252,9 @@ def give(people: People) -> Callable[..., None]:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """A Postgres server of its own on a socket in a temporary directory. It refuses to run as root."""
-    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
-    if control is None or initdb is None:
-        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
-    with tempfile.TemporaryDirectory(prefix="postgres") as directory:
-        user = []
-        if os.geteuid() == 0:
-            user = ["/usr/sbin/runuser", "-u", "nobody", "--"]
-            shutil.chown(directory, "nobody")
-        data, options = f"{directory}/data", f"-c listen_addresses='' -c unix_socket_directories={directory}"
-        run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)
-        run([*user, initdb, "-D", data, "-U", "lakekeeper", "-A", "trust"])
-        run([*user, control, "-D", data, "-w", "-o", options, "-l", f"{directory}/log", "start"])
-        try:
-            yield f"postgresql://lakekeeper@/postgres?host={directory}"
-        finally:
-            run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])
+    """URL of a Postgres server of the module."""
+    with run_postgres() as url:
+        yield url
 
 
 @pytest.fixture

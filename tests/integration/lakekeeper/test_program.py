@@ -20,7 +20,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from tests.spark.databases import postgres
+from tests.postgres_server import postgres
 
 RELEASE = "0.13.3"
 NEEDED = {

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from databases import postgres
 from lakewright.kubernetes import manifests
 from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.spec import parse_spec
@@ -19,6 +18,8 @@ from plain_jvm import run_jvm
 from py4j.protocol import Py4JJavaError
 from sqlalchemy import text
 from unit_pod import UnitPod
+
+from tests.postgres_server import postgres
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from databases import postgres
 from lakewright_spark.errors import RegistryError
 from lakewright_spark.execution_registry import database
 from lakewright_spark.execution_registry.models import Base
@@ -19,6 +18,8 @@ from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.execution_registry.texera import TexeraExecutions
 from lakewright_spark.result_uris import Execution, Port
 from sqlalchemy import text
+
+from tests.postgres_server import postgres
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

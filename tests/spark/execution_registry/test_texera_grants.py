@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from databases import postgres
 from lakewright_spark.execution_registry import database
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import ProgrammingError
+
+from tests.postgres_server import postgres
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "texera.md"
 TABLES = """

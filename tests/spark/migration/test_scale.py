@@ -17,7 +17,6 @@ from pathlib import Path
 import killed_command
 import pyarrow as pa
 import pytest
-from databases import postgres
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import PasswordAuth
@@ -33,6 +32,7 @@ from own_jvm import start_own_session
 from projects import Project
 from texera_database import TexeraDatabase
 
+from tests.postgres_server import postgres
 from tests.real_servers import leave_out
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from databases import postgres
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.execution_registry import database
@@ -23,6 +22,8 @@ from projects import Project
 from sqlalchemy import text
 from texera_database import RUNNING, TexeraDatabase, write_results
 from waiting import wait_until
+
+from tests.postgres_server import postgres
 
 
 @pytest.fixture

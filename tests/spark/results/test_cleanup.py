@@ -12,7 +12,6 @@ import httpx
 import pyarrow as pa
 import pytest
 from click.testing import Result
-from databases import postgres
 from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
@@ -30,6 +29,8 @@ from lakewright_spark.results.writer import ResultWriter
 from texera_database import TexeraDatabase
 from typer.testing import CliRunner
 from waiting import wait_until
+
+from tests.postgres_server import postgres
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)

@@ -12,7 +12,6 @@ import pytest
 from authenticating_proxy import AuthenticatingProxy, serve_proxy
 from certificates import create_certificates
 from cluster import SMALL, standalone_cluster
-from databases import postgres
 from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth
@@ -21,6 +20,8 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.session import jars
 from spark_connect import connect_server
+
+from tests.postgres_server import postgres
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -1,4 +1,4 @@
-"""A Postgres server for one test, over TCP on 127.0.0.1. Postgres refuses to run as root."""
+"""A Postgres server for tests, over TCP on 127.0.0.1. Postgres refuses to run as root."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from pathlib import Path
 import pytest
 from lakewright_sandbox.runtime.processes import free_port
 
+DEBIAN_RELEASES = Path("/usr/lib/postgresql")
+"""Folder of Debian's releases of Postgres, whose servers are on no PATH."""
+
+
+def find_postgres_program(name: str) -> str | None:
+    """Return the path of a program of Postgres; None if it is not installed."""
+    releases = sorted(DEBIAN_RELEASES.glob("*/bin"), key=lambda folder: int(folder.parent.name), reverse=True)
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, releases)))
+
 
 @contextmanager
 def postgres(*, password_users: Sequence[str] = ()) -> Iterator[str]:
@@ -22,9 +31,9 @@ def postgres(*, password_users: Sequence[str] = ()) -> Iterator[str]:
     Args:
         password_users: Users who must send a password. The server accepts all other users without one.
     """
-    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
+    control, initdb = find_postgres_program("pg_ctl"), find_postgres_program("initdb")
     if control is None or initdb is None:
-        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
+        pytest.skip(f"Postgres is not installed: initdb and pg_ctl are neither on the PATH nor below {DEBIAN_RELEASES}")
     with tempfile.TemporaryDirectory(prefix="postgres") as directory:
         port = free_port()
         user = ["/usr/sbin/runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
