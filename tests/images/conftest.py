@@ -62,7 +62,8 @@ class ImageRoot:
 
         Args:
             command: The command.
-            volumes: Folders of this machine by their path in the image, in which the command may write.
+            volumes: Folders of this machine by their path in the image. The command may write in them, unless the path
+                ends with `:ro`.
             variables: Further variables.
         """
         done = self.try_run(*command, volumes=volumes, **variables)
@@ -73,11 +74,7 @@ class ImageRoot:
         self, *command: str, volumes: dict[Path, str] | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as the image's user, and return its result."""
-        mounts = [
-            line
-            for folder, path in (volumes or {}).items()
-            for line in (f'mkdir -p "{self.folder}{path}"', f'mount --rbind "{folder}" "{self.folder}{path}"')
-        ]
+        mounts = [line for folder, path in (volumes or {}).items() for line in self._mount(folder, path)]
         # Names are resolved, and certificates checked, as on this machine.
         shared = [f'mount --bind {path} "{self.folder}{path}"' for path in ("/etc/resolv.conf", "/etc/hosts")]
         script = "\n".join(
@@ -103,6 +100,14 @@ class ImageRoot:
             text=True,
             check=False,
         )
+
+    def _mount(self, folder: Path, volume: str) -> Iterator[str]:
+        """Yield the commands that mount a volume."""
+        path = f"{self.folder}{volume.removesuffix(':ro')}"
+        yield f'mkdir -p "{path}"'
+        yield f'mount --bind "{folder}" "{path}"'
+        if volume.endswith(":ro"):
+            yield f'mount -o remount,bind,ro "{path}"'
 
 
 @pytest.fixture(scope="session")

@@ -23,17 +23,25 @@ print("rows:", run.read(run.write("Numbers-1", run.spark.range(5))).count())
 """
 UNIT = """
 cd /mnt
-umask 077; echo 0123456789abcdef0123456789abcdef > /tmp/token
+umask 077; echo $SPARK_CONNECT_AUTHENTICATE_TOKEN > /tmp/token
 port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 /opt/entrypoint.sh lakewright-spark connect-server --token-file /tmp/token --port $port --config catalog.json &
 python - $port <<'END'
 import socket, sys, time
+from pyspark.sql.connect.session import SparkSession
+
+port = int(sys.argv[1])
 for _ in range(600):
     with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", int(sys.argv[1]))) == 0:
-            sys.exit(print("listening"))
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            break
     time.sleep(0.2)
-sys.exit("the unit does not listen")
+else:
+    sys.exit("the unit does not listen")
+session = SparkSession.builder.remote(f"sc://localhost:{port}/").create()
+session.sql("CREATE TABLE results.unit AS SELECT id FROM range(7)")
+print("rows:", session.table("results.unit").count())
+session.stop()
 END
 status=$?
 kill -TERM $!
@@ -82,14 +90,16 @@ def test_drift_image_reads_its_plugins(drift_image: ImageRoot) -> None:
 
 
 def test_drift_image_finds_no_drift(drift_image: ImageRoot, project: Path, sandbox: Sandbox) -> None:
+    """The files of a project are part of a user's image, and so read-only."""
     # The state names the file of credentials where `up` read it.
-    volumes = {project: "/project", project / ".sandbox": str(sandbox.credentials_file.parent)}
-    command = "cd /project && lakewright drift --all"
+    volumes = {project: "/project:ro", project / ".sandbox": f"{sandbox.credentials_file.parent}:ro"}
+    command = "cd /project && ! touch file && lakewright drift --all"
 
     done = drift_image.try_run("sh", "-c", command, volumes=volumes, PULUMI_CONFIG_PASSPHRASE="x")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no drift found" in done.stdout
+    assert "Read-only file system" in done.stderr
 
 
 def test_root_of_an_image_is_read_only(drift_image: ImageRoot) -> None:
@@ -124,8 +134,10 @@ def test_spark_image_maintains_tables(spark_image: ImageRoot, project: Path) -> 
 
 @pytest.mark.spark
 def test_spark_image_starts_a_unit(spark_image: ImageRoot, project: Path) -> None:
-    """The unit serves Spark Connect, and ends with SIGTERM."""
-    done = spark_image.try_run("sh", "-c", UNIT, volumes={project: "/mnt"})
+    """A client of the unit's Spark Connect writes and reads a table. The unit ends with SIGTERM."""
+    token = "0123456789abcdef" * 2
+
+    done = spark_image.try_run("sh", "-c", UNIT, volumes={project: "/mnt"}, SPARK_CONNECT_AUTHENTICATE_TOKEN=token)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "listening" in done.stdout
+    assert "rows: 7" in done.stdout

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,13 +57,18 @@ class UnitPod:
     """Variables of the image."""
     container_name: str | None = None
     """Container to run. Default: the first."""
-    arguments: Sequence[str] = ()
-    """Arguments after the manifest's arguments."""
+    as_pod_user: bool = False
+    """Whether the command runs as the pod's user where the tests run as root. Otherwise it runs as the tests' user."""
 
     @property
     def spec(self) -> dict[str, Any]:
         (deployment,) = (manifest for manifest in self.manifests if manifest["kind"] == "Deployment")
         return deployment["spec"]["template"]["spec"]
+
+    @property
+    def user(self) -> int | None:
+        """ID of the command's user; None for the user of the tests."""
+        return self.spec["securityContext"]["runAsUser"] if self.as_pod_user and not _AS_ROOT else None
 
     @property
     def container(self) -> dict[str, Any]:
@@ -101,6 +106,7 @@ class UnitPod:
         """Replace a file of a volume in one step, as Kubernetes does."""
         fresh = self.folder / "fresh"
         fresh.write_text(text)
+        self._share(fresh)
         fresh.replace(self.folder / "volumes" / volume / file)
 
     @contextmanager
@@ -118,7 +124,8 @@ class UnitPod:
             "mounts": self._mounts(),
             "image": [str(folder) for folder in image_folders()],
             "environment": {**self.image, **variables, PORT_VARIABLE: str(port)},
-            "command": [*self.container["command"], *self.arguments],
+            "command": self.container["command"],
+            "user": self.user,
         }
         description.write_text(json.dumps(document))
         command = [*_UNSHARE, *_AS_ROOT, sys.executable, str(Path(__file__).with_name("pod_root.py")), str(description)]
@@ -158,7 +165,15 @@ class UnitPod:
                 files = {}
         for name, text in files.items():
             (folder / name).write_text(text)
+        for path in (folder, *folder.iterdir()):
+            self._share(path)
         return folder
+
+    def _share(self, path: Path) -> None:
+        """Give a file or folder of a volume to the group of the pod's user, as `fsGroup` does."""
+        if self.user is not None:
+            os.chown(path, -1, self.user)
+            path.chmod(0o2770 if path.is_dir() else 0o640)
 
 
 def image_variables() -> dict[str, str]:

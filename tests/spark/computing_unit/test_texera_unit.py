@@ -27,7 +27,7 @@ from py4j.protocol import Py4JJavaError
 from unit_pod import UnitPod, cannot_unshare, read_manifests
 from waiting import wait_until
 
-from tests.nginx_process import AS_ROOT, MISSING_NJS, NGINX
+from tests.nginx_process import MISSING_NJS, NGINX
 from tests.real_servers import RealServers
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
@@ -132,7 +132,10 @@ def token(guarded: GuardedCatalog, unit: RunningTexeraUnit) -> str:
 
 @contextmanager
 def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexeraUnit, None, None]:
-    """Run the proxy of a rendered pod. Free ports replace its ports, which belong to the pod's network."""
+    """Run the proxy of a rendered pod, as the pod's user where the tests run as root.
+
+    Free ports replace its ports, which belong to the pod's network.
+    """
     port, probe_port = free_port(), free_port()
     text = yaml.safe_dump_all(read_manifests(tenant.folder.parent / "rendered"))
     for pod_port, test_port in ((8181, port), (8182, probe_port)):
@@ -144,9 +147,10 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
         token=token,
         image={"PATH": f"{Path(str(NGINX)).parent}:/usr/bin:/bin"},
         container_name="catalog-proxy",
-        arguments=AS_ROOT,
+        as_pod_user=True,
     )
-    with pod.run(port):
+    with pod.run(port) as (process, _):
+        assert pod.user in {None, Path(f"/proc/{process.pid}").stat().st_uid}
         yield RunningTexeraUnit(tenant, pod, pod.read_variables("texera"))
 
 
