@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import signal
@@ -43,6 +44,44 @@ BINARY = "/home/nonroot/lakekeeper"
 PROGRAM_ENVIRONMENT = {"RUST_MIN_STACK": "16777216"}
 """Variables of the image: builds of Lakekeeper without optimization need larger stacks."""
 REPOSITORY = Path(__file__).parents[2]
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+EXTRA_SECRET = {"TEAM": "data", "LAKEKEEPER__LISTEN_PORT": "1"}
+"""Variables of a Secret that another tool makes. The second is a variable of the stack, which wins."""
+EXTRA_PARTS: dict[str, Any] = {
+    "volumes": [{"name": "notes", "configMap": {"name": "notes"}}, {"name": "shared", "emptyDir": {}}],
+    "volume_mounts": [{"name": "shared", "mountPath": "/shared"}],
+    "init_containers": [
+        {
+            "name": "prepare",
+            "image": "busybox:1",
+            "command": ["cp", "/notes/text", "/shared/text"],
+            "volumeMounts": [
+                {"name": "notes", "mountPath": "/notes", "readOnly": True},
+                {"name": "shared", "mountPath": "/shared"},
+            ],
+            "securityContext": RESTRICTED,
+        }
+    ],
+    "containers": [
+        {"name": "helper", "image": "busybox:1", "command": ["sleep", "infinity"], "securityContext": RESTRICTED}
+    ],
+    "env_from": [{"secretRef": {"name": "extra"}}],
+}
+"""Parts of a user's own in the server's pods."""
+EXTRA_OBJECTS: list[dict[str, Any]] = [
+    {"kind": "ConfigMap", "metadata": {"name": "notes"}, "data": {"text": "prepared"}},
+    {
+        "kind": "Secret",
+        "metadata": {"name": "extra"},
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in EXTRA_SECRET.items()},
+    },
+]
+"""Objects of the namespace that another tool makes."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +194,7 @@ def images(folder: Path, programs: Programs) -> ImageStore:
     openfga = Image({"/openfga": programs.openfga}, entrypoint=("/openfga",))
     # As nginx's own images, which end gracefully.
     nginx = Image(stop_signal=signal.SIGQUIT)
-    return ImageStore({**lakekeeper, "openfga/openfga": openfga, "nginx": nginx})
+    return ImageStore({**lakekeeper, "openfga/openfga": openfga, "nginx": nginx, "busybox": Image()})
 
 
 def write_stand_in_program(file: Path, release: str) -> Path:
@@ -215,6 +254,7 @@ def platform(folder: Path, cluster: ProcessCluster, authority: Authority, truste
         ENCRYPTION_KEY=os.urandom(36).hex(),
         GATEWAY_KEY=(gateway / "private.key").read_text(),
     )
+    cluster.apply(EXTRA_OBJECTS)
     (stack.folder / "gateway.pem").write_text((gateway / "public.crt").read_text())
     (stack.folder / "authorities.pem").write_text(authority.pem)
     (stack.folder / "trusted.pem").write_text(trusted.read_text())
@@ -233,6 +273,7 @@ def describe_platform(release: str, client_secret: Path) -> dict[str, Any]:
             "version": release,
             "image": f"lakekeeper/catalog:v{release}",
             "ca_bundle": "trusted.pem",
+            "extra_pod_parts": EXTRA_PARTS,
             "authentication": {
                 "oidc": {"provider_uri": ISSUER, "audience": ["lakekeeper"]},
                 "kubernetes": {},

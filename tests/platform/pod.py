@@ -221,9 +221,18 @@ class Pod:
     def read_environment(self, container: dict[str, Any]) -> dict[str, str]:
         """Return the variables of a container, with the values of Secrets and ConfigMaps."""
         values: dict[str, str] = {}
+        for source in container.get("envFrom", []):
+            values |= {f"{source.get('prefix', '')}{key}": text for key, text in self._read_texts(source).items()}
         for entry in container.get("env", []):
             values[entry["name"]] = self._read_value(entry)
         return values
+
+    def _read_texts(self, source: Mapping[str, Any]) -> dict[str, str]:
+        """Return the texts of a Secret or ConfigMap by key."""
+        if reference := source.get("secretRef"):
+            data = self.find("Secret", reference["name"])["data"]
+            return {key: base64.b64decode(text).decode() for key, text in data.items()}
+        return self.find("ConfigMap", source["configMapRef"]["name"])["data"]
 
     def _read_value(self, entry: Mapping[str, Any]) -> str:
         if "value" in entry:

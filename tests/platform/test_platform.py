@@ -83,6 +83,18 @@ def list_peers(pod: Pod) -> set[str]:
     return {line.split()[3].rpartition(":")[0].removeprefix("[::ffff:").rstrip("]") for line in lines}
 
 
+def test_pods_of_the_server_have_the_users_parts(platform: DeployedPlatform) -> None:
+    """Variables of a Secret, a volume, an init container that writes into it, and a container beside the server."""
+    for pod in platform.cluster.list_pods(SERVER):
+        server = Path(f"/proc/{pod.processes[SERVER].pid}")
+        variables = dict(line.split("=", 1) for line in (server / "environ").read_text().split("\0") if line)
+
+        assert variables["TEAM"] == "data"
+        assert variables["LAKEKEEPER__LISTEN_PORT"] == "8181"
+        assert (server / "root/shared/text").read_text() == "prepared"
+        assert pod.processes["helper"].poll() is None
+
+
 def test_metrics_are_where_the_annotations_say(platform: DeployedPlatform) -> None:
     for pod in platform.cluster.list_pods(SERVER):
         annotations = pod.template["metadata"]["annotations"]

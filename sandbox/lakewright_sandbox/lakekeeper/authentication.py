@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
-from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
+from lakewright_sandbox.lakekeeper.protocol.identities import names_audience, validate_user_id
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import OpenidProvider, Settings
 from lakewright_sandbox.lakekeeper.token_review import TokenReviewer
@@ -39,38 +39,37 @@ Claims = dict[str, Any]
 
 
 class TokenVerifier:
-    """Verify signature, issuer, audience and times of JWTs. The provider's keys are fetched on demand.
+    """Verify signature, issuer, audience, scope and times of JWTs. The provider's keys are fetched on demand.
 
-    User ids are `IDP~SUBJECT`; `subject` returns the subject of a token's claims, or None. As on the real server, a
-    subject that no user id may have is a 400.
+    User ids are `ID~SUBJECT`, with the id of the provider; `subject` returns the subject of a token's claims, or None.
+    As on the real server, a subject that no user id may have is a 400.
     """
 
     def __init__(
-        self,
-        idp: str,
-        provider: str,
-        audiences: tuple[str, ...],
-        subject: Callable[[Claims], str | None],
-        *,
-        roles_claim: str | None = None,
-        ca_file: str | None = None,
+        self, provider: OpenidProvider, subject: Callable[[Claims], str | None], *, ca_file: str | None = None
     ) -> None:
         """Verify tokens of one provider.
 
         Args:
-            idp: Prefix of user ids.
-            provider: URL of the OpenID provider.
-            audiences: Accepted audiences; any audience if empty.
+            provider: The OpenID provider. Without audiences, any audience is accepted.
             subject: Returns the subject of claims.
-            roles_claim: Name of the claim with roles.
             ca_file: File of certificate authorities for the provider.
         """
-        self._roles_claim = roles_claim
-        self._idp, self._provider, self._audiences, self._subject = idp, provider.rstrip("/"), audiences, subject
+        self._provider, self._subject = provider, subject
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
         self._http = httpx.Client(timeout=10, trust_env=False, verify=verify)
         self._lock = threading.Lock()
-        self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
+        self._issuers, self._keys, self._fetched_at = list[str](), dict[str, jwt.PyJWK](), 0.0
+
+    def handles(self, claims: Claims) -> bool:
+        """Return whether claims, which nothing proves yet, are of this provider and for this server.
+
+        Raises ApiError 503 if the provider cannot be reached.
+        """
+        with self._lock:
+            if not self._issuers:
+                self._fetch()
+        return claims.get("iss") in self._issuers and names_audience(claims, self._provider.audiences)
 
     def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token.
@@ -83,21 +82,23 @@ class TokenVerifier:
                 token,
                 key,
                 algorithms=ALGORITHMS,
-                issuer=self._issuer,
-                audience=self._audiences or None,
-                options={"require": ["exp", "iss"], "verify_aud": bool(self._audiences), "verify_sub": False},
+                issuer=self._issuers,
+                audience=self._provider.audiences or None,
+                options={"require": ["exp", "iss"], "verify_aud": bool(self._provider.audiences), "verify_sub": False},
             )
         except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
             raise _build_refusal(type(error).__name__) from None
+        if self._provider.scope and self._provider.scope not in (_text(claims, "scope") or "").split():
+            raise _build_refusal("NoScope")
         subject = self._subject(claims)
         if subject is None:
             raise _build_refusal("NoSubject")
         return TokenPrincipal(
-            id=validate_user_id(f"{self._idp}~{subject}"),
+            id=validate_user_id(f"{self._provider.id}~{subject}"),
             name=_text(claims, "name", "preferred_username"),
             email=_text(claims, "email"),
             is_human=_is_human(claims),
-            has_roles=isinstance(claims.get(self._roles_claim or ""), list),
+            has_roles=isinstance(claims.get(self._provider.roles_claim or ""), list),
         )
 
     def _find_key(self, key_id: str) -> jwt.PyJWK:
@@ -109,15 +110,14 @@ class TokenVerifier:
             return self._keys[key_id]
 
     def _fetch(self) -> None:
+        url = self._provider.uri.rstrip("/")
         try:
-            configuration = (
-                self._http.get(f"{self._provider}/.well-known/openid-configuration").raise_for_status().json()
-            )
+            configuration = self._http.get(f"{url}/.well-known/openid-configuration").raise_for_status().json()
             keys = self._http.get(configuration["jwks_uri"]).raise_for_status().json()
             self._keys = {key.key_id or "": key for key in jwt.PyJWKSet.from_dict(keys).keys}
-            self._issuer = str(configuration["issuer"])
+            self._issuers = [str(configuration["issuer"]), *self._provider.additional_issuers]
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
-            log.warning("cannot fetch the keys of the OpenID provider %s: %s", self._provider, type(error).__name__)
+            log.warning("cannot fetch the keys of the OpenID provider %s: %s", url, type(error).__name__)
             message = "The keys of the identity provider cannot be fetched."
             raise ApiError(503, "AuthenticationBackendError", message) from None
         self._fetched_at = time.monotonic()
@@ -125,6 +125,10 @@ class TokenVerifier:
 
 class Verifier(Protocol):
     """Finds out whose token it is."""
+
+    def handles(self, claims: Claims) -> bool:
+        """Return whether a token with these claims, which nothing proves yet, is for this verifier. Raises ApiError."""
+        ...
 
     def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token. Raises ApiError."""
@@ -141,24 +145,19 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
             settings.openid_audiences,
             settings.openid_subject_claims,
             settings.openid_roles_claim,
+            settings.openid_additional_issuers,
+            settings.openid_scope,
         )
         providers = (primary, *providers)
     verifiers: list[Verifier] = [
-        TokenVerifier(
-            provider.id,
-            provider.uri,
-            provider.audiences,
-            partial(_find_subject, provider.subject_claims),
-            roles_claim=provider.roles_claim,
-            ca_file=settings.ca_file,
-        )
+        TokenVerifier(provider, partial(_find_subject, provider.subject_claims), ca_file=settings.ca_file)
         for provider in providers
     ]
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
         # A TokenReview without audiences checks the API server's own, which is its issuer by default.
         audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
-        verifiers.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
+        verifiers.append(TokenVerifier(OpenidProvider("kubernetes", settings.kubernetes_issuer, audiences), subject))
     if settings.kubeconfig or settings.in_cluster:
         verifiers.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
     return verifiers
@@ -207,15 +206,15 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _principal(self, token: str) -> TokenPrincipal:
-        """Return the principal by the first verifier that accepts the token; errors come from the last verifier."""
-        *earlier_verifiers, last = self._verifiers
-        for verifier in earlier_verifiers:
-            try:
+        """Return the principal by the first verifier that handles the token, whatever the others would say."""
+        try:
+            claims: Claims = jwt.decode(token, options={"verify_signature": False})
+        except jwt.InvalidTokenError:
+            raise _build_refusal("NoToken") from None
+        for verifier in self._verifiers:
+            if verifier.handles(claims):
                 return verifier.principal(token)
-            except ApiError as refused:
-                if refused.status != 401:
-                    raise
-        return last.principal(token)
+        raise _build_refusal("NoProvider")
 
 
 def _check_project_named(scope: Scope) -> None:

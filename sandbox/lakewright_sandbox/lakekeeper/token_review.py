@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.protocol.identities import names_audience
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ class TokenReviewer:
         client = package.config.new_client_from_config(str(kubeconfig)) if kubeconfig else _open_in_cluster(package)
         self._api = package.client.AuthenticationV1Api(client)
         self._audiences, self._subject = list(audiences), subject
+
+    def handles(self, claims: Mapping[str, Any]) -> bool:
+        """Return whether claims, which nothing proves yet, name an accepted audience."""
+        return names_audience(claims, self._audiences)
 
     def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token. Raises 401 `AuthenticationFailed`, also if the cluster does not respond."""

@@ -65,7 +65,7 @@ class ApiServer(BaseHTTPRequestHandler):
 @pytest.fixture
 def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
     file = tmp_path / "config"
     config = {
         "apiVersion": "v1",

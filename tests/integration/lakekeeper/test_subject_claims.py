@@ -164,6 +164,37 @@ def test_no_other_claim_replaces_a_missing_claim(platform_server: PlatformServer
     assert get_refusal(response) == (401, "AuthenticationFailed")
 
 
+@pytest.mark.parametrize(("scope", "status"), [("lake house", 201), ("lakehouse", 401), (None, 401)])
+def test_tokens_of_a_provider_need_its_scope(platform_server: PlatformServer, scope: str | None, status: int) -> None:
+    variables = build_variables(KEYCLOAK, partner=ENTRA) | {"LAKEKEEPER__OPENID_SCOPE": "lake"}
+    endpoint = platform_server.start(variables)
+
+    assert platform_server.register(endpoint, scope=scope).status_code == status
+    assert platform_server.register(endpoint, FURTHER, oid=OBJECT_ID, scope=None).status_code == 201
+
+
+def test_further_issuers_of_a_provider_are_accepted(platform_server: PlatformServer) -> None:
+    issuers = {"LAKEKEEPER__OPENID_ADDITIONAL_ISSUERS": "https://sts.windows.net/one/,https://sts.windows.net/two/"}
+    endpoint = platform_server.start(build_variables(KEYCLOAK) | issuers)
+
+    statuses = [
+        platform_server.register(endpoint, iss=f"https://sts.windows.net/{name}/", sub=name).status_code
+        for name in ("one", "two", "three")
+    ]
+
+    assert statuses == [201, 201, 401]
+
+
+def test_first_provider_of_an_issuer_decides(platform_server: PlatformServer) -> None:
+    """A later provider is not tried, although it would accept this token."""
+    issuers = {"LAKEKEEPER__OPENID_ADDITIONAL_ISSUERS": platform_server.issuers[FURTHER]}
+    endpoint = platform_server.start(build_variables(KEYCLOAK, partner=ENTRA) | issuers)
+
+    refused = platform_server.register(endpoint, FURTHER, sub=None, oid=OBJECT_ID)
+
+    assert get_refusal(refused) == (401, "AuthenticationFailed")
+
+
 # Rules of the real server that the rendered variables alone do not show.
 
 

@@ -124,6 +124,8 @@ class Variables:
             openid_audiences=self.get_list("OPENID_AUDIENCE"),
             openid_roles_claim=self.get("OPENID_ROLES_CLAIM"),
             openid_subject_claims=self._get_subject_claims("OPENID_SUBJECT_CLAIM"),
+            openid_additional_issuers=self.get_list("OPENID_ADDITIONAL_ISSUERS"),
+            openid_scope=self.get("OPENID_SCOPE"),
             openid_providers=tuple(self._list_providers()),
             authorizer="openfga" if self.get("AUTHZ_BACKEND") == "openfga" else "allowall",
             default_project=NIL_PROJECT if self.get_flag("ENABLE_DEFAULT_PROJECT", default=True) else "",
@@ -157,6 +159,8 @@ class Variables:
                 self.get_list(f"{prefix}AUDIENCE"),
                 self._get_subject_claims(f"{prefix}SUBJECT_CLAIMS"),
                 self.get(f"{prefix}ROLES_CLAIM"),
+                self.get_list(f"{prefix}ADDITIONAL_ISSUERS"),
+                self.get(f"{prefix}SCOPE"),
             )
 
     def _choose_kubernetes_subject(self) -> Literal["uid", "username"]:

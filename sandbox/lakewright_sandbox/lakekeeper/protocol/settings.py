@@ -36,6 +36,9 @@ class OpenidProvider:
     audiences: tuple[str, ...] = ()
     subject_claims: tuple[str, ...] = DEFAULT_SUBJECT_CLAIMS
     roles_claim: str | None = None
+    additional_issuers: tuple[str, ...] = ()
+    scope: str | None = None
+    """Scope that every token must have."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Settings:
     openid_audiences: tuple[str, ...] = ()
     openid_roles_claim: str | None = None
     openid_subject_claims: tuple[str, ...] = DEFAULT_SUBJECT_CLAIMS
+    openid_additional_issuers: tuple[str, ...] = ()
+    openid_scope: str | None = None
     openid_providers: tuple[OpenidProvider, ...] = ()
     kubernetes_issuer: str | None = None
     kubeconfig: Path | None = None
