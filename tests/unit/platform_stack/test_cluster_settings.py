@@ -307,6 +307,8 @@ def test_rds_needs_its_authorities() -> None:
     [
         ("https://login.microsoftonline.com/tenant/v2.0", "oid"),
         ("https://sts.windows.net/tenant", "oid"),
+        ("https://acme.ciamlogin.com/tenant/v2.0", "oid"),
+        ("https://acme.b2clogin.com/acme.onmicrosoft.com/B2C_1_sign_in/v2.0", "sub"),
         ("https://idp.platform.example/realms/platform", "sub"),
     ],
 )

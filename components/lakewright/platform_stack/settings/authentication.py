@@ -27,7 +27,10 @@ _ENTRA_HOSTS = (
     "login.partner.microsoftonline.cn",
     "sts.windows.net",
 )
-"""Hosts of Entra, whose `sub` differs for each application: the user's id is `oid`."""
+"""Hosts of Entra, whose `sub` differs for each application: the user's id is `oid`. In B2C (`NAME.b2clogin.com`), the
+user's id is `sub`."""
+_EXTERNAL_ENTRA = ".ciamlogin.com"
+"""End of the hosts of Entra External ID, whose tokens are as Entra's."""
 
 
 def choose_subject_claims(provider_uri: str) -> list[str]:
@@ -35,7 +38,8 @@ def choose_subject_claims(provider_uri: str) -> list[str]:
 
     Lakekeeper identifies users by them, and directories of groups name users by the same id.
     """
-    return ["oid"] if urlsplit(provider_uri).hostname in _ENTRA_HOSTS else ["sub"]
+    host = urlsplit(provider_uri).hostname or ""
+    return ["oid"] if host in _ENTRA_HOSTS or host.endswith(_EXTERNAL_ENTRA) else ["sub"]
 
 
 def _fill_subject_claims(document: Any) -> Any:
