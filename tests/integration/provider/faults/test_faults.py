@@ -95,12 +95,14 @@ class Run:
 
 def _matrix() -> Iterator[Any]:
     for case in CASES:
+        # One worker would need an hour for the long form.
+        group = [pytest.mark.xdist_group(f"faults-{case.name}")] if FULL else []
         for operation in OPERATIONS:
             if operation != "update" or case.changed:
                 for fault in FAULTS if FULL else SHORT_FORM_FAULTS:
                     name = f"{case.name}-{operation}-{fault}".replace(" ", "-").replace(",", "")
-                    marks = () if fault == LOST_RESPONSE else pytest.mark.long
-                    yield pytest.param(case, operation, fault, id=name, marks=marks)
+                    long = [] if fault == LOST_RESPONSE else [pytest.mark.long]
+                    yield pytest.param(case, operation, fault, id=name, marks=[*long, *group])
 
 
 @pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
