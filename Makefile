@@ -83,11 +83,11 @@ test-long: $(READY)  ## Run the tests marked `long`: whole demos and guides, cra
 FOLDER_TARGETS := test-s3 test-stores test-kubernetes test-platform test-images test-browser test-wheels
 FOLDER_STEPS = $(if $(ARGS),echo "Left out with ARGS: $(FOLDER_TARGETS)";,$(foreach target,$(FOLDER_TARGETS),step $(MAKE) --no-print-directory $(target);))
 
-test-all: $(READY) $(POLICY)/.venv/.ready  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root, the Pulumi CLI and a night
+test-all: $(READY)  ## Run all tests but test-engines in their long form, on each version of Lakekeeper; needs root, the Pulumi CLI and a night
 	@$(RUN_STEPS); step $(MAKE) --no-print-directory test-full; export LAKEWRIGHT_FULL=1; $(FOLDER_STEPS) unset LAKEWRIGHT_FULL; \
 	  step $(MAKE) --no-print-directory test-versions; exit $$worst
 
-test-full: $(READY) $(POLICY)/.venv/.ready  ## Run the tests of plain `pytest` in their long form; needs root and the Pulumi CLI
+test-full: $(READY) $(POLICY)/.venv/.ready $(SITE)/.ready  ## Run the tests of plain `pytest` in their long form; needs root and the Pulumi CLI
 	@python -m tests.class_archive
 	@$(RUN_STEPS); export LAKEWRIGHT_FULL=1; optional_step $(UNIT_LIMIT) pytest $(UNIT_SUITE) $(ARGS); \
 	  step env LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n $(WORKERS) --dist loadgroup $(ARGS); exit $$worst
