@@ -20,7 +20,7 @@ DEBIAN_RELEASES = Path("/usr/lib/postgresql")
 
 def find_postgres_program(name: str) -> str | None:
     """Return the path of a program of Postgres; None if it is not installed."""
-    releases = sorted(DEBIAN_RELEASES.glob("*/bin"), key=lambda folder: int(folder.parent.name), reverse=True)
+    releases = sorted(DEBIAN_RELEASES.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, releases)))
 
 

@@ -23,7 +23,7 @@ print("rows:", run.read(run.write("Numbers-1", run.spark.range(5))).count())
 """
 UNIT = """
 cd /mnt
-umask 077; echo $SPARK_CONNECT_AUTHENTICATE_TOKEN > /tmp/token
+umask 077; echo 0123456789abcdef0123456789abcdef > /tmp/token
 port=$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 /opt/entrypoint.sh lakewright-spark connect-server --token-file /tmp/token --port $port --config catalog.json &
 python - $port <<'END'
@@ -38,7 +38,7 @@ for _ in range(600):
     time.sleep(0.2)
 else:
     sys.exit("the unit does not listen")
-session = SparkSession.builder.remote(f"sc://localhost:{port}/").create()
+session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={open('/tmp/token').read().strip()}").create()
 session.sql("CREATE TABLE results.unit AS SELECT id FROM range(7)")
 print("rows:", session.table("results.unit").count())
 session.stop()
@@ -135,9 +135,7 @@ def test_spark_image_maintains_tables(spark_image: ImageRoot, project: Path) -> 
 @pytest.mark.spark
 def test_spark_image_starts_a_unit(spark_image: ImageRoot, project: Path) -> None:
     """A client of the unit's Spark Connect writes and reads a table. The unit ends with SIGTERM."""
-    token = "0123456789abcdef" * 2
-
-    done = spark_image.try_run("sh", "-c", UNIT, volumes={project: "/mnt"}, SPARK_CONNECT_AUTHENTICATE_TOKEN=token)
+    done = spark_image.try_run("sh", "-c", UNIT, volumes={project: "/mnt"})
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rows: 7" in done.stdout

@@ -72,7 +72,7 @@ EXTRA_PARTS: dict[str, Any] = {
     ],
     "env_from": [{"secretRef": {"name": "extra"}}],
 }
-"""Parts of a user's own in the server's pods."""
+"""Custom parts of the server's pods."""
 EXTRA_OBJECTS: list[dict[str, Any]] = [
     {"kind": "ConfigMap", "metadata": {"name": "notes"}, "data": {"text": "prepared"}},
     {

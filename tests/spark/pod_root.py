@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 HOST = ".host"
 
@@ -31,20 +32,21 @@ def mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True)
 
 
-def become(user: int) -> None:
-    """Change this process to a user without rights of root. Its output stays writable, as runc does it."""
+def change_user(security: dict[str, Any]) -> None:
+    """Give up the rights of root for the user and groups of a pod. Its output stays writable, as runc does it."""
+    user, group, volume_group = (security[key] for key in ("runAsUser", "runAsGroup", "fsGroup"))
     for stream in (sys.stdout, sys.stderr):
-        os.fchown(stream.fileno(), user, user)
-    os.setgroups([])
-    os.setgid(user)
+        os.fchown(stream.fileno(), user, group)
+    os.setgroups([volume_group])
+    os.setgid(group)
     os.setuid(user)
 
 
 def main(file: str) -> None:
     """Replace this process by `command` with `environment`, with each folder of `mounts` at its path.
 
-    Folders of `image` that a mount hides, such as a checkout below /tmp, are mounted into it. The command runs as
-    `user`, if it is an ID.
+    Folders of `image` that a mount hides, such as a checkout below /tmp, are mounted into it. The command runs as the
+    user of `security`, the pod's security context, unless it is null.
     """
     pod = json.loads(Path(file).read_text())
     root, mounts = Path(pod["root"]), pod["mounts"]
@@ -66,8 +68,8 @@ def main(file: str) -> None:
     mount("-o", "remount,ro", str(root))
     os.chroot(root)
     os.chdir("/")
-    if (user := pod["user"]) is not None:
-        become(user)
+    if security := pod["security"]:
+        change_user(security)
     os.environ.clear()
     os.environ.update(pod["environment"])
     os.execvp(pod["command"][0], pod["command"])

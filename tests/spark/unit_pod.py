@@ -66,9 +66,9 @@ class UnitPod:
         return deployment["spec"]["template"]["spec"]
 
     @property
-    def user(self) -> int | None:
-        """ID of the command's user; None for the user of the tests."""
-        return self.spec["securityContext"]["runAsUser"] if self.as_pod_user and not _AS_ROOT else None
+    def security(self) -> dict[str, Any] | None:
+        """Security context of the pod with the command's user; None for the user of the tests."""
+        return self.spec["securityContext"] if self.as_pod_user and not _AS_ROOT else None
 
     @property
     def container(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class UnitPod:
             "image": [str(folder) for folder in image_folders()],
             "environment": {**self.image, **variables, PORT_VARIABLE: str(port)},
             "command": self.container["command"],
-            "user": self.user,
+            "security": self.security,
         }
         description.write_text(json.dumps(document))
         command = [*_UNSHARE, *_AS_ROOT, sys.executable, str(Path(__file__).with_name("pod_root.py")), str(description)]
@@ -170,9 +170,9 @@ class UnitPod:
         return folder
 
     def _share(self, path: Path) -> None:
-        """Give a file or folder of a volume to the group of the pod's user, as `fsGroup` does."""
-        if self.user is not None:
-            os.chown(path, -1, self.user)
+        """Give a file or folder of a volume to the group of the pod's volumes, as a kubelet does."""
+        if self.security:
+            os.chown(path, -1, self.security["fsGroup"])
             path.chmod(0o2770 if path.is_dir() else 0o640)
 
 

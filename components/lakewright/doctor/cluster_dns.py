@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.doctor.finding import REQUEST_SECONDS, Finding
-from lakewright.environment.cluster import Cluster
-from lakewright.platform_stack.settings.platform import PlatformCluster
+
+if TYPE_CHECKING:
+    from lakewright.environment.cluster import Cluster
+    from lakewright.platform_stack.settings.platform import PlatformCluster
 
 _NODE_CACHE = "k8s-app=node-local-dns"
 """Label of the pods of NodeLocal DNSCache."""
@@ -18,10 +20,14 @@ _LISTEN_OPTION = "localip"
 """Option of NodeLocal DNSCache: its addresses, separated by commas."""
 
 
-def check_dns(cluster: Cluster | PlatformCluster) -> list[Finding]:
+def check_dns(cluster: Cluster | PlatformCluster, owner: str) -> list[Finding]:
     """Check that the settings of the cluster's DNS name its pods, their port and the caches of nodes.
 
     Return no finding if the cluster does not respond, or if this identity may not list pods.
+
+    Args:
+        cluster: The settings.
+        owner: What has the settings, such as `the environment`.
     """
     if cluster.render_to:
         return []
@@ -43,7 +49,7 @@ def check_dns(cluster: Cluster | PlatformCluster) -> list[Finding]:
         return []
     if not servers:
         result = f"no pod in {dns.namespace} has the labels {selector}, so pods could not resolve names"
-        fix = "set `kubernetes.dns`; on OpenShift: namespace openshift-dns, port 5353"
+        fix = f"set `kubernetes.dns` of {owner}; on OpenShift: namespace openshift-dns, port 5353"
         return [_report_missing(result, fix)]
     problems: list[Finding] = []
     ports = find_dns_ports(servers)

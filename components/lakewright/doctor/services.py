@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import open_aws_session, write_certificate_file
@@ -16,8 +16,10 @@ from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.cluster import Cluster
 from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.errors import LakewrightError
-from lakewright.platform_stack.settings.platform import PlatformCluster
 from lakewright.storage.backend import BucketProbe
+
+if TYPE_CHECKING:
+    from lakewright.platform_stack.settings.platform import PlatformCluster
 
 
 def check_services(
@@ -39,14 +41,14 @@ def check_services(
         *check_aws(environment.aws, [probe.bucket for probe in buckets if not probe.access_key_id]),
         *(check_bucket(probe) for probe in buckets if probe.access_key_id),
         check_cluster(environment.kubernetes),
-        *check_dns(environment.kubernetes),
+        *check_dns(environment.kubernetes, "the environment"),
         *(check_pod_tokens(environment, namespace) if namespace else []),
     ]
 
 
 def check_platform(cluster: PlatformCluster) -> list[Finding]:
     """Check the cluster of a platform stack, before Lakekeeper runs in it. Only reads."""
-    return [check_cluster(cluster), *check_dns(cluster)]
+    return [check_cluster(cluster), *check_dns(cluster, "the platform")]
 
 
 def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:

@@ -14,16 +14,13 @@ from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, Platfo
 from lakewright.platform_stack.manifests.openfga import OPENFGA_CA
 from lakewright.platform_stack.secret_values import list_sources, resolve_sources
 from lakewright.platform_stack.settings.checks import parse_platform_spec
-from lakewright.platform_stack.settings.platform import PlatformSpec
+from lakewright.platform_stack.settings.platform import PLATFORM_KEY, PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.project_files.project_root import project_root
 from lakewright.validation.problems import Problem, SpecError
 
 if TYPE_CHECKING:
     import pulumi_kubernetes
-
-KEY = "spec"
-"""Key of the spec in the project's configuration."""
 
 
 def declare_platform() -> None:
@@ -38,8 +35,8 @@ def declare_platform() -> None:
 
 
 def _declare_server() -> LakekeeperServer:
-    source = f"stack {pulumi.get_stack()}, {pulumi.get_project()}:{KEY}"
-    spec = parse_platform_spec(pulumi.Config().get_object(KEY), source)
+    source = f"stack {pulumi.get_stack()}, {pulumi.get_project()}:{PLATFORM_KEY}"
+    spec = parse_platform_spec(pulumi.Config().get_object(PLATFORM_KEY), source)
     root = project_root(Path.cwd())
     files, problems = read_files(spec, root)
     secrets, unresolved = resolve_sources(list_sources(spec, build_server_environment(spec)), _read_config)

@@ -52,17 +52,6 @@ def find_project_id(spec: Mapping[str, Any]) -> str | None:
     return as_text(as_mapping(spec.get("project")).get("id")) or default
 
 
-def raw_platform_spec(file: Path, project: str) -> Mapping[str, Any] | None:
-    """Return the spec of a platform in a stack file of a project, unchecked; None if the file has none."""
-    config = as_mapping(_read_document(file).get("config"))
-    return as_mapping(config[key]) if (key := platform_key(project)) in config else None
-
-
-def platform_key(project: str) -> str:
-    """Return the key of a platform's spec in `config` of a stack file of a project."""
-    return f"{project}:spec"
-
-
 def shares_project(spec: Mapping[str, Any]) -> bool:
     """Return whether a spec as written shares its Lakekeeper project with other tenants."""
     return as_mapping(spec.get("project")).get("shared") is True

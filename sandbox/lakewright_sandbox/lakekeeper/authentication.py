@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
-from lakewright_sandbox.lakekeeper.protocol.identities import names_audience, validate_user_id
+from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import OpenidProvider, Settings
-from lakewright_sandbox.lakekeeper.token_review import TokenReviewer
+from lakewright_sandbox.lakekeeper.token_review import TokenReviewer, names_audience
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ OPEN = frozenset({"/health"})
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 REFETCH_SECONDS = 1.0
-"""Minimum interval between fetches of the provider's keys for tokens that no known key has signed."""
+"""Minimum interval between fetches of a provider's issuer and keys."""
 
 
 Claims = dict[str, Any]
@@ -59,13 +59,10 @@ class TokenVerifier:
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
         self._http = httpx.Client(timeout=10, trust_env=False, verify=verify)
         self._lock = threading.Lock()
-        self._issuers, self._keys, self._fetched_at = list[str](), dict[str, jwt.PyJWK](), 0.0
+        self._issuers, self._keys, self._fetched_at = list[str](), dict[str, jwt.PyJWK](), -REFETCH_SECONDS
 
     def handles(self, claims: Claims) -> bool:
-        """Return whether claims, which nothing proves yet, are of this provider and for this server.
-
-        Raises ApiError 503 if the provider cannot be reached.
-        """
+        """Return whether unverified claims are of this provider and for this server; False if it cannot be reached."""
         with self._lock:
             if not self._issuers:
                 self._fetch()
@@ -74,7 +71,7 @@ class TokenVerifier:
     def principal(self, token: str) -> TokenPrincipal:
         """Return the principal of a token.
 
-        Raises 401 `AuthenticationFailed`, 400 for an invalid subject, 503 if the provider cannot be reached.
+        Raises 401 `AuthenticationFailed`, also if the provider cannot be reached, and 400 for an invalid subject.
         """
         try:
             key = self._find_key(jwt.get_unverified_header(token).get("kid", ""))
@@ -88,7 +85,7 @@ class TokenVerifier:
             )
         except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
             raise _build_refusal(type(error).__name__) from None
-        if self._provider.scope and self._provider.scope not in (_text(claims, "scope") or "").split():
+        if self._provider.scope is not None and self._provider.scope not in (_text(claims, "scope") or "").split():
             raise _build_refusal("NoScope")
         subject = self._subject(claims)
         if subject is None:
@@ -103,13 +100,16 @@ class TokenVerifier:
 
     def _find_key(self, key_id: str) -> jwt.PyJWK:
         with self._lock:
-            if key_id not in self._keys and time.monotonic() - self._fetched_at > REFETCH_SECONDS:
+            if key_id not in self._keys:
                 self._fetch()
             if key_id not in self._keys:
                 raise _build_refusal("UnknownKey")
             return self._keys[key_id]
 
     def _fetch(self) -> None:
+        """Fetch issuer and keys, unless that was tried within REFETCH_SECONDS."""
+        if time.monotonic() - self._fetched_at < REFETCH_SECONDS:
+            return
         url = self._provider.uri.rstrip("/")
         try:
             configuration = self._http.get(f"{url}/.well-known/openid-configuration").raise_for_status().json()
@@ -118,8 +118,6 @@ class TokenVerifier:
             self._issuers = [str(configuration["issuer"]), *self._provider.additional_issuers]
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
             log.warning("cannot fetch the keys of the OpenID provider %s: %s", url, type(error).__name__)
-            message = "The keys of the identity provider cannot be fetched."
-            raise ApiError(503, "AuthenticationBackendError", message) from None
         self._fetched_at = time.monotonic()
 
 
@@ -127,7 +125,7 @@ class Verifier(Protocol):
     """Finds out whose token it is."""
 
     def handles(self, claims: Claims) -> bool:
-        """Return whether a token with these claims, which nothing proves yet, is for this verifier. Raises ApiError."""
+        """Return whether a token with these unverified claims is for this verifier."""
         ...
 
     def principal(self, token: str) -> TokenPrincipal:
@@ -206,7 +204,10 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _principal(self, token: str) -> TokenPrincipal:
-        """Return the principal by the first verifier that handles the token, whatever the others would say."""
+        """Return the principal by the first verifier that handles the token. A sole verifier gets every token."""
+        first, *further = self._verifiers
+        if not further:
+            return first.principal(token)
         try:
             claims: Claims = jwt.decode(token, options={"verify_signature": False})
         except jwt.InvalidTokenError:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
-from lakewright_sandbox.lakekeeper.protocol.identities import names_audience
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class TokenReviewer:
         self._audiences, self._subject = list(audiences), subject
 
     def handles(self, claims: Mapping[str, Any]) -> bool:
-        """Return whether claims, which nothing proves yet, name an accepted audience."""
+        """Return whether unverified claims name an accepted audience."""
         return names_audience(claims, self._audiences)
 
     def principal(self, token: str) -> TokenPrincipal:
@@ -68,6 +67,13 @@ class TokenReviewer:
         if not subject:
             raise _build_refusal()
         return TokenPrincipal(id=f"kubernetes~{subject}", name=str(user.username), email=None, is_human=False)
+
+
+def names_audience(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
+    """Return whether claims of a token name one of these audiences; any claims do if there are none."""
+    aud = claims.get("aud")
+    texts = cast(list[object], aud) if isinstance(aud, list) else [aud]
+    return not audiences or any(text in audiences for text in texts)
 
 
 def _open_in_cluster(package: Any) -> Any:

@@ -127,7 +127,7 @@ def test_dns_of_the_cluster_is_compared(
 ) -> None:
     PODS.update(pods)
 
-    (finding,) = check_dns(Cluster.model_validate({"dns": dns}))
+    (finding,) = check_dns(Cluster.model_validate({"dns": dns}), "the environment")
 
     assert finding.state == state
     assert text in f"{finding.result} {finding.fix}"
@@ -147,7 +147,7 @@ def test_forms_of_the_addresses_of_caches(arguments: list[str], fix: str, monkey
     monkeypatch.setitem(CONTAINERS["kube-system"], "args", arguments)
     PODS.update({("kube-system", "k8s-app=kube-dns"): 2, ("kube-system", "k8s-app=node-local-dns"): 4})
 
-    (finding,) = check_dns(Cluster())
+    (finding,) = check_dns(Cluster(), "the environment")
 
     assert fix in finding.fix
 
@@ -206,4 +206,4 @@ def test_doctor_refuses_mistakes_of_a_platform(
 def test_identity_without_rights_finds_nothing() -> None:
     PODS["kube-system", "k8s-app=kube-dns"] = -1
 
-    assert check_dns(Cluster()) == []
+    assert check_dns(Cluster(), "the environment") == []

@@ -164,25 +164,58 @@ def test_no_other_claim_replaces_a_missing_claim(platform_server: PlatformServer
     assert get_refusal(response) == (401, "AuthenticationFailed")
 
 
-@pytest.mark.parametrize(("scope", "status"), [("lake house", 201), ("lakehouse", 401), (None, 401)])
-def test_tokens_of_a_provider_need_its_scope(platform_server: PlatformServer, scope: str | None, status: int) -> None:
-    variables = build_variables(KEYCLOAK, partner=ENTRA) | {"LAKEKEEPER__OPENID_SCOPE": "lake"}
-    endpoint = platform_server.start(variables)
+@pytest.mark.parametrize(
+    ("required", "scope", "status"),
+    [
+        ("lake", "lake house", 201),
+        ("lake", "lakehouse", 401),
+        ("lake", None, 401),
+        ("", "lake", 401),
+    ],
+)
+def test_tokens_of_a_provider_need_its_scope(
+    platform_server: PlatformServer, required: str, scope: str | None, status: int
+) -> None:
+    variables = build_variables(KEYCLOAK, partner=ENTRA)
+    primary = platform_server.start(variables | {"LAKEKEEPER__OPENID_SCOPE": required})
+    partner = platform_server.start(variables | {"LAKEKEEPER__OPENID_PROVIDERS__PARTNER__SCOPE": required})
 
-    assert platform_server.register(endpoint, scope=scope).status_code == status
-    assert platform_server.register(endpoint, FURTHER, oid=OBJECT_ID, scope=None).status_code == 201
+    assert platform_server.register(primary, scope=scope).status_code == status
+    assert platform_server.register(primary, FURTHER, oid=OBJECT_ID, scope=None).status_code == 201
+    assert platform_server.register(partner, FURTHER, oid=SUBJECT, scope=scope).status_code == status
 
 
-def test_further_issuers_of_a_provider_are_accepted(platform_server: PlatformServer) -> None:
-    issuers = {"LAKEKEEPER__OPENID_ADDITIONAL_ISSUERS": "https://sts.windows.net/one/,https://sts.windows.net/two/"}
-    endpoint = platform_server.start(build_variables(KEYCLOAK) | issuers)
+@pytest.mark.parametrize(
+    ("variable", "prefix"),
+    [("OPENID_ADDITIONAL_ISSUERS", "oidc"), ("OPENID_PROVIDERS__PARTNER__ADDITIONAL_ISSUERS", "partner")],
+)
+def test_further_issuers_of_a_provider_are_accepted(
+    platform_server: PlatformServer, variable: str, prefix: str
+) -> None:
+    issuers = {f"LAKEKEEPER__{variable}": "https://sts.windows.net/one/,https://sts.windows.net/two/"}
+    endpoint = platform_server.start(build_variables(KEYCLOAK, partner=ENTRA) | issuers)
 
-    statuses = [
-        platform_server.register(endpoint, iss=f"https://sts.windows.net/{name}/", sub=name).status_code
+    responses = [
+        platform_server.register(endpoint, iss=f"https://sts.windows.net/{name}/", sub=name, oid=name)
         for name in ("one", "two", "three")
     ]
 
-    assert statuses == [201, 201, 401]
+    assert [response.json().get("id") for response in responses] == [f"{prefix}~one", f"{prefix}~two", None]
+    assert get_refusal(responses[-1]) == (401, "AuthenticationFailed")
+
+
+def test_audience_chooses_between_providers_of_an_issuer(platform_server: PlatformServer) -> None:
+    audience = {"LAKEKEEPER__OPENID_PROVIDERS__PARTNER__AUDIENCE": "partners"}
+    issuer = {"LAKEKEEPER__OPENID_PROVIDERS__PARTNER__ADDITIONAL_ISSUERS": platform_server.issuers[PRIMARY]}
+    endpoint = platform_server.start(build_variables(KEYCLOAK, partner=ENTRA) | audience | issuer)
+
+    responses = [
+        platform_server.register(endpoint, aud=aud, oid=f"object-{number}", sub=f"subject-{number}")
+        for number, aud in enumerate(["lakekeeper", "partners", ["other", "partners"], "other"])
+    ]
+
+    ids = [response.json().get("id") for response in responses]
+    assert ids == ["oidc~subject-0", "partner~object-1", "partner~object-2", None]
 
 
 def test_first_provider_of_an_issuer_decides(platform_server: PlatformServer) -> None:

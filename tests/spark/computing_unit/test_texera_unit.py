@@ -150,7 +150,7 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
         as_pod_user=True,
     )
     with pod.run(port) as (process, _):
-        assert pod.user in {None, Path(f"/proc/{process.pid}").stat().st_uid}
+        assert not pod.security or Path(f"/proc/{process.pid}").stat().st_uid == pod.security["runAsUser"]
         yield RunningTexeraUnit(tenant, pod, pod.read_variables("texera"))
 
 

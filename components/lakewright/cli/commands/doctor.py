@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,19 +54,15 @@ def doctor(
 
 
 def _check_stack(stack: str, directory: Path) -> list[Finding]:
-    from lakewright.project_files.stack_files import platform_key, raw_platform_spec  # noqa: PLC0415
+    from lakewright.platform_stack.settings.platform import PLATFORM_KEY  # noqa: PLC0415
 
     project = load_project(directory)
-    file = project.stack_file(stack)
-    platform = raw_platform_spec(file, project.name)
-    return (
-        _check_tenant(project, file)
-        if platform is None
-        else _check_platform(platform, file, platform_key(project.name))
-    )
+    file, key = project.stack_file(stack), f"{project.name}:{PLATFORM_KEY}"
+    config = project.stack_config(stack).values
+    return _check_platform(config[key], file, key) if key in config else _check_tenant(project, file)
 
 
-def _check_platform(raw: Mapping[str, Any], file: Path, key: str) -> list[Finding]:
+def _check_platform(raw: Any, file: Path, key: str) -> list[Finding]:
     from lakewright.doctor import check_platform  # noqa: PLC0415
     from lakewright.platform_stack.settings.checks import parse_platform_spec  # noqa: PLC0415
     from lakewright.project_files.shared_values import locate_spec_problems  # noqa: PLC0415
@@ -131,4 +126,4 @@ def _print_lines(findings: list[Finding], *, includes_stack: bool) -> None:
         ],
     )
     if not includes_stack:
-        console.print("Name a tenant with --stack to check its Lakekeeper, S3 and cluster too.", soft_wrap=True)
+        console.print("Name a stack with --stack to check its services too.", soft_wrap=True)

@@ -30,7 +30,7 @@ _ENTRA_HOSTS = (
 """Hosts of Entra, whose `sub` differs for each application: the user's id is `oid`. In B2C (`NAME.b2clogin.com`), the
 user's id is `sub`."""
 _EXTERNAL_ENTRA = ".ciamlogin.com"
-"""End of the hosts of Entra External ID, whose tokens are as Entra's."""
+"""Domain of the hosts of Entra External ID, which issues the same tokens as Entra."""
 
 
 def choose_subject_claims(provider_uri: str) -> list[str]:
@@ -66,8 +66,8 @@ class OidcSettings(StrictModel):
     scope: Annotated[Text | None, EnvVar("OPENID_SCOPE")] = None
     """Scope that every token must have."""
     subject_claims: Annotated[TextList, EnvVar("OPENID_SUBJECT_CLAIM", form="comma")] = ["sub"]
-    """Claims with the subject, in order of preference. Default: `sub`, and `oid` for Entra. A later change orphans all
-    users."""
+    """Claims with the subject, in order of preference. Default: `sub`, and `oid` for Entra and External ID at their own
+    hosts. A later change orphans all users."""
     roles_claim: Annotated[Text | None, EnvVar("OPENID_ROLES_CLAIM", since="0.11.2")] = None
     display_name_template: Annotated[Text | None, EnvVar("OPENID_DISPLAY_NAME_TEMPLATE", since="0.14.0")] = None
 

@@ -147,15 +147,21 @@ def _requests_cpu(container: dict[str, Any]) -> bool:
 def _check_disruption_budgets(spec: PlatformSpec) -> Iterator[Problem]:
     """Refuse budgets that let no replica end: a drain of its node would wait forever."""
     server, openfga = spec.server, spec.server.authorization.openfga
-    parts: dict[str, tuple[int, PodSettings]] = {
-        "server": (server.autoscaling.min if server.autoscaling else server.replicas, server.pods),
-        "gateway": (spec.gateway.replicas, spec.gateway.pods),
+    parts: dict[str, tuple[str, int, PodSettings]] = {
+        "server": ("server.replicas", server.replicas, server.pods),
+        "gateway": ("gateway.replicas", spec.gateway.replicas, spec.gateway.pods),
     }
-    if openfga and openfga.server:
-        parts["server.authorization.openfga.server"] = (openfga.server.replicas, openfga.server.pods)
-    for path, (replicas, pods) in parts.items():
+    if server.autoscaling:
+        parts["server"] = ("server.autoscaling.min", server.autoscaling.min, server.pods)
+    if openfga and (beside := openfga.server):
+        path = "server.authorization.openfga.server"
+        parts[path] = (f"{path}.replicas", beside.replicas, beside.pods)
+    for path, (setting, replicas, pods) in parts.items():
         if pods.min_available and pods.min_available >= replicas:
-            reason = f"expected fewer than the replicas, {replicas}: a drain of a node would wait forever"
+            reason = (
+                f"expected fewer than `{setting}`, {replicas}: a drain of a node would wait forever. Leave it out, or"
+                f" raise `{setting}`"
+            )
             yield Problem(f"{path}.pods.min_available", reason, str(pods.min_available))
 
 

@@ -128,6 +128,10 @@ class PlatformCluster(StrictModel):
     """The cluster's DNS, which NetworkPolicies allow."""
 
 
+PLATFORM_KEY = "spec"
+"""Key of the spec in the configuration of the platform's project."""
+
+
 class PlatformSpec(StrictModel):
     """A Lakekeeper on Kubernetes with its gateway."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self
 from uuid import UUID
 
 from fastapi import Depends, Query
@@ -97,10 +96,3 @@ def principal_parameters(error_type: str) -> Any:
         return Subject("role", str(role)) if role is not None else None
 
     return Depends(read)
-
-
-def names_audience(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
-    """Return whether claims of a token name one of these audiences; any claims do if there are none."""
-    aud = claims.get("aud")
-    texts = cast(list[object], aud) if isinstance(aud, list) else [aud]
-    return not audiences or any(text in audiences for text in texts)
