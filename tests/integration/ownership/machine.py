@@ -252,7 +252,9 @@ class RandomOwners(RuleBasedStateMachine):
             consented = declares and is_permitted
             if owners and self.identity(slot) not in owners and not consented:
                 assert after[key] == before[key], self.format_change(key, slot, before[key], after[key])
-            self.note_owner(key, slot, after[key], took_over=consented and is_up, is_whole=code == 0)
+            # An adoption changes the mark. A copy of an old state may end an `up` without any call.
+            took_over = consented and is_up and after[key] != before[key]
+            self.note_owner(key, slot, after[key], took_over=took_over, is_whole=code == 0)
             if arguments[0] == "destroy" and key in self.owners and self.identity(slot) in owners:
                 # A later stack of its name may adopt the objects that a stack keeps. The earlier consent remains if the
                 # destroy was refused or interrupted, or if the object is perhaps marked for another owner.

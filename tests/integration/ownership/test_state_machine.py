@@ -77,6 +77,32 @@ def test_refused_destroy_keeps_consent_of_another_stack(owners: type[RandomOwner
     assert owners.codes == [("up", 0), ("destroy", 1), ("up", 0)]
 
 
+@pytest.mark.timeout(300)
+def test_copy_of_an_old_state_uses_no_consent(owners: type[RandomOwners]) -> None:
+    """The machine once took an `up` without a call for an adoption here, and then reported the real one as a change."""
+    stacks = owners()
+    stacks.deploy_first_tenant("purge")
+    copied = 2
+    stacks.slots[copied].write(stacks.slots[0].spec)
+    stacks.slots[copied].copy_state(stacks.slots[0])
+    stacks.lineage[copied] = stacks.lineage[0]
+    stacks.run(0, ["destroy", "--yes"], set())
+    stacks.deploy_first_tenant("retain")
+    owner = stacks.identity(0)
+    stacks.run(0, ["destroy", "--yes"], set())
+
+    stacks.run(copied, ["up", "--yes"], set())
+
+    assert stacks.owners["project", "a"] == {owner}
+    assert stacks.consents["project", "a"] == {stacks.slots[copied].name}
+    spec = stacks.slots[0].spec
+    assert spec is not None
+    stacks.slots[0].write(spec | {"adopt": True})
+    stacks.run(0, ["up", "--yes"], set())
+    assert stacks.owners["project", "a"] == {stacks.identity(0)} != {owner}
+    assert owners.codes == [(command, 0) for command in ("up", "destroy", "up", "destroy", "up", "up")]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 900)
 def test_no_stack_changes_what_another_one_owns(owners: type[RandomOwners]) -> None:
