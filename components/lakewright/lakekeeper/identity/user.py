@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotF
 from lakewright.lakekeeper.api.management import users
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
-from lakewright.lakekeeper.provider.creation import Origin, create_or_find
+from lakewright.lakekeeper.provider.creation import create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
@@ -69,14 +69,18 @@ class UserProvider(LakekeeperProvider[UserArgs]):
                 lambda: users.get(client, new.user_id),
             )
         except AlreadyExistsError:  # the id belongs to a deleted user: none was found
-            user, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
+            user, origin = create_or_find(
+                lambda: users.restore(client, new.user_id, new.properties()),
+                lambda: users.get(client, new.user_id),
+            )
         live_args = _observe(user, new)
         changes = ", ".join(change.path for change in difference.list_changes(live_args, new))
         differs = f"with other {changes} (servers add users at their first request)" if changes else ""
         if not new.may_exist:
             self.require_ours(client, live_args, new, origin, differs)
         if changes:
-            users.replace(client, new.user_id, new.properties(user))
+            with explain_unfinished(self.title(new), origin, adopts=new.adopt or new.may_exist):
+                users.replace(client, new.user_id, new.properties(user))
         return new.user_id, ObservedResource(new)
 
     @override

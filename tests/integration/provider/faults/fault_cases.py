@@ -88,6 +88,13 @@ class World:
         for path in paths:
             self.post(f"/catalog/v1/{warehouse_id}/namespaces", {"namespace": path.split(".")})
 
+    def leave_deleted_user(self) -> None:
+        """Make and delete the user of the run: the server keeps the rows of deleted users."""
+        user_id = f"oidc~{self.project}"
+        self.post("/management/v1/user", {"id": user_id, "name": "Dee", "user-type": "human"})
+        response = self.http.delete(f"/management/v1/user/{user_id}")
+        assert response.is_success, response.text
+
     def reopen(self) -> None:
         """Reset the bootstrap as `lakekeeper reopen-bootstrap` does."""
         with self.lakekeeper.database.write() as session:
@@ -210,6 +217,12 @@ CASES = [
         UserProvider,
         lambda world: {"user_id": f"oidc~{world.project}", "name": "Dee", "user_type": "human"},
         lambda world: {"name": "Dee Dee", "email": "dee@x.example"},
+    ),
+    Case(
+        "deleted user",
+        UserProvider,
+        lambda world: {"user_id": f"oidc~{world.project}", "name": "Dee", "user_type": "human"},
+        wipe=World.leave_deleted_user,
     ),
     Case(
         "role",

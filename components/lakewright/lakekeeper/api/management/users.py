@@ -29,7 +29,8 @@ def create(client: Client, user_id: str, properties: dict[str, Any]) -> UserResp
 
 def restore(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
     """Create a user whose id belongs to a deleted user: the server keeps the rows of deleted users."""
-    return client.json("POST", ROOT, body={"id": user_id, **properties, "update-if-exists": True})
+    body = {"id": user_id, **properties, "update-if-exists": True}
+    return client.json("POST", ROOT, body=body, idempotent=False)
 
 
 def get(client: Client, user_id: str) -> UserResponse | None:
