@@ -188,8 +188,9 @@ def images(folder: Path, programs: Programs) -> ImageStore:
     lakekeeper = {}
     for release in {OLD_RELEASE, RELEASE}:
         file = Path(LAKEKEEPER) if LAKEKEEPER else write_stand_in_program(folder / f"lakekeeper-{release}", release)
-        opened = () if LAKEKEEPER else list_closed_folders(Path(sys.prefix), Path(sys.base_prefix), REPOSITORY)
-        image = Image({BINARY: file}, environment=PROGRAM_ENVIRONMENT, opened=opened)
+        folders = () if LAKEKEEPER else (Path(sys.prefix), Path(sys.base_prefix), REPOSITORY)
+        opened = list_closed_folders(*folders)
+        image = Image({BINARY: file}, environment=PROGRAM_ENVIRONMENT, opened=opened, folders=folders)
         lakekeeper |= {f"lakekeeper/catalog:v{release}{build}": image for build in ("", "-1")}
     openfga = Image({"/openfga": programs.openfga}, entrypoint=("/openfga",))
     # As nginx's own images, which end gracefully.

@@ -22,6 +22,8 @@ class Image:
     stop_signal: signal.Signals = signal.SIGTERM
     opened: tuple[Path, ...] = ()
     """Folders of this machine that the container's user may enter."""
+    folders: tuple[Path, ...] = ()
+    """Folders of this machine that the programs need, also where a volume hides them."""
 
 
 class ImageStore:

@@ -286,6 +286,10 @@ class Pod:
         for mount in container.get("volumeMounts", []):
             source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
+            # A checkout below /tmp, which is a volume of most pods.
+            hidden = [folder for folder in image.folders if folder.is_relative_to(Path(mount["mountPath"]).resolve())]
+            for folder in hidden:
+                lines += [f"mkdir -p .{folder}", f"mount --bind {folder} .{folder}"]
             if mount.get("readOnly"):
                 lines.append(f"mount -o remount,bind,ro {target}")
         if container["securityContext"].get("readOnlyRootFilesystem"):
