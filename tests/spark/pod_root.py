@@ -33,7 +33,7 @@ def mount(*arguments: str) -> None:
 
 
 def change_user(security: dict[str, Any]) -> None:
-    """Give up the rights of root for the user and groups of a pod. Its output stays writable, as runc does it."""
+    """Give up the rights of root for the user and groups of a pod. Its output remains writable, as with runc."""
     user, group, volume_group = (security[key] for key in ("runAsUser", "runAsGroup", "fsGroup"))
     for stream in (sys.stdout, sys.stderr):
         os.fchown(stream.fileno(), user, group)
