@@ -27,7 +27,7 @@ def check_dns(cluster: Cluster | PlatformCluster, owner: str) -> list[Finding]:
 
     Args:
         cluster: The settings.
-        owner: What has the settings, such as `the environment`.
+        owner: The owner of the settings, such as `the environment`.
     """
     if cluster.render_to:
         return []

@@ -79,7 +79,7 @@ def test_refused_destroy_keeps_consent_of_another_stack(owners: type[RandomOwner
 
 @pytest.mark.timeout(300)
 def test_copy_of_an_old_state_uses_no_consent(owners: type[RandomOwners]) -> None:
-    """The machine once took an `up` without a call for an adoption here, and reported the later adoption as a change."""
+    """The machine once took an `up` without a call for an adoption here, and reported the later adoption."""
     stacks = owners()
     stacks.deploy_first_tenant("purge")
     copied = 2
