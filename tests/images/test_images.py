@@ -39,8 +39,8 @@ for _ in range(600):
 else:
     sys.exit("the unit does not listen")
 session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={open('/tmp/token').read().strip()}").create()
-session.sql("CREATE TABLE results.unit AS SELECT id FROM range(7)")
-print("rows:", session.table("results.unit").count())
+session.sql("CREATE TABLE `operator-port-result`.unit AS SELECT id FROM range(7)")
+print("rows:", session.table("`operator-port-result`.unit").count())
 session.stop()
 END
 status=$?

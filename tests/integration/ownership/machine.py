@@ -44,9 +44,12 @@ class RandomOwners(RuleBasedStateMachine):
     """Storage backend of the tenants: `s3`, or `aws`, which also has IAM roles."""
     codes: ClassVar[list[tuple[str, int]]] = []
     """Command and exit code of all runs."""
+    begun: ClassVar[int] = 0
+    """Number of lives that have begun."""
 
     def __init__(self) -> None:
         super().__init__()
+        type(self).begun += 1
         self.life = uuid4().hex[:8]
         address = self.server.address if self.engine == "pulumi" else None
         self.slots = make_slots(self.folder / self.life, self.sandbox, address)
