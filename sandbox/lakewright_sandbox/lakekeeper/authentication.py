@@ -138,13 +138,13 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
     providers = settings.openid_providers
     if settings.openid_provider_uri:
         primary = OpenidProvider(
-            "oidc",
-            settings.openid_provider_uri,
-            settings.openid_audiences,
-            settings.openid_subject_claims,
-            settings.openid_roles_claim,
-            settings.openid_additional_issuers,
-            settings.openid_scope,
+            id="oidc",
+            uri=settings.openid_provider_uri,
+            audiences=settings.openid_audiences,
+            subject_claims=settings.openid_subject_claims,
+            roles_claim=settings.openid_roles_claim,
+            additional_issuers=settings.openid_additional_issuers,
+            scope=settings.openid_scope,
         )
         providers = (primary, *providers)
     verifiers: list[Verifier] = [

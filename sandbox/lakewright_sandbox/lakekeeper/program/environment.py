@@ -154,13 +154,13 @@ class Variables:
                     f"{PREFIX}{prefix}*: expected an id of letters, digits and `-`; not `oidc`, `kubernetes`"
                 )
             yield OpenidProvider(
-                provider_id,
-                self.require(f"{prefix}URI"),
-                self.get_list(f"{prefix}AUDIENCE"),
-                self._get_subject_claims(f"{prefix}SUBJECT_CLAIMS"),
-                self.get(f"{prefix}ROLES_CLAIM"),
-                self.get_list(f"{prefix}ADDITIONAL_ISSUERS"),
-                self.get(f"{prefix}SCOPE"),
+                id=provider_id,
+                uri=self.require(f"{prefix}URI"),
+                audiences=self.get_list(f"{prefix}AUDIENCE"),
+                subject_claims=self._get_subject_claims(f"{prefix}SUBJECT_CLAIMS"),
+                roles_claim=self.get(f"{prefix}ROLES_CLAIM"),
+                additional_issuers=self.get_list(f"{prefix}ADDITIONAL_ISSUERS"),
+                scope=self.get(f"{prefix}SCOPE"),
             )
 
     def _choose_kubernetes_subject(self) -> Literal["uid", "username"]:
