@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from lakewright_sandbox.runtime.processes import free_port
 
+AS_NOBODY = ("/usr/sbin/runuser", "-u", "nobody", "--")
+"""Beginning of a command that root runs as a user without rights."""
 DEBIAN_RELEASES = Path("/usr/lib/postgresql")
 """Folder of Debian's releases of Postgres, whose servers are on no PATH."""
 
@@ -36,7 +38,7 @@ def postgres(*, password_users: Sequence[str] = ()) -> Iterator[str]:
         pytest.skip(f"Postgres is not installed: initdb and pg_ctl are neither on the PATH nor below {DEBIAN_RELEASES}")
     with tempfile.TemporaryDirectory(prefix="postgres") as directory:
         port = free_port()
-        user = ["/usr/sbin/runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
+        user = AS_NOBODY if os.geteuid() == 0 else ()
         if user:
             shutil.chown(directory, "nobody")
         data, options = f"{directory}/data", f"-p {port} -c unix_socket_directories={directory} -c fsync=off"

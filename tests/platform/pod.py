@@ -222,17 +222,19 @@ class Pod:
         """Return the variables of a container, with the values of Secrets and ConfigMaps."""
         values: dict[str, str] = {}
         for source in container.get("envFrom", []):
-            values |= {f"{source.get('prefix', '')}{key}": text for key, text in self._read_texts(source).items()}
+            kind, field = ("Secret", "secretRef") if "secretRef" in source else ("ConfigMap", "configMapRef")
+            texts = self._read_texts(kind, source[field]["name"])
+            values |= {f"{source.get('prefix', '')}{key}": text for key, text in texts.items()}
         for entry in container.get("env", []):
             values[entry["name"]] = self._read_value(entry)
         return values
 
-    def _read_texts(self, source: Mapping[str, Any]) -> dict[str, str]:
+    def _read_texts(self, kind: str, name: str) -> dict[str, str]:
         """Return the texts of a Secret or ConfigMap by key."""
-        if reference := source.get("secretRef"):
-            data = self.find("Secret", reference["name"])["data"]
-            return {key: base64.b64decode(text).decode() for key, text in data.items()}
-        return self.find("ConfigMap", source["configMapRef"]["name"])["data"]
+        data: dict[str, str] = self.find(kind, name)["data"]
+        if kind == "ConfigMap":
+            return data
+        return {key: base64.b64decode(text).decode() for key, text in data.items()}
 
     def _read_value(self, entry: Mapping[str, Any]) -> str:
         if "value" in entry:
@@ -240,9 +242,9 @@ class Pod:
         (kind,) = entry["valueFrom"]
         reference = entry["valueFrom"][kind]
         if kind == "secretKeyRef":
-            return base64.b64decode(self.find("Secret", reference["name"])["data"][reference["key"]]).decode()
+            return self._read_texts("Secret", reference["name"])[reference["key"]]
         assert kind == "configMapKeyRef", f"{entry['name']}: unknown source {kind}"
-        return self.find("ConfigMap", reference["name"])["data"][reference["key"]]
+        return self._read_texts("ConfigMap", reference["name"])[reference["key"]]
 
     def _write_volume(self, volume: dict[str, Any]) -> None:
         """Write the files of a volume, with the group of the pod."""

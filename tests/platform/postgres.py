@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.authorities import Authority, write_certificate
 from tests.platform.network import PodNetwork, run_command
-from tests.postgres_server import find_postgres_program
+from tests.postgres_server import AS_NOBODY, find_postgres_program
 
 DATABASE_HOST, DATABASE_READ_HOST = "db.platform.example", "db-ro.platform.example"
 PASSWORDS = {"lakekeeper": "password-of-lakekeeper", "openfga": "password-of-openfga"}
@@ -75,4 +75,4 @@ class Postgres:
     def _run(self, program: str, *arguments: str) -> None:
         path = find_postgres_program(program)
         assert path is not None, f"{program} is not installed"
-        run_command("/usr/sbin/runuser", "-u", "nobody", "--", path, *arguments)
+        run_command(*AS_NOBODY, path, *arguments)
