@@ -31,6 +31,7 @@ OPEN = frozenset({"/health"})
 """Paths without authentication."""
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
+WELL_KNOWN = ".well-known/openid-configuration"
 REFETCH_SECONDS = 1.0
 """Minimum interval between fetches of a provider's issuer and keys."""
 
@@ -58,8 +59,18 @@ class TokenVerifier:
         self._provider, self._subject = provider, subject
         verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
         self._http = httpx.Client(timeout=10, trust_env=False, verify=verify)
+        address = provider.uri.rstrip("/").removesuffix(WELL_KNOWN).rstrip("/")
+        self._configuration_url = f"{address}/{WELL_KNOWN}"
         self._lock = threading.Lock()
         self._issuers, self._keys, self._fetched_at = list[str](), dict[str, jwt.PyJWK](), -REFETCH_SECONDS
+
+    def can_connect(self) -> bool:
+        """Return whether the provider responds with its configuration."""
+        try:
+            self._read_configuration()
+        except (httpx.HTTPError, ValueError, KeyError):
+            return False
+        return True
 
     def handles(self, claims: Claims) -> bool:
         """Return whether unverified claims are of this provider and for this server; False if it cannot be reached."""
@@ -110,15 +121,19 @@ class TokenVerifier:
         """Fetch issuer and keys, unless that was tried within REFETCH_SECONDS."""
         if time.monotonic() - self._fetched_at < REFETCH_SECONDS:
             return
-        url = self._provider.uri.rstrip("/")
         try:
-            configuration = self._http.get(f"{url}/.well-known/openid-configuration").raise_for_status().json()
-            keys = self._http.get(configuration["jwks_uri"]).raise_for_status().json()
+            issuer, keys_url = self._read_configuration()
+            keys = self._http.get(keys_url).raise_for_status().json()
             self._keys = {key.key_id or "": key for key in jwt.PyJWKSet.from_dict(keys).keys}
-            self._issuers = [str(configuration["issuer"]), *self._provider.additional_issuers]
+            self._issuers = [issuer, *self._provider.additional_issuers]
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
-            log.warning("cannot fetch the keys of the OpenID provider %s: %s", url, type(error).__name__)
+            log.warning("cannot fetch the keys of the OpenID provider %s: %s", self._provider.uri, type(error).__name__)
         self._fetched_at = time.monotonic()
+
+    def _read_configuration(self) -> tuple[str, str]:
+        """Return the issuer and the address of the keys. Raises HTTPError, ValueError and KeyError."""
+        configuration = self._http.get(self._configuration_url).raise_for_status().json()
+        return str(configuration["issuer"]), str(configuration["jwks_uri"])
 
 
 class Verifier(Protocol):
@@ -135,21 +150,8 @@ class Verifier(Protocol):
 
 def create_verifiers(settings: Settings) -> list[Verifier]:
     """Return the verifiers of accepted tokens; callers are not authenticated without any."""
-    providers = settings.openid_providers
-    if settings.openid_provider_uri:
-        primary = OpenidProvider(
-            id="oidc",
-            uri=settings.openid_provider_uri,
-            audiences=settings.openid_audiences,
-            subject_claims=settings.openid_subject_claims,
-            roles_claim=settings.openid_roles_claim,
-            additional_issuers=settings.openid_additional_issuers,
-            scope=settings.openid_scope,
-        )
-        providers = (primary, *providers)
     verifiers: list[Verifier] = [
-        TokenVerifier(provider, partial(_find_subject, provider.subject_claims), ca_file=settings.ca_file)
-        for provider in providers
+        create_token_verifier(provider, settings.ca_file) for provider in list_openid_providers(settings)
     ]
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
@@ -159,6 +161,27 @@ def create_verifiers(settings: Settings) -> list[Verifier]:
     if settings.kubeconfig or settings.in_cluster:
         verifiers.append(TokenReviewer(settings.kubeconfig, settings.kubernetes_audiences, settings.kubernetes_subject))
     return verifiers
+
+
+def list_openid_providers(settings: Settings) -> tuple[OpenidProvider, ...]:
+    """Return all OpenID providers in the order in which they are asked, the primary one first."""
+    if not settings.openid_provider_uri:
+        return settings.openid_providers
+    primary = OpenidProvider(
+        id="oidc",
+        uri=settings.openid_provider_uri,
+        audiences=settings.openid_audiences,
+        subject_claims=settings.openid_subject_claims,
+        roles_claim=settings.openid_roles_claim,
+        additional_issuers=settings.openid_additional_issuers,
+        scope=settings.openid_scope,
+    )
+    return (primary, *settings.openid_providers)
+
+
+def create_token_verifier(provider: OpenidProvider, ca_file: str | None) -> TokenVerifier:
+    """Return the verifier of a provider's tokens."""
+    return TokenVerifier(provider, partial(_find_subject, provider.subject_claims), ca_file=ca_file)
 
 
 def _find_subject(names: tuple[str, ...], claims: Claims) -> str | None:

@@ -16,6 +16,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.program.environment import Variables
 from lakewright_sandbox.lakekeeper.program.events import ChangeEvents, NatsPublisher
 from lakewright_sandbox.lakekeeper.program.migration import migrate, wait_for_database
+from lakewright_sandbox.lakekeeper.program.openid_providers import connect_providers
 from lakewright_sandbox.lakekeeper.program.permissions_server import PermissionChecks, PermissionsServer
 from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, REPORTED
 
@@ -61,7 +62,7 @@ def _serve(variables: Variables) -> None:
     permissions_server = _find_permissions_server(variables)
     if authorities := os.environ.get("SSL_CERT_FILE"):
         os.environ["AWS_CA_BUNDLE"] = authorities
-    app: ASGIApp = create_app(variables.build_settings())
+    app: ASGIApp = create_app(connect_providers(variables.build_settings()))
     if address := variables.get("NATS_ADDRESS"):
         login = {"user": variables.get("NATS_USER"), "pass": variables.get("NATS_PASSWORD")}
         login["auth_token"] = variables.get("NATS_TOKEN")

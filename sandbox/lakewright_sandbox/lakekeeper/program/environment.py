@@ -161,6 +161,7 @@ class Variables:
                 roles_claim=self.get(f"{prefix}ROLES_CLAIM"),
                 additional_issuers=self.get_list(f"{prefix}ADDITIONAL_ISSUERS"),
                 scope=self.get(f"{prefix}SCOPE"),
+                must_connect_at_start=self.get_flag(f"{prefix}REQUIRE_CONNECTED_ON_STARTUP", default=True),
             )
 
     def _choose_kubernetes_subject(self) -> Literal["uid", "username"]:

@@ -39,6 +39,8 @@ class OpenidProvider:
     additional_issuers: tuple[str, ...] = ()
     scope: str | None = None
     """Scope that every token must have."""
+    must_connect_at_start: bool = True
+    """Whether the server refuses to start while this provider cannot be reached; otherwise, it leaves it out."""
 
 
 @dataclass(frozen=True)
