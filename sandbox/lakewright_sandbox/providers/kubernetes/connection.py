@@ -8,7 +8,7 @@ from typing import cast
 
 import httpx
 import yaml
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lakewright_sandbox.cluster.app import PLATFORM
 from lakewright_sandbox.cluster.kinds import ObjectKind, find_kind
@@ -20,6 +20,7 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SECONDS_TO_DELETE = 300
 """The time that the real plugin waits for most kinds."""
+_SECONDS_BETWEEN_LOOKS = 0.1
 _MARK = "/api/v1/namespaces/kube-public/configmaps/lakewright-sandbox"
 """An object that marks a real API server as one of a sandbox. Only its administrator can make it."""
 
@@ -88,13 +89,16 @@ class ClusterConnection:
         if self._call("DELETE", manifest, query, missing_is_none=True) is not None:
             self._wait_until_gone(manifest)
 
-    @retry(
-        retry=retry_if_exception_type(_StillThereError),
-        wait=wait_fixed(0.1),
-        stop=stop_after_delay(_SECONDS_TO_DELETE),
-        reraise=True,
-    )
     def _wait_until_gone(self, manifest: Manifest) -> None:
+        # Concurrent calls of a function with tenacity's decorator clear each other's statistics, and fail.
+        Retrying(
+            retry=retry_if_exception_type(_StillThereError),
+            wait=wait_fixed(_SECONDS_BETWEEN_LOOKS),
+            stop=stop_after_delay(_SECONDS_TO_DELETE),
+            reraise=True,
+        )(self._check_gone, manifest)
+
+    def _check_gone(self, manifest: Manifest) -> None:
         if (live := self.get(manifest)) is not None and live["metadata"].get("deletionTimestamp"):
             raise _StillThereError(
                 f"{manifest['kind']} {manifest['metadata']['name']} is still being deleted after {_SECONDS_TO_DELETE} s"
