@@ -17,7 +17,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakewright_sandbox.lakekeeper.audit_log import AuditLog
-from lakewright_sandbox.lakekeeper.authentication import Authentication, create_verifiers
+from lakewright_sandbox.lakekeeper.authentication.middleware import Authentication
+from lakewright_sandbox.lakekeeper.authentication.verifiers import create_verifiers
 from lakewright_sandbox.lakekeeper.authz.enforcement.check_request import enforce
 from lakewright_sandbox.lakekeeper.protocol.clock import Clock, new_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError

@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 import yaml
+from lakewright_sandbox.lakekeeper.authentication.token_review import MissingServiceAccountError, TokenReviewer
 from lakewright_sandbox.lakekeeper.database.connection import Database
 from lakewright_sandbox.lakekeeper.database.models import SecretRow
 from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
@@ -15,7 +16,6 @@ from lakewright_sandbox.lakekeeper.program.migration import DatabaseNotReadyErro
 from lakewright_sandbox.lakekeeper.program.permissions_server import PermissionChecks, PermissionsServer
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.storage.secrets import DatabaseSecrets
-from lakewright_sandbox.lakekeeper.token_review import MissingServiceAccountError, TokenReviewer
 from sqlalchemy import select
 from starlette.responses import Response
 from starlette.testclient import TestClient

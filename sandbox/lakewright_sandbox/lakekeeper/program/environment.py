@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from lakewright_sandbox.errors import SandboxError
+from lakewright_sandbox.lakekeeper.authentication.openid_configuration import is_url
 from lakewright_sandbox.lakekeeper.protocol.settings import (
     DEFAULT_SUBJECT_CLAIMS,
     NIL_PROJECT,
@@ -120,7 +121,7 @@ class Variables:
             version=choose_version(self.release),
             base_uri=self.get("BASE_URI"),
             ca_file=self._environ.get("SSL_CERT_FILE"),
-            openid_provider_uri=self.get("OPENID_PROVIDER_URI"),
+            openid_provider_uri=self._get_url("OPENID_PROVIDER_URI"),
             openid_audiences=self.get_list("OPENID_AUDIENCE"),
             openid_roles_claim=self.get("OPENID_ROLES_CLAIM"),
             openid_subject_claims=self._get_subject_claims("OPENID_SUBJECT_CLAIM"),
@@ -139,6 +140,13 @@ class Variables:
             **self._choose_secret_store(),
         )
 
+    def _get_url(self, name: str) -> str | None:
+        """Return an absolute URL. Raises EnvironmentRefusedError for another text."""
+        value = self.get(name)
+        if value is not None and not is_url(value):
+            raise EnvironmentRefusedError(f"{PREFIX}{name}: expected a URL")
+        return value
+
     def _get_subject_claims(self, name: str) -> tuple[str, ...]:
         """Return the names of claims. Spaces, and an empty variable, are names of claims that no token has."""
         value = self.get(name)
@@ -155,7 +163,7 @@ class Variables:
                 )
             yield OpenidProvider(
                 id=provider_id,
-                uri=self.require(f"{prefix}URI"),
+                uri=self._get_url(f"{prefix}URI") or self.require(f"{prefix}URI"),
                 audiences=self.get_list(f"{prefix}AUDIENCE"),
                 subject_claims=self._get_subject_claims(f"{prefix}SUBJECT_CLAIMS"),
                 roles_claim=self.get(f"{prefix}ROLES_CLAIM"),

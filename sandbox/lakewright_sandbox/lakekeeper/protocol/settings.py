@@ -28,6 +28,14 @@ DEFAULT_SUBJECT_CLAIMS = ("oid", "sub")
 
 
 @dataclass(frozen=True)
+class OpenidConfiguration:
+    """The issuer of an OpenID provider, and the address of its keys."""
+
+    issuer: str
+    keys_url: str
+
+
+@dataclass(frozen=True)
 class OpenidProvider:
     """An OpenID provider. Its users have the ids `ID~SUBJECT`."""
 
@@ -41,6 +49,8 @@ class OpenidProvider:
     """Scope that every token must have."""
     must_connect_at_start: bool = True
     """Whether the server refuses to start while this provider cannot be reached; otherwise, it leaves it out."""
+    configuration: OpenidConfiguration | None = None
+    """Read at the start. Servers that start before their provider have none, and ask for it at the first token."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from lakewright_sandbox.errors import SandboxError
-from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
+from lakewright_sandbox.lakekeeper.authentication.token_claims import Claims, build_refusal, names_audience
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class TokenReviewer:
         self._api = package.client.AuthenticationV1Api(client)
         self._audiences, self._subject = list(audiences), subject
 
-    def handles(self, claims: Mapping[str, Any]) -> bool:
+    def handles(self, claims: Claims) -> bool:
         """Return whether unverified claims name an accepted audience."""
         return names_audience(claims, self._audiences)
 
@@ -58,22 +58,15 @@ class TokenReviewer:
             status: Any = self._api.create_token_review(body, _request_timeout=10).status
         except (self._client.ApiException, HTTPError, OSError) as error:
             log.warning("cannot review a token at the cluster: %s", type(error).__name__)
-            raise _build_refusal() from None
+            raise build_refusal("TokenReview") from None
         user, audiences = status.user, set(status.audiences or ())
         is_for_server = not self._audiences or bool(audiences.intersection(self._audiences))
         if status.error or not status.authenticated or not is_for_server or not user:
-            raise _build_refusal()
+            raise build_refusal("TokenReview")
         subject = str((user.uid if self._subject == "uid" else user.username) or "").strip()
         if not subject:
-            raise _build_refusal()
+            raise build_refusal("TokenReview")
         return TokenPrincipal(id=f"kubernetes~{subject}", name=str(user.username), email=None, is_human=False)
-
-
-def names_audience(claims: Mapping[str, Any], audiences: Collection[str]) -> bool:
-    """Return whether claims of a token name one of these audiences; any claims do if there are none."""
-    aud = claims.get("aud")
-    texts = cast(list[object], aud) if isinstance(aud, list) else [aud]
-    return not audiences or any(text in audiences for text in texts)
 
 
 def _open_in_cluster(package: Any) -> Any:
@@ -84,7 +77,3 @@ def _open_in_cluster(package: Any) -> Any:
     except package.config.ConfigException as error:
         raise MissingServiceAccountError(f"tokens of ServiceAccounts cannot be reviewed: {error}") from None
     return package.client.ApiClient(configuration)
-
-
-def _build_refusal() -> ApiError:
-    return ApiError(401, "AuthenticationFailed", "The token was not accepted: TokenReview")
