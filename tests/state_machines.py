@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 
 
-def run_state_machine(
-    machine: type[RuleBasedStateMachine],
-    *,
-    lives: int,
-    steps: int,
-    least_steps: int = 0,
-    phases: Collection[Phase] = tuple(Phase),
-) -> None:
+def run_state_machine(machine: type[RuleBasedStateMachine], *, lives: int, steps: int) -> None:
     """Run a state machine.
 
     Args:
         machine: The machine.
         lives: Number of examples, each of which begins with a new machine.
         steps: Largest number of steps of an example.
-        least_steps: Smallest number of steps. Hypothesis ends some examples early.
-        phases: Phases of hypothesis. Without `Phase.shrink`, a failing example is not made smaller.
     """
     run_state_machine_as_test(
         machine,
@@ -36,8 +26,6 @@ def run_state_machine(
             deadline=None,
             derandomize=not FULL,
             database=None,
-            phases=phases,
             suppress_health_check=[*HealthCheck],
         ),
-        _min_steps=least_steps,
     )

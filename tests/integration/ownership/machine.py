@@ -10,11 +10,10 @@ from copy import deepcopy
 from itertools import count
 from pathlib import Path
 from pprint import pformat
+from random import Random
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from lakewright.names.object_names import role_name
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -26,13 +25,13 @@ Object = tuple[str, str]
 Identity = tuple[str, int]
 """A stack as marks know it: its name, and the lineage of its state, which a copy shares."""
 TENANTS = ("a", "b")
-SLOTS = st.integers(0, 2)
-KILLS = st.sampled_from([None, None, None, 2, 4, 7])
+SLOTS = range(3)
+KILLS = [None, None, None, 2, 4, 7]
 DELETIONS = ["protect", "retain", "purge"]
-EDITS = st.sampled_from(["deletion", "deletion", "protected", "warehouse", "namespace", "table", "adopt"])
+EDITS = ["deletion", "deletion", "protected", "warehouse", "namespace", "table", "adopt"]
 
 
-class RandomOwners(RuleBasedStateMachine):
+class RandomOwners:
     """Three stacks and two tenants. The test sets the class's variables."""
 
     sandbox: Sandbox
@@ -44,12 +43,9 @@ class RandomOwners(RuleBasedStateMachine):
     """Storage backend of the tenants: `s3`, or `aws`, which also has IAM roles."""
     codes: ClassVar[list[tuple[str, int]]] = []
     """Command and exit code of all runs."""
-    begun: ClassVar[int] = 0
-    """Number of lives that have begun."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        type(self).begun += 1
+    def __init__(self, random: Random | None = None) -> None:
+        self.random = random or Random()
         self.life = uuid4().hex[:8]
         address = self.server.address if self.engine == "pulumi" else None
         self.slots = make_slots(self.folder / self.life, self.sandbox, address)
@@ -71,10 +67,9 @@ class RandomOwners(RuleBasedStateMachine):
         self.tables: list[DataTable] = []
         self.names = count(1)
 
-    @initialize(data=st.data())
-    def begin(self, data: st.DataObject) -> None:
+    def begin(self) -> None:
         """Deploy tenant a with data."""
-        self.deploy_first_tenant(data.draw(self.deletions))
+        self.deploy_first_tenant(self.random.choice(self.deletions))
 
     def deploy_first_tenant(self, deletion: str) -> None:
         """Deploy tenant a with data and this deletion of its warehouse."""
@@ -87,9 +82,8 @@ class RandomOwners(RuleBasedStateMachine):
         assert table is not None
         self.tables.append(table)
 
-    @rule(data=st.data())
-    def act(self, data: st.DataObject) -> None:
-        """Do one thing that is possible now. Separate rules would be missing in many lives."""
+    def act(self) -> None:
+        """Do one thing that is possible now."""
         actions = [self.up, self.up, self.write_data, self.declare]
         if self.idle and self.live:
             actions += [self.copy, self.copy, self.rename, self.claim, self.claim, self.claim]
@@ -97,18 +91,18 @@ class RandomOwners(RuleBasedStateMachine):
             actions += [self.edit, self.edit, self.up_again, self.destroy, self.destroy, self.consent]
         if len(self.live) > 1:
             actions += [self.forget]
-        data.draw(st.sampled_from(actions))(data)
+        self.random.choice(actions)()
 
     # Specs that users of the stacks write.
 
-    def declare(self, data: st.DataObject) -> None:
+    def declare(self) -> None:
         """Write the spec of a tenant, which another stack may have, into the file of a stack without resources."""
         if self.idle:
-            slot = data.draw(st.sampled_from(self.idle))
-            adopt = {"adopt": True} if data.draw(st.booleans()) else {}
-            self.slots[slot].write(self.spec(data.draw(st.sampled_from(TENANTS))) | adopt)
+            slot = self.random.choice(self.idle)
+            adopt = {"adopt": True} if self.random.choice([True, False]) else {}
+            self.slots[slot].write(self.spec(self.random.choice(TENANTS)) | adopt)
 
-    def claim(self, data: st.DataObject) -> None:
+    def claim(self) -> None:
         """Declare a deployed tenant with `adopt` in a stack without resources, deploy it, and perhaps destroy it.
 
         Single actions make such a sequence too rarely.
@@ -116,22 +110,22 @@ class RandomOwners(RuleBasedStateMachine):
         tenants = sorted({tenant for kind, tenant in self.owners if kind == "project"})
         if not tenants:
             return
-        slot, tenant = data.draw(st.sampled_from(self.idle)), data.draw(st.sampled_from(tenants))
+        slot, tenant = self.random.choice(self.idle), self.random.choice(tenants)
         spec = self.spec(tenant)
-        spec["warehouses"][0]["deletion"] = data.draw(self.deletions)
+        spec["warehouses"][0]["deletion"] = self.random.choice(self.deletions)
         self.slots[slot].write(spec | {"adopt": True})
-        self.deploy(slot, data)
-        if self.slots[slot].has_resources() and data.draw(st.booleans()):
-            self.run(slot, ["destroy", "--yes"], set(), data.draw(KILLS))
+        self.deploy(slot)
+        if self.slots[slot].has_resources() and self.random.choice([True, False]):
+            self.run(slot, ["destroy", "--yes"], set(), self.random.choice(KILLS))
 
-    def edit(self, data: st.DataObject) -> None:
-        slot = data.draw(st.sampled_from(self.live))
+    def edit(self) -> None:
+        slot = self.random.choice(self.live)
         spec = deepcopy(self.slots[slot].spec)
         assert spec is not None
-        warehouse = data.draw(st.sampled_from(spec["warehouses"]))
-        match data.draw(EDITS):
+        warehouse = self.random.choice(spec["warehouses"])
+        match self.random.choice(EDITS):
             case "deletion":
-                warehouse["deletion"] = data.draw(self.deletions)
+                warehouse["deletion"] = self.random.choice(self.deletions)
             case "protected":
                 warehouse["protected"] = not warehouse.get("protected", False)
             case "warehouse" if len(spec["warehouses"]) > 1:
@@ -140,7 +134,7 @@ class RandomOwners(RuleBasedStateMachine):
                     table for table in spec.get("tables", []) if not table["name"].startswith(f"{removed['name']}.")
                 ]
             case "warehouse":
-                spec["warehouses"].append(self.warehouse("second", data.draw(self.deletions)))
+                spec["warehouses"].append(self.warehouse("second", self.random.choice(self.deletions)))
             case "namespace":
                 warehouse["namespaces"] = ["results"] if "more" in warehouse["namespaces"] else ["results", "more"]
             case "table" if spec.get("tables"):
@@ -152,31 +146,31 @@ class RandomOwners(RuleBasedStateMachine):
                 spec["adopt"] = not spec.get("adopt", False)
         self.slots[slot].write(spec)
 
-    def copy(self, data: st.DataObject) -> None:
+    def copy(self) -> None:
         """Copy the spec of a stack, and perhaps its state, to a stack without resources."""
-        source, copied = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
+        source, copied = self.random.choice(self.live), self.random.choice(self.idle)
         spec = deepcopy(self.slots[source].spec)
         assert spec is not None
         for warehouse in spec["warehouses"]:
-            warehouse["deletion"] = data.draw(self.deletions)
+            warehouse["deletion"] = self.random.choice(self.deletions)
         self.slots[copied].write(spec)
-        if data.draw(st.booleans()):
+        if self.random.choice([True, False]):
             self.slots[copied].copy_state(self.slots[source])
             self.lineage[copied] = self.lineage[source]
 
-    def rename(self, data: st.DataObject) -> None:
+    def rename(self) -> None:
         """Move spec and state of a stack to another name. The objects keep the mark of the earlier name."""
-        source, renamed = data.draw(st.sampled_from(self.live)), data.draw(st.sampled_from(self.idle))
+        source, renamed = self.random.choice(self.live), self.random.choice(self.idle)
         self.slots[renamed].write(self.slots[source].spec)
         self.slots[renamed].copy_state(self.slots[source])
         self.lineage[renamed] = self.lineage[source]
         self.slots[source].empty()
         self.slots[source].write(None)
 
-    def write_data(self, data: st.DataObject) -> None:
+    def write_data(self) -> None:
         """Create a table in a deployed warehouse, as a job does."""
         if self.keeps:
-            tenant, warehouse = data.draw(st.sampled_from(sorted(self.keeps)))
+            tenant, warehouse = self.random.choice(sorted(self.keeps))
             name = f"t{next(self.names)}"
             table = self.observer.write_table(
                 self.name(tenant),
@@ -189,31 +183,31 @@ class RandomOwners(RuleBasedStateMachine):
 
     # Commands that users of the stacks run.
 
-    def up(self, data: st.DataObject) -> None:
+    def up(self) -> None:
         """Deploy any stack with a spec."""
-        slot = data.draw(SLOTS)
+        slot = self.random.choice(SLOTS)
         if self.slots[slot].spec is not None:
-            self.deploy(slot, data)
+            self.deploy(slot)
 
-    def deploy(self, slot: int, data: st.DataObject) -> None:
+    def deploy(self, slot: int) -> None:
         """Deploy a stack, perhaps with the operator's consent to adopt all or one of its objects."""
         spec = self.slots[slot].spec
         assert spec is not None
         keys = {(kind, self.read_tenant(spec)) for kind in self.kinds}
-        permitted = data.draw(st.sampled_from([set[Object](), keys, *({key} for key in sorted(keys))]))
+        permitted = self.random.choice([set[Object](), keys, *({key} for key in sorted(keys))])
         options = [f"--adopt={self.format_consent(key)}" for key in sorted(permitted)]
-        self.run(slot, ["up", "--yes", *options], permitted, data.draw(KILLS))
+        self.run(slot, ["up", "--yes", *options], permitted, self.random.choice(KILLS))
 
-    def up_again(self, data: st.DataObject) -> None:
+    def up_again(self) -> None:
         """Deploy a stack with resources, without a consent of the operator, as in most runs."""
-        self.run(data.draw(st.sampled_from(self.live)), ["up", "--yes"], set())
+        self.run(self.random.choice(self.live), ["up", "--yes"], set())
 
-    def destroy(self, data: st.DataObject) -> None:
-        self.run(data.draw(st.sampled_from(self.live)), ["destroy", "--yes"], set(), data.draw(KILLS))
+    def destroy(self) -> None:
+        self.run(self.random.choice(self.live), ["destroy", "--yes"], set(), self.random.choice(KILLS))
 
-    def consent(self, data: st.DataObject) -> None:
+    def consent(self) -> None:
         """Permit a stack, by marks on the objects, to adopt the objects of its spec."""
-        slot = data.draw(SLOTS)
+        slot = self.random.choice(SLOTS)
         if self.slots[slot].spec is not None:
             self.write_consents(slot)
 
@@ -229,8 +223,8 @@ class RandomOwners(RuleBasedStateMachine):
             assert code == 0, self.server.text()
             self.consents |= {key: {self.slots[slot].name} for key in keys}
 
-    def forget(self, data: st.DataObject) -> None:
-        self.run(data.draw(st.sampled_from(self.live)), ["stack", "forget", "--yes"], set())
+    def forget(self) -> None:
+        self.run(self.random.choice(self.live), ["stack", "forget", "--yes"], set())
 
     # Invariants.
 
@@ -341,9 +335,9 @@ class RandomOwners(RuleBasedStateMachine):
     # The model's names.
 
     @property
-    def deletions(self) -> st.SearchStrategy[str]:
+    def deletions(self) -> list[str]:
         """Effects of a deletion. Only warehouses on AWS can be archived, as the stack limits their roles."""
-        return st.sampled_from([*DELETIONS, *(["archive", "archive"] if self.backend == "aws" else [])])
+        return [*DELETIONS, *(["archive", "archive"] if self.backend == "aws" else [])]
 
     @property
     def live(self) -> list[int]:
