@@ -73,6 +73,14 @@ class StackConfig:
         written: dict[str, Any] = self.body.get("config") or {}
         return {full_key(str(key), self.project): value for key, value in written.items()}
 
+    def find_written_key(self, key: str) -> str:
+        """Return a full key as the file has it, such as `spec` for `project:spec`. Raises KeyError if it has none."""
+        written: dict[str, Any] = self.body.get("config") or {}
+        try:
+            return next(str(name) for name in written if full_key(str(name), self.project) == key)
+        except StopIteration:
+            raise KeyError(key) from None
+
     @property
     def salt(self) -> str:
         """The salt of the passphrase; empty if there is none."""

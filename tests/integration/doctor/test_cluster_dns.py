@@ -163,12 +163,15 @@ def test_doctor_checks_the_dns() -> None:
     assert findings["Kubernetes DNS"].fix == "set `kubernetes.dns.port: 53`"
 
 
-def _write_platform(folder: Path, kubernetes: dict[str, Any]) -> None:
+PROJECT = "name: catalog-server\nruntime: python\nstackConfigDir: stacks\n"
+
+
+def _write_platform(folder: Path, kubernetes: dict[str, Any], *, key: str = "catalog-server:spec") -> None:
     """Write a project of a platform with the stack `prod`, whose spec lies in its folder of stacks."""
-    (folder / "Pulumi.yaml").write_text("name: catalog-server\nruntime: python\nstackConfigDir: stacks\n")
+    (folder / "Pulumi.yaml").write_text(PROJECT)
     spec = production() | {"kubernetes": kubernetes}
     (folder / "stacks").mkdir()
-    (folder / "stacks/Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": {"catalog-server:spec": spec}}))
+    (folder / "stacks/Pulumi.prod.yaml").write_text(yaml.safe_dump({"config": {key: spec}}))
 
 
 @pytest.mark.usefixtures("kubeconfig")
@@ -200,6 +203,39 @@ def test_doctor_refuses_mistakes_of_a_platform(
     assert exited.value.code == 1
     assert path in error
     assert "stacks/Pulumi.prod.yaml" in error
+
+
+@pytest.mark.parametrize("key", ["catalog-server:spec", "catalog-server:config:spec", "spec"])
+def test_mistake_of_a_platform_has_a_line(key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_platform(tmp_path, {"dns": {"port": 70000}}, key=key)
+    lines = (tmp_path / "stacks/Pulumi.prod.yaml").read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "port: 70000" in line)
+
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
+        main(["doctor", "--stack", "prod"])
+
+    assert f"Pulumi.prod.yaml:{number}" in capsys.readouterr().err.replace("\n", "")
+
+
+@pytest.mark.usefixtures("kubeconfig")
+@pytest.mark.parametrize("is_default", [True, False])
+def test_doctor_reads_a_platform_as_pulumi_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_default: bool
+) -> None:
+    """The spec is a default of the project, or the JSON text of `pulumi config set`."""
+    PODS["openshift-dns", "dns=default"] = 2
+    spec = production() | {"kubernetes": {"dns": {"namespace": "openshift-dns", "labels": {"dns": "default"}}}}
+    default = {"config": {"spec": {"value": spec}}} if is_default else {}
+    (tmp_path / "Pulumi.yaml").write_text(yaml.safe_dump(yaml.safe_load(PROJECT) | default))
+    (tmp_path / "stacks").mkdir()
+    config = {} if is_default else {"config": {"catalog-server:spec": json.dumps(spec)}}
+    (tmp_path / "stacks/Pulumi.prod.yaml").write_text(yaml.safe_dump(config))
+
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
+        main(["doctor", "--stack", "prod", "--json"])
+
+    findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["Kubernetes DNS"]["fix"] == "set `kubernetes.dns.port: 5353`"
 
 
 @pytest.mark.usefixtures("kubeconfig")

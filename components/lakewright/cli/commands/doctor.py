@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,16 +58,23 @@ def _check_stack(stack: str, directory: Path) -> list[Finding]:
     from lakewright.platform_stack.settings.platform import PLATFORM_KEY  # noqa: PLC0415
 
     project = load_project(directory)
-    file, key = project.stack_file(stack), f"{project.name}:{PLATFORM_KEY}"
-    config = project.stack_config(stack).values
-    return _check_platform(config[key], file, key) if key in config else _check_tenant(project, file)
+    key, config = f"{project.name}:{PLATFORM_KEY}", project.stack_config(stack)
+    if key in config.values:
+        return _check_platform(config.values[key], config.file, config.find_written_key(key))
+    if key in project.defaults:
+        return _check_platform(project.defaults[key], project.file, PLATFORM_KEY)
+    return _check_tenant(project, config.file)
 
 
 def _check_platform(raw: Any, file: Path, key: str) -> list[Finding]:
+    """Check the platform whose spec is the value of a key, which `pulumi config set` writes as JSON text."""
     from lakewright.doctor import check_platform  # noqa: PLC0415
     from lakewright.platform_stack.settings.checks import parse_platform_spec  # noqa: PLC0415
     from lakewright.project_files.shared_values import locate_spec_problems  # noqa: PLC0415
 
+    if isinstance(raw, str):
+        with contextlib.suppress(ValueError):
+            raw = json.loads(raw)
     with locate_spec_problems(file, "config", key):
         spec = parse_platform_spec(raw, str(file))
     return check_platform(spec.kubernetes)
