@@ -285,13 +285,17 @@ class Pod:
         lines += [f"chmod o+x .{folder}" for folder in image.opened]
         for path, file in image.files.items():
             lines += [f"mkdir -p .{Path(path).parent}", f"touch .{path}", f"mount --bind {file} .{path}"]
+        # A checkout below /tmp, which is a volume of most pods, is mounted into that volume.
+        hidden = {folder: root / "hidden" / str(number) for number, folder in enumerate(image.folders)}
+        for folder, view in hidden.items():
+            lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view}"]
         for mount in container.get("volumeMounts", []):
             source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
-            # A checkout below /tmp, which is a volume of most pods.
-            hidden = [folder for folder in image.folders if folder.is_relative_to(Path(mount["mountPath"]).resolve())]
-            for folder in hidden:
-                lines += [f"mkdir -p .{folder}", f"mount --bind {folder} .{folder}"]
+            for folder, view in hidden.items():
+                if folder.is_relative_to(Path(mount["mountPath"]).resolve()):
+                    lines += [f"mkdir -p .{folder}", f"mount --bind {view} .{folder}"]
+                    lines.append(f"mount -o remount,bind,ro .{folder}")
             if mount.get("readOnly"):
                 lines.append(f"mount -o remount,bind,ro {target}")
         if container["securityContext"].get("readOnlyRootFilesystem"):

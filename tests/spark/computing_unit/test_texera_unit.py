@@ -150,8 +150,14 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
         as_pod_user=True,
     )
     with pod.run(port) as (process, _):
-        assert not pod.security or Path(f"/proc/{process.pid}").stat().st_uid == pod.security["runAsUser"]
+        assert not pod.security or read_groups(process.pid) == (pod.security["runAsGroup"], [pod.security["fsGroup"]])
         yield RunningTexeraUnit(tenant, pod, pod.read_variables("texera"))
+
+
+def read_groups(process: int) -> tuple[int, list[int]]:
+    """Return the group of a process and its supplementary groups."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return int(status["Gid"].split()[0]), [int(group) for group in status["Groups"].split()]
 
 
 @pytest.fixture(scope="module")

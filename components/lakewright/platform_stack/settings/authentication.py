@@ -21,6 +21,7 @@ def _check_provider_id(value: str) -> str:
     return value
 
 
+_CONFIGURATION = "/.well-known/openid-configuration"
 _ENTRA_HOSTS = (
     "login.microsoftonline.com",
     "login.microsoftonline.us",
@@ -52,13 +53,20 @@ def _fill_subject_claims(document: Any) -> Any:
     return provider | {"subject_claims": choose_subject_claims(uri)}
 
 
+def _check_provider_uri(value: str) -> str:
+    if value.rstrip("/").endswith(_CONFIGURATION):
+        raise ValueError(f"expected the address without `{_CONFIGURATION}`, which Lakekeeper appends itself")
+    return value
+
+
 ProviderId = Annotated[str, AfterValidator(_check_provider_id)]
+ProviderUri = Annotated[HttpUrl, AfterValidator(_check_provider_uri)]
 
 
 class OidcSettings(StrictModel):
     """The primary identity provider. User ids are `oidc~SUBJECT`."""
 
-    provider_uri: Annotated[HttpUrl, EnvVar("OPENID_PROVIDER_URI")]
+    provider_uri: Annotated[ProviderUri, EnvVar("OPENID_PROVIDER_URI")]
     """Address whose `/.well-known/openid-configuration` names issuer and keys."""
     audience: Annotated[TextList, EnvVar("OPENID_AUDIENCE", form="comma")]
     """Accepted audiences of tokens, any of them. Required: otherwise tokens for other services are accepted."""
@@ -66,8 +74,8 @@ class OidcSettings(StrictModel):
     scope: Annotated[Text | None, EnvVar("OPENID_SCOPE")] = None
     """Scope that every token must have."""
     subject_claims: Annotated[TextList, EnvVar("OPENID_SUBJECT_CLAIM", form="comma")] = ["sub"]
-    """Claims with the subject, in order of preference. Default: `sub`, and `oid` for Entra and External ID at their own
-    hosts. A later change orphans all users."""
+    """Claims with the subject, in order of preference. Default: `sub`, and `oid` for Entra and Entra External ID at
+    Microsoft's hosts; with a custom domain, set `[oid]`. A later change orphans all users."""
     roles_claim: Annotated[Text | None, EnvVar("OPENID_ROLES_CLAIM", since="0.11.2")] = None
     display_name_template: Annotated[Text | None, EnvVar("OPENID_DISPLAY_NAME_TEMPLATE", since="0.14.0")] = None
 
@@ -80,7 +88,7 @@ class OidcSettings(StrictModel):
 class FurtherOidcProvider(StrictModel):
     """Another identity provider. User ids are `ID~SUBJECT`."""
 
-    provider_uri: Annotated[HttpUrl, EnvVar("URI")]
+    provider_uri: Annotated[ProviderUri, EnvVar("URI")]
     audience: Annotated[TextList, EnvVar("AUDIENCE", form="comma")]
     additional_issuers: Annotated[TextList | None, EnvVar("ADDITIONAL_ISSUERS", form="comma")] = None
     scope: Annotated[Text | None, EnvVar("SCOPE")] = None

@@ -147,20 +147,21 @@ def _requests_cpu(container: dict[str, Any]) -> bool:
 def _check_disruption_budgets(spec: PlatformSpec) -> Iterator[Problem]:
     """Refuse budgets that let no replica end: a drain of its node would wait forever."""
     server, openfga = spec.server, spec.server.authorization.openfga
+    autoscaling, openfga_server = server.autoscaling, openfga and openfga.server
     parts: dict[str, tuple[str, int, PodSettings]] = {
-        "server": ("server.replicas", server.replicas, server.pods),
+        "server": ("server.autoscaling.min", autoscaling.min, server.pods)
+        if autoscaling
+        else ("server.replicas", server.replicas, server.pods),
         "gateway": ("gateway.replicas", spec.gateway.replicas, spec.gateway.pods),
     }
-    if server.autoscaling:
-        parts["server"] = ("server.autoscaling.min", server.autoscaling.min, server.pods)
-    if openfga and (beside := openfga.server):
+    if openfga_server:
         path = "server.authorization.openfga.server"
-        parts[path] = (f"{path}.replicas", beside.replicas, beside.pods)
+        parts[path] = (f"{path}.replicas", openfga_server.replicas, openfga_server.pods)
     for path, (setting, replicas, pods) in parts.items():
         if pods.min_available and pods.min_available >= replicas:
             reason = (
-                f"expected fewer than `{setting}`, {replicas}: a drain of a node would wait forever. Leave it out, or"
-                f" raise `{setting}`"
+                f"expected fewer than `{setting}`, {replicas}: a drain of a node would wait forever. Lower or remove"
+                f" `min_available`, or raise `{setting}`"
             )
             yield Problem(f"{path}.pods.min_available", reason, str(pods.min_available))
 
