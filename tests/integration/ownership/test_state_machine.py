@@ -35,7 +35,7 @@ def owners(sandbox: Sandbox, commands: StackCommands, observer: Observer, tmp_pa
 
 
 def run_owners(owners: type[RandomOwners], *, lives: int = LIVES, part: int = 0) -> None:
-    """Run the machine: the same lives in every run, and new ones under `make test-all`.
+    """Run the machine: the same lives in every run, and different lives under `make test-all`.
 
     Hypothesis cannot run these lives. A killed command may do less or more the second time; Hypothesis then calls the
     life flaky, and hides a change that it found.

@@ -107,13 +107,27 @@ def _matrix() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
 def test_fault_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
+    _run_with_faults(case, operation, fault, (1, None) if FULL else SHORT_FORM_FAULTS[fault], operator)
+
+
+def test_restored_user_is_found_after_lost_responses(operator: Operator) -> None:
+    """The short form of the matrix loses one response only, after which the client repeats the request."""
+    (case,) = (case for case in CASES if case.name == "deleted user")
+
+    _run_with_faults(case, "create", LOST_RESPONSE, (None,), operator)
+
+
+def _run_with_faults(
+    case: Case, operation: str, fault: str, counts: tuple[int | None, ...], operator: Operator
+) -> None:
+    """Run an operation with a fault at each of its calls, which occurs as often as each of the counts; None: always."""
     operator.fault_server.empty()
     clean = Run(case, operator).prepare(operation)
     calls = operator.record_calls(getattr(clean, operation))
     clean.check(operation)
     assert calls
     for number in range(1, len(calls) + 1):
-        for count in (1, None) if FULL else SHORT_FORM_FAULTS[fault]:
+        for count in counts:
             _run_with_fault(case, operation, operator, FAULTS[fault] | {"nth": number, "count": count})
 
 
