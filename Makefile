@@ -47,21 +47,17 @@ $(POLICY)/.venv/.ready: $(POLICY)/requirements.lock $(READY)
 	VIRTUAL_ENV=$(CURDIR)/$(POLICY)/.venv scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: $(POLICY)/requirements.lock
 	@touch $@
 
-check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording, AWS inputs; changes nothing
-	ruff format --check .
-	ruff check .
-	pyright --project .
-	lint-imports
-	codespell
-	python scripts/structure.py
-	python scripts/wording.py
-	python scripts/clear_names.py
-	python scripts/aws_inputs.py
-
-# Each step of a test target runs, whatever the steps before it returned; the exit code is the worst of them.
+# Each step of a target runs, whatever the steps before it returned; the exit code is the worst of them.
 RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || worst=$$code; }; }; \
   optional_step() { "$$@" || { code=$$?; [ $$code -eq 5 ] || [ $$code -le $$worst ] || worst=$$code; }; }
 # In `optional_step`, 5 is no failure: ARGS select none of the step's tests.
+
+# Types take as long as all other checks, beside which they are checked.
+check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording, AWS inputs; changes nothing
+	@$(RUN_STEPS); output=$$(mktemp); pyright --project . >$$output 2>&1 & types=$$!; \
+	  for command in "ruff format --check ." "ruff check ." lint-imports codespell $(addprefix "python scripts/,$(addsuffix .py",structure wording clear_names aws_inputs)); do \
+	    echo "$$command"; step $$command; done; \
+	  echo "pyright --project ."; step wait $$types; cat $$output; rm $$output; exit $$worst
 
 # Three on two cores: a worker often waits for a process that it started.
 WORKERS := 3
