@@ -26,6 +26,7 @@ SandboxError                     the base; the command line prints the message
 ├── ChangedMeanwhileError        another commit was faster
 ├── EnvironmentRefusedError      variables of a released server that the stand-in refuses
 ├── MissingServiceAccountError   no pod with a ServiceAccount, so no TokenReviews
+├── ProviderUnreachableError     an OpenID provider does not respond, or not as the standard says
 ├── DatabaseNotReadyError        the database does not respond, or another release migrated it
 ├── EventBrokerError             the broker of change events cannot be reached
 ├── NoKeysError                  no identity signs a request; also BotoCoreError, as of any failed call

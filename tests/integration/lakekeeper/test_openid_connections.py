@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+import uvicorn
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 from lakewright_sandbox.in_process import serve
@@ -19,6 +21,7 @@ from lakewright_sandbox.lakekeeper.authentication import token_verifier
 from lakewright_sandbox.lakekeeper.authentication.middleware import Authentication
 from lakewright_sandbox.lakekeeper.authentication.openid_configuration import ProviderUnreachableError
 from lakewright_sandbox.lakekeeper.authentication.token_claims import Claims
+from lakewright_sandbox.lakekeeper.program import __main__ as program
 from lakewright_sandbox.lakekeeper.program.environment import EnvironmentRefusedError, Variables
 from lakewright_sandbox.lakekeeper.program.openid_providers import connect_providers
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
@@ -234,24 +237,62 @@ def test_no_later_provider_decides_while_the_first_has_no_keys(
     )
 
 
-def test_changed_issuer_needs_a_new_start(start: Callable[[Settings], str]) -> None:
+def test_changed_configuration_needs_a_new_start(
+    start: Callable[[Settings], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Keys are fetched again, from the address that the configuration had at the start."""
+    monkeypatch.setattr(token_verifier, "REFETCH_SECONDS", 0.0)
     documents: dict[str, object] = {}
     with serve(serve_documents(documents)) as endpoint:
         documents[DISCOVERY] = {"issuer": "https://old.example", "jwks_uri": f"{endpoint}{KEYS}"}
         server = start(connect_providers(read_settings(endpoint)))
-        documents[DISCOVERY] = {"issuer": "https://new.example", "jwks_uri": f"{endpoint}{KEYS}"}
+        documents[DISCOVERY] = {"issuer": "https://new.example", "jwks_uri": f"{endpoint}/moved"}
+        old_token, new_token = (SwitchedProvider(f"https://{name}.example").issue_token() for name in ("old", "new"))
+        without_keys = request_user_id(server, old_token)
         documents[KEYS] = PROVIDER.key.public_set()
 
-        responses = [
-            request_user_id(server, SwitchedProvider(f"https://{name}.example").issue_token())
-            for name in ("new", "old")
-        ]
+        responses = [request_user_id(server, token) for token in (new_token, old_token)]
 
+    assert without_keys == (401, None)
     assert responses == [(401, None), (201, "oidc~ci")]
 
 
-@pytest.mark.parametrize("keys", [[], {}, {"keys": "none"}, {"keys": [None]}, "text"])
+def test_keys_end_after_their_time(start: Callable[[Settings], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the real server, the token that makes the server fetch the keys again is still accepted."""
+    monkeypatch.setattr(token_verifier, "REFETCH_SECONDS", 0.0)
+    documents: dict[str, object] = {KEYS: PROVIDER.key.public_set()}
+    with serve(serve_documents(documents)) as endpoint:
+        documents[DISCOVERY] = {"issuer": endpoint, "jwks_uri": f"{endpoint}{KEYS}"}
+        server, token = start(read_settings(endpoint)), SwitchedProvider(endpoint).issue_token()
+        statuses = [request_user_id(server, token)[0]]
+        documents[KEYS] = {"keys": []}
+        statuses.append(request_user_id(server, token)[0])
+        monkeypatch.setattr(token_verifier, "KEY_SECONDS", -1.0)
+        documents[KEYS] = PROVIDER.key.public_set()
+        other_token = SigningKey().sign(PROVIDER.claims(endpoint, CLIENT, "lakekeeper", ""))
+        statuses.append(request_user_id(server, other_token)[0])
+        documents[KEYS] = {"keys": []}
+        statuses += [request_user_id(server, token)[0] for _ in range(2)]
+
+    assert statuses == [201, 200, 401, 200, 401]
+
+
+GOOD_KEY = PROVIDER.key.public_set()["keys"][0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        {},
+        "text",
+        {"keys": "none"},
+        {"keys": [GOOD_KEY, None]},
+        {"keys": [GOOD_KEY, {"kty": "oct", "kid": "symmetric", "k": "c2VjcmV0"}]},
+        {"keys": [GOOD_KEY, {"kty": "RSA", "n": "sXch", "e": "AQAB"}]},
+        {"keys": [GOOD_KEY, {"kty": "RSA", "kid": "other", "use": "tls", "n": "sXch", "e": "AQAB"}]},
+    ],
+)
 def test_unreadable_keys_are_a_refusal(start: Callable[[Settings], str], keys: object) -> None:
     documents: dict[str, object] = {KEYS: keys}
     with serve(serve_documents(documents)) as endpoint:
@@ -269,6 +310,17 @@ def test_token_without_a_key_id_is_refused(start: Callable[[Settings], str]) -> 
         token = jwt.encode(PROVIDER.claims(endpoint, CLIENT, "lakekeeper", ""), key, ALGORITHM)
 
         assert request_user_id(start(read_settings(endpoint)), token) == (401, None)
+
+
+def test_program_does_not_serve_without_its_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (DATABASE | {"LAKEKEEPER__OPENID_PROVIDER_URI": UNREACHABLE}).items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setattr(sys, "argv", ["lakekeeper", "serve"])
+    monkeypatch.setattr(uvicorn, "run", lambda *_args, **_options: pytest.fail("the server started"))
+
+    with pytest.raises(SystemExit, match="cannot connect to the OpenID provider oidc"):
+        program.main()
 
 
 def test_sole_reviewer_of_tokens_gets_every_token() -> None:

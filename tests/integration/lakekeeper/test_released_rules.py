@@ -144,6 +144,28 @@ def test_tokens_with_roles_need_a_project(start: Start, version: Version, status
         assert server.get(f"{V1}/info", headers=headers | {"x-project-id": "p"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "claims", "status"),
+    [
+        ("realm_access.roles", {"realm_access": {"roles": ["a"]}}, 400),
+        ("roles", {"roles": "admin"}, 400),
+        ("roles", {"roles": [5, "a"]}, 400),
+        ("roles", {"roles": []}, 200),
+        ("roles", {"roles": [5]}, 200),
+        ("roles", {"roles": {"a": "b"}}, 200),
+        ("realm_access.roles", {"realm_access": ["roles"]}, 200),
+    ],
+)
+def test_roles_are_texts_at_a_path(start: Start, path: str, claims: dict[str, Any], status: int) -> None:
+    client = OAuthClient("ci", "unused", audiences=("lakekeeper",), scopes=())
+    provider = IdentityProvider({"ci": client}, SigningKey())
+    with serve(provider.app()) as issuer:
+        server = start("0.13", openid_provider_uri=issuer, openid_roles_claim=path, default_project="")
+        token = provider.key.sign(provider.claims(issuer, client, "lakekeeper", "") | claims)
+
+        assert server.get(f"{V1}/info", headers={"authorization": f"Bearer {token}"}).status_code == status
+
+
 def test_leftover_relations_are_a_conflict(start_openfga: Any) -> None:
     people = start_openfga(version="0.13")
     project = f"p{uuid.uuid4().hex}"

@@ -11,6 +11,9 @@ import jwt
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.protocol.settings import OpenidConfiguration
 
+_KEY_FIELDS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}
+"""Fields of keys by type, without which jwks_client_rs 0.6.1 of Lakekeeper 0.13.3 reads no key."""
+
 
 class ProviderUnreachableError(SandboxError):
     """The provider does not respond, or its response is not what the standard says."""
@@ -32,12 +35,24 @@ def read_configuration(client: httpx.Client, uri: str) -> OpenidConfiguration:
 
 
 def read_keys(client: httpx.Client, keys_url: str) -> dict[str, jwt.PyJWK]:
-    """Return the keys of a provider by their ids. Raises ProviderUnreachableError."""
-    try:
-        keys = jwt.PyJWKSet.from_dict(_read_object(client, keys_url)).keys
-    except (jwt.PyJWTError, TypeError, ValueError, AttributeError) as error:
-        raise ProviderUnreachableError(f"the keys cannot be read: {type(error).__name__}") from None
-    return {key.key_id: key for key in keys if key.key_id}
+    """Return the keys of a provider by their ids. As on the real server, a key that it cannot read refuses the set.
+
+    Raises ProviderUnreachableError.
+    """
+    keys: object = _read_object(client, keys_url).get("keys")
+    if not isinstance(keys, list) or not all(map(_is_readable_key, cast(list[object], keys))):
+        raise ProviderUnreachableError("the keys cannot be read")
+    return {key["kid"]: jwt.PyJWK.from_dict(key) for key in cast(list[dict[str, Any]], keys)}
+
+
+def _is_readable_key(key: object) -> bool:
+    if not isinstance(key, dict):
+        return False
+    fields = cast(dict[str, Any], key)
+    kind = fields.get("kty")
+    if kind not in _KEY_FIELDS or (kind == "RSA" and fields.get("use") not in {None, "sig", "enc"}):
+        return False
+    return all(isinstance(fields.get(name), str) for name in ("kid", *_KEY_FIELDS[kind]))
 
 
 def is_url(text: str) -> bool:

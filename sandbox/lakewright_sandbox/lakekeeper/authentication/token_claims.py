@@ -15,6 +15,15 @@ def get_text(claims: Claims, *names: str) -> str | None:
     return next((claims[name] for name in names if isinstance(claims.get(name), str)), None)
 
 
+def get_roles(claims: Claims, path: str) -> list[str]:
+    """Return the roles at a path of claims, such as `realm_access.roles`: a list of texts, or one text."""
+    value: object = claims
+    for step in path.split("."):
+        value = cast(Claims, value).get(step) if isinstance(value, Mapping) else None
+    values = cast(list[object], value) if isinstance(value, list) else [value]
+    return [role for role in values if isinstance(role, str)]
+
+
 def names_audience(claims: Claims, audiences: Collection[str]) -> bool:
     """Return whether claims of a token name one of these audiences; any claims do if there are none."""
     aud = claims.get("aud")

@@ -15,7 +15,13 @@ from lakewright_sandbox.lakekeeper.authentication.openid_configuration import (
     read_configuration,
     read_keys,
 )
-from lakewright_sandbox.lakekeeper.authentication.token_claims import Claims, build_refusal, get_text, names_audience
+from lakewright_sandbox.lakekeeper.authentication.token_claims import (
+    Claims,
+    build_refusal,
+    get_roles,
+    get_text,
+    names_audience,
+)
 from lakewright_sandbox.lakekeeper.protocol.identities import validate_user_id
 from lakewright_sandbox.lakekeeper.protocol.requests import TokenPrincipal
 from lakewright_sandbox.lakekeeper.protocol.settings import OpenidConfiguration, OpenidProvider
@@ -23,6 +29,8 @@ from lakewright_sandbox.lakekeeper.protocol.settings import OpenidConfiguration,
 log = logging.getLogger(__name__)
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
+KEY_SECONDS = 3600.0
+"""Time after which keys are fetched again."""
 REFETCH_SECONDS = 1.0
 """Minimum interval between requests to a provider."""
 
@@ -50,7 +58,7 @@ class TokenVerifier:
         self._client = open_client(ca_file)
         self._lock = threading.Lock()
         self._configuration = provider.configuration
-        self._keys = dict[str, jwt.PyJWK]()
+        self._keys, self._keys_expire_at = dict[str, jwt.PyJWK](), 0.0
         self._asked_at = -REFETCH_SECONDS
 
     def handles(self, claims: Claims) -> bool:
@@ -90,7 +98,7 @@ class TokenVerifier:
             name=get_text(claims, "name", "preferred_username"),
             email=get_text(claims, "email"),
             is_human=_is_human(claims),
-            has_roles=isinstance(claims.get(self._provider.roles_claim or ""), list),
+            has_roles=bool(self._provider.roles_claim and get_roles(claims, self._provider.roles_claim)),
         )
 
     def _find_key(self, key_id: str | None) -> tuple[list[str], jwt.PyJWK]:
@@ -99,14 +107,22 @@ class TokenVerifier:
             configuration = self._find_configuration()
             if configuration is None:
                 raise build_refusal("NoProvider")
-            if key_id and key_id not in self._keys and self._may_ask():
-                try:
-                    self._keys = read_keys(self._client, configuration.keys_url)
-                except ProviderUnreachableError as error:
-                    self._warn(error)
-            if not key_id or key_id not in self._keys:
+            key = self._keys.get(key_id or "")
+            if key_id and (key is None or time.monotonic() > self._keys_expire_at) and self._may_ask():
+                self._fetch_keys(configuration)
+                # As on the real server, the token that makes it fetch the keys again is verified with the earlier key.
+                key = self._keys.get(key_id, key)
+            if key is None:
                 raise build_refusal("UnknownKey")
-            return self._list_issuers(configuration), self._keys[key_id]
+            return self._list_issuers(configuration), key
+
+    def _fetch_keys(self, configuration: OpenidConfiguration) -> None:
+        try:
+            self._keys = read_keys(self._client, configuration.keys_url)
+        except ProviderUnreachableError as error:
+            self._warn(error)
+        else:
+            self._keys_expire_at = time.monotonic() + KEY_SECONDS
 
     def _find_configuration(self) -> OpenidConfiguration | None:
         if self._configuration is None and self._may_ask():
