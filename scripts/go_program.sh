@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Build a program of a Go module once, and print the path of the binary: go_program.sh MODULE_DIR PACKAGE
 # MODULE_DIR has go.mod and go.sum, which pin the sources by hash. The binary is kept in the user's cache, under a name
-# that changes with these files and the module's own sources.
+# that changes with these files, the module's own sources and the compiler's flags.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: go_program.sh MODULE_DIR PACKAGE" >&2; exit 2; }
 scripts="$(cd "$(dirname "$0")" && pwd)"
 cd "$1"
 package="$2"
 
-key="$(find . -type f \( -name go.mod -o -name go.sum -o -name '*.go' \) | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)"
+# Without optimization and symbols, the compiler needs two thirds of the time.
+flags=(-gcflags="all=-N -l" -ldflags="-s -w")
+key="$({ find . -type f \( -name go.mod -o -name go.sum -o -name '*.go' \) | LC_ALL=C sort | xargs sha256sum; printf '%s\n' "${flags[@]}"; } | sha256sum | cut -c1-16)"
 name="$(basename "$package")"
 programs="${XDG_CACHE_HOME:-$HOME/.cache}/lakewright/programs"
 program="$programs/$name-$key"
@@ -19,10 +21,8 @@ if [ ! -x "$program" ]; then
   flock 9  # another run may be building it
   if [ ! -x "$program" ]; then
     echo "building $name with $("$scripts/go.sh" env GOVERSION): this takes minutes, once" >&2
-    # `-mod=readonly` refuses sources whose hashes are not in go.sum. Without optimization and symbols, the compiler
-    # needs two thirds of the time; sandboxes and tests would not win it back.
-    GOFLAGS="-mod=readonly -buildvcs=false -trimpath" \
-      "$scripts/go.sh" build -gcflags="all=-N -l" -ldflags="-s -w" -o "$program.new" "$package" >&2
+    # `-mod=readonly` refuses sources whose hashes are not in go.sum.
+    GOFLAGS="-mod=readonly -buildvcs=false -trimpath" "$scripts/go.sh" build "${flags[@]}" -o "$program.new" "$package" >&2
     mv "$program.new" "$program"
   fi
 fi

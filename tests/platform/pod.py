@@ -288,7 +288,8 @@ class Pod:
         # A checkout below /tmp, which is a volume of most pods, is mounted into that volume.
         hidden = {folder: root / "hidden" / str(number) for number, folder in enumerate(image.folders)}
         for folder, view in hidden.items():
-            lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view}"]
+            # The overlay has no folders of other file systems.
+            lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view} || mount --bind {folder} {view}"]
         for mount in container.get("volumeMounts", []):
             source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]

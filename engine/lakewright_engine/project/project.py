@@ -153,6 +153,13 @@ class PulumiProject:
         config.save()
         return manager
 
+    def find_default(self, key: str) -> tuple[str, ...]:
+        """Return the path of a default in Pulumi.yaml by its full key, such as `config`, `spec`, `value`."""
+        config: dict[str, Any] = read_yaml(self.file).get("config") or {}
+        name = next(name for name in config if full_key(name, self.name) == key)
+        described = cast("dict[str, Any]", config[name]) if isinstance(config[name], dict) else {}
+        return ("config", name, *[field for field in ("value", "default") if field in described][:1])
+
     def configuration(self, stack: str) -> Configuration:
         """Return the configuration of a stack's program. The passphrase is needed only for secrets.
 

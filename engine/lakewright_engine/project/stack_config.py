@@ -73,14 +73,6 @@ class StackConfig:
         written: dict[str, Any] = self.body.get("config") or {}
         return {full_key(str(key), self.project): value for key, value in written.items()}
 
-    def find_written_key(self, key: str) -> str:
-        """Return a full key as the file has it, such as `spec` for `project:spec`. Raises KeyError if it has none."""
-        written: dict[str, Any] = self.body.get("config") or {}
-        try:
-            return next(str(name) for name in written if full_key(str(name), self.project) == key)
-        except StopIteration:
-            raise KeyError(key) from None
-
     @property
     def salt(self) -> str:
         """The salt of the passphrase; empty if there is none."""
@@ -148,7 +140,7 @@ class StackConfig:
         if name not in self.values:
             return
         if not steps:
-            self.text = yaml_edit.remove_entry(self.text, ["config", self._key_in_file(name)])
+            self.text = yaml_edit.remove_entry(self.text, ["config", self.find_written_key(name)])
             return
         holder: Any = self.values[name]
         root = holder
@@ -159,6 +151,11 @@ class StackConfig:
         if _has_step(holder, steps[-1]):
             del holder[steps[-1]]
             self._store(name, root)
+
+    def find_written_key(self, key: str) -> str:
+        """Return a full key as the file has it, such as `spec` for `project:spec`; the full key if it has none."""
+        written: dict[str, Any] = self.body.get("config") or {}
+        return next((str(name) for name in written if full_key(str(name), self.project) == key), key)
 
     def set_salt(self, salt: str) -> None:
         """Set the salt of the passphrase."""
@@ -178,12 +175,7 @@ class StackConfig:
             raise ProjectError(message) from error
 
     def _store(self, name: str, value: Any) -> None:
-        self.text = yaml_edit.set_entry(self.text, ["config", self._key_in_file(name)], value)
-
-    def _key_in_file(self, name: str) -> str:
-        """Return the key as in the file, where the namespace may be missing."""
-        written: dict[str, Any] = self.body.get("config") or {}
-        return next((str(key) for key in written if full_key(str(key), self.project) == name), name)
+        self.text = yaml_edit.set_entry(self.text, ["config", self.find_written_key(name)], value)
 
     def _place(self, key: str, *, path: bool) -> tuple[str, list[str | int]]:
         if not path:

@@ -217,6 +217,24 @@ def test_mistake_of_a_platform_has_a_line(key: str, tmp_path: Path, capsys: pyte
     assert f"Pulumi.prod.yaml:{number}" in capsys.readouterr().err.replace("\n", "")
 
 
+@pytest.mark.parametrize("key", ["spec", "catalog-server:spec"])
+@pytest.mark.parametrize("field", ["value", "default"])
+def test_mistake_in_a_default_has_a_line(
+    key: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = production() | {"kubernetes": {"dns": {"port": 70000}}}
+    default = {"config": {key: {field: spec}}}
+    (tmp_path / "Pulumi.yaml").write_text(yaml.safe_dump(yaml.safe_load(PROJECT) | default))
+    (tmp_path / "stacks").mkdir()
+    lines = (tmp_path / "Pulumi.yaml").read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "port: 70000" in line)
+
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
+        main(["doctor", "--stack", "prod"])
+
+    assert f"Pulumi.yaml:{number}" in capsys.readouterr().err.replace("\n", "")
+
+
 @pytest.mark.usefixtures("kubeconfig")
 @pytest.mark.parametrize("is_default", [True, False])
 def test_doctor_reads_a_platform_as_pulumi_does(

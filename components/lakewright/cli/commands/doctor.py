@@ -60,14 +60,14 @@ def _check_stack(stack: str, directory: Path) -> list[Finding]:
     project = load_project(directory)
     key, config = f"{project.name}:{PLATFORM_KEY}", project.stack_config(stack)
     if key in config.values:
-        return _check_platform(config.values[key], config.file, config.find_written_key(key))
+        return _check_platform(config.values[key], config.file, "config", config.find_written_key(key))
     if key in project.defaults:
-        return _check_platform(project.defaults[key], project.file, PLATFORM_KEY)
+        return _check_platform(project.defaults[key], project.file, *project.find_default(key))
     return _check_tenant(project, config.file)
 
 
-def _check_platform(raw: Any, file: Path, key: str) -> list[Finding]:
-    """Check the platform whose spec is the value of a key, which `pulumi config set` writes as JSON text."""
+def _check_platform(raw: Any, file: Path, *path: str) -> list[Finding]:
+    """Check the platform whose spec lies at a path of a file. `pulumi config set` writes it as JSON text."""
     from lakewright.doctor import check_platform  # noqa: PLC0415
     from lakewright.platform_stack.settings.checks import parse_platform_spec  # noqa: PLC0415
     from lakewright.project_files.shared_values import locate_spec_problems  # noqa: PLC0415
@@ -75,7 +75,7 @@ def _check_platform(raw: Any, file: Path, key: str) -> list[Finding]:
     if isinstance(raw, str):
         with contextlib.suppress(ValueError):
             raw = json.loads(raw)
-    with locate_spec_problems(file, "config", key):
+    with locate_spec_problems(file, *path):
         spec = parse_platform_spec(raw, str(file))
     return check_platform(spec.kubernetes)
 
