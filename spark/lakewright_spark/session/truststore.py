@@ -40,8 +40,11 @@ def create_truststore(pem: Path) -> Path:
             fresh = Path(folder) / "truststore"
             shutil.copyfile(java / "lib" / "security" / "cacerts", fresh)
             fresh.chmod(0o600)
+            # keytool takes one certificate at a time, in a JVM of its own. A system's bundle has a hundred of Java's.
+            java_authorities = set(map(_read_base64, _list_certificates(java, fresh)))
             for number, certificate in enumerate(certificates):
-                _import(java, fresh, f"lakewright-{number}", certificate, pem)
+                if _read_base64(certificate) not in java_authorities:
+                    _import(java, fresh, f"lakewright-{number}", certificate, pem)
             fresh.replace(store)
     return store
 
@@ -49,6 +52,17 @@ def create_truststore(pem: Path) -> Path:
 def java_options(store: PurePath) -> str:
     """Return the options with which a JVM uses the truststore."""
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
+
+
+def _list_certificates(java: Path, store: Path) -> list[str]:
+    """Return the certificates of a store in PEM; none if keytool cannot list them, so that all are imported."""
+    command = [str(java / "bin" / "keytool"), "-list", "-rfc", "-keystore", str(store), "-storepass", PASSWORD]
+    return _CERTIFICATE.findall(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+
+
+def _read_base64(certificate: str) -> str:
+    """Return the text between the first and the last line of a certificate in PEM, without line ends."""
+    return "".join(certificate.splitlines()[1:-1])
 
 
 def _import(java: Path, store: Path, alias: str, certificate: str, pem: Path) -> None:

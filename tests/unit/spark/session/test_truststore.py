@@ -44,6 +44,26 @@ def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
     assert store.stat().st_mtime_ns == modified_at
 
 
+def test_java_has_its_own_authorities_once(tmp_path: Path) -> None:
+    """A bundle of a system begins with the authorities that Java has, too."""
+    java = Path(str(shutil.which("keytool"))).resolve().parents[1]
+    list_command = ["keytool", "-list", "-storepass", PASSWORD, "-keystore"]
+    authorities = subprocess.run(
+        [*list_command, str(java / "lib/security/cacerts"), "-rfc"], capture_output=True, text=True, check=True
+    ).stdout
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_text(authorities.encode("ascii", "replace").decode() + create_certificates(tmp_path)[0].read_text())
+    count = authorities.count("BEGIN CERTIFICATE")
+    assert count > 50
+
+    listing = subprocess.run(
+        [*list_command, str(create_truststore(bundle))], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert listing.count("trustedCertEntry") == count + 1
+    assert f"lakewright-{count}," in listing
+
+
 def test_invalid_pem_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigMissingError, match="expected a PEM file that can be read"):
         create_truststore(tmp_path / "missing.pem")
