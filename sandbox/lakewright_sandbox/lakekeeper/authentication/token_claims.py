@@ -17,7 +17,7 @@ def get_text(claims: Claims, *names: str) -> str | None:
 
 def get_roles(claims: Claims, path: str) -> list[str]:
     """Return the roles at a path of claims, such as `realm_access.roles`: a list of texts, or one text."""
-    value: object = claims
+    value: Any = claims
     for step in path.split("."):
         value = cast(Claims, value).get(step) if isinstance(value, Mapping) else None
     values = cast(list[object], value) if isinstance(value, list) else [value]
