@@ -55,7 +55,8 @@ RUN_STEPS := worst=0; step() { "$$@" || { code=$$?; [ $$code -le $$worst ] || wo
 # Types take as long as all other checks, beside which they are checked.
 check: $(READY)  ## Format, lint, types, import rules, structure, spelling, wording, AWS inputs; changes nothing
 	@$(RUN_STEPS); output=$$(mktemp); pyright --project . >$$output 2>&1 & types=$$!; \
-	  for command in "ruff format --check ." "ruff check ." lint-imports codespell $(addprefix "python scripts/,$(addsuffix .py",structure wording clear_names aws_inputs)); do \
+	  for command in "ruff format --check ." "ruff check ." lint-imports codespell "python scripts/structure.py" "python scripts/wording.py" \
+	    "python scripts/clear_names.py" "python scripts/aws_inputs.py"; do \
 	    echo "$$command"; step $$command; done; \
 	  echo "pyright --project ."; step wait $$types; cat $$output; rm $$output; exit $$worst
 

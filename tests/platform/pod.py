@@ -286,14 +286,14 @@ class Pod:
         for path, file in image.files.items():
             lines += [f"mkdir -p .{Path(path).parent}", f"touch .{path}", f"mount --bind {file} .{path}"]
         # A checkout below /tmp, which is a volume of most pods, is mounted into that volume.
-        hidden = {folder: root / "hidden" / str(number) for number, folder in enumerate(image.folders)}
-        for folder, view in hidden.items():
+        views = {folder: root / "views" / str(number) for number, folder in enumerate(image.folders)}
+        for folder, view in views.items():
             # The overlay has no folders of other file systems.
             lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view} || mount --bind {folder} {view}"]
         for mount in container.get("volumeMounts", []):
             source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
-            for folder, view in hidden.items():
+            for folder, view in views.items():
                 if folder.is_relative_to(Path(mount["mountPath"]).resolve()):
                     lines += [f"mkdir -p .{folder}", f"mount --bind {view} .{folder}"]
                     lines.append(f"mount -o remount,bind,ro .{folder}")

@@ -214,7 +214,7 @@ def test_mistake_of_a_platform_has_a_line(key: str, tmp_path: Path, capsys: pyte
     with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
         main(["doctor", "--stack", "prod"])
 
-    assert f"Pulumi.prod.yaml:{number}" in capsys.readouterr().err.replace("\n", "")
+    assert f"Pulumi.prod.yaml:{number}:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("key", ["spec", "catalog-server:spec"])
@@ -232,7 +232,7 @@ def test_mistake_in_a_default_has_a_line(
     with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
         main(["doctor", "--stack", "prod"])
 
-    assert f"Pulumi.yaml:{number}" in capsys.readouterr().err.replace("\n", "")
+    assert f"Pulumi.yaml:{number}:" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import jwt
@@ -175,9 +174,6 @@ class SwitchedProvider:
 
         return respond
 
-    def issue_token(self, **changes: Any) -> str:
-        return PROVIDER.key.sign(PROVIDER.claims(self.endpoint, CLIENT, "lakekeeper", "") | changes)
-
 
 @pytest.fixture
 def provider() -> Iterator[SwitchedProvider]:
@@ -199,6 +195,10 @@ def start(tmp_path: Path) -> Iterator[Callable[[Settings], str]]:
         yield start_server
 
 
+def issue_token(issuer: str) -> str:
+    return PROVIDER.key.sign(PROVIDER.claims(issuer, CLIENT, "lakekeeper", ""))
+
+
 def request_user_id(endpoint: str, token: str) -> tuple[int, str | None]:
     """Return the status of a registration, and the id of the registered user."""
     response = httpx.post(
@@ -214,7 +214,7 @@ def test_tokens_are_refused_while_their_provider_is_down(
 ) -> None:
     monkeypatch.setattr(token_verifier, "REFETCH_SECONDS", 0.0)
     endpoint = start(read_settings(provider.endpoint))
-    token = provider.issue_token()
+    token = issue_token(provider.endpoint)
     statuses = list[int]()
     for failing in ({DISCOVERY, KEYS}, {KEYS}, set[str](), {DISCOVERY, KEYS}):
         provider.failing = failing
@@ -230,11 +230,8 @@ def test_no_later_provider_decides_while_the_first_has_no_keys(
     endpoint = start(connect_providers(read_settings(provider.endpoint, partner=partner)))
     provider.failing = {KEYS}
 
-    assert request_user_id(endpoint, provider.issue_token()) == (401, None)
-    assert request_user_id(endpoint, PROVIDER.key.sign(PROVIDER.claims(issuer, CLIENT, "lakekeeper", ""))) == (
-        201,
-        "partner~ci",
-    )
+    assert request_user_id(endpoint, issue_token(provider.endpoint)) == (401, None)
+    assert request_user_id(endpoint, issue_token(issuer)) == (201, "partner~ci")
 
 
 def test_changed_configuration_needs_a_new_start(
@@ -247,7 +244,7 @@ def test_changed_configuration_needs_a_new_start(
         documents[DISCOVERY] = {"issuer": "https://old.example", "jwks_uri": f"{endpoint}{KEYS}"}
         server = start(connect_providers(read_settings(endpoint)))
         documents[DISCOVERY] = {"issuer": "https://new.example", "jwks_uri": f"{endpoint}/moved"}
-        old_token, new_token = (SwitchedProvider(f"https://{name}.example").issue_token() for name in ("old", "new"))
+        old_token, new_token = (issue_token(f"https://{name}.example") for name in ("old", "new"))
         without_keys = request_user_id(server, old_token)
         documents[KEYS] = PROVIDER.key.public_set()
 
@@ -263,7 +260,7 @@ def test_keys_end_after_their_time(start: Callable[[Settings], str], monkeypatch
     documents: dict[str, object] = {KEYS: PROVIDER.key.public_set()}
     with serve(serve_documents(documents)) as endpoint:
         documents[DISCOVERY] = {"issuer": endpoint, "jwks_uri": f"{endpoint}{KEYS}"}
-        server, token = start(read_settings(endpoint)), SwitchedProvider(endpoint).issue_token()
+        server, token = start(read_settings(endpoint)), issue_token(endpoint)
         statuses = [request_user_id(server, token)[0]]
         documents[KEYS] = {"keys": []}
         statuses.append(request_user_id(server, token)[0])
@@ -298,7 +295,7 @@ def test_unreadable_keys_are_a_refusal(start: Callable[[Settings], str], keys: o
     with serve(serve_documents(documents)) as endpoint:
         documents[DISCOVERY] = {"issuer": endpoint, "jwks_uri": f"{endpoint}{KEYS}"}
 
-        assert request_user_id(start(read_settings(endpoint)), SwitchedProvider(endpoint).issue_token()) == (401, None)
+        assert request_user_id(start(read_settings(endpoint)), issue_token(endpoint)) == (401, None)
 
 
 def test_token_without_a_key_id_is_refused(start: Callable[[Settings], str]) -> None:

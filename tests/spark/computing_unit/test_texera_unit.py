@@ -150,14 +150,17 @@ def run_proxy(tenant: Tenant, folder: Path, token: str) -> Generator[RunningTexe
         as_pod_user=True,
     )
     with pod.run(port) as (process, _):
-        assert not pod.security or read_groups(process.pid) == (pod.security["runAsGroup"], [pod.security["fsGroup"]])
+        if security := pod.security:
+            expected = (security["runAsUser"], security["runAsGroup"], [security["fsGroup"]])
+            assert read_user_and_groups(process.pid) == expected
         yield RunningTexeraUnit(tenant, pod, pod.read_variables("texera"))
 
 
-def read_groups(process: int) -> tuple[int, list[int]]:
-    """Return the group of a process and its supplementary groups."""
+def read_user_and_groups(process: int) -> tuple[int, int, list[int]]:
+    """Return the user of a process, its group and its supplementary groups."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    return int(status["Gid"].split()[0]), [int(group) for group in status["Groups"].split()]
+    user, group = (int(status[name].split()[0]) for name in ("Uid", "Gid"))
+    return user, group, [int(text) for text in status["Groups"].split()]
 
 
 @pytest.fixture(scope="module")
