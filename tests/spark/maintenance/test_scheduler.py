@@ -185,13 +185,19 @@ def test_second_runner_does_other_tables(scheduled: ScheduledNamespace) -> None:
         scheduled.table(name, files=1)
     catalog = open_catalog(scheduled.config, "results")
     table = TableIdentifier("results", (scheduled.name,), "one")
-    other = RunnerClaims(scheduled.config, "results", catalog, "other/1/aa", timedelta(seconds=6))
+    other = RunnerClaims(scheduled.config, "results", catalog, "other/1/aa")
     other.register(datetime.now(UTC))
     uuid_of_one = str(catalog.load_table(table.within).metadata.table_uuid)
     assert other.take([(uuid_of_one, table)], 1, [], datetime.now(UTC)).taken
-    observed_runs: list[RunRecord] = []
-    outcome = scheduled.maintenance(jobs=STATISTICS_ONLY, observers=[observed_runs.append]).run()
-    began = [run.table.name for run in observed_runs if run.state is RunState.RUNNING]
+    began: list[str] = []
+
+    def let_other_runner_expire(run: RunRecord) -> None:
+        if run.state is RunState.RUNNING:
+            began.append(run.table.name)
+            if run.table.name == "two":
+                other.renew(datetime.now(UTC) - other.life)
+
+    outcome = scheduled.maintenance(jobs=STATISTICS_ONLY, observers=[let_other_runner_expire]).run()
     assert began == ["two", "one"], "the other runner is dead after its lease, so this runner does its table last"
     assert outcome.counts() == {"SUCCEEDED": 2}
     killed = [run for run in scheduled.list_recorded_runs() if run.killed_runner]
