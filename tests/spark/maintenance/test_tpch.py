@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,12 @@ from pyspark.sql import SparkSession
 from benchmarks.tpch import CHANGED, Tpch
 from benchmarks.tpch_care import Care, care
 
-pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="minutes: test-all"),
+]
 
 SCALE, NIGHTS, ROUNDS = 0.01, 2, 2
 SMALLEST_FILES = CompactionPolicy(target_file_size=ByteSize(2**20))
