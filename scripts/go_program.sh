@@ -8,7 +8,7 @@ scripts="$(cd "$(dirname "$0")" && pwd)"
 cd "$1"
 package="$2"
 
-# Without optimization and symbols, the compiler needs half of the processor's time.
+# Without optimization and symbols, the compiler needs half of the processor's time, which short runs do not win back.
 flags=(-gcflags="all=-N -l -dwarf=false" -ldflags="-s -w")
 key="$({ find . -type f \( -name go.mod -o -name go.sum -o -name '*.go' \) | LC_ALL=C sort | xargs sha256sum; printf '%s\n' "${flags[@]}"; } | sha256sum | cut -c1-16)"
 name="$(basename "$package")"
@@ -18,7 +18,7 @@ program="$programs/$name-$key"
 if [ ! -x "$program" ]; then
   mkdir -p "$programs"
   exec 9>"$programs/.$name.lock"
-  flock 9  # another run may be building it
+  flock -n 9 || { echo "waiting for another build of $name" >&2; flock 9; }
   if [ ! -x "$program" ]; then
     echo "building $name with $("$scripts/go.sh" env GOVERSION): this takes minutes, once" >&2
     # `-mod=readonly` refuses sources whose hashes are not in go.sum.

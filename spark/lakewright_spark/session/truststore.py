@@ -57,7 +57,9 @@ def java_options(store: PurePath) -> str:
 def _list_certificates(java: Path, store: Path) -> list[str]:
     """Return the certificates of a store in PEM; none if keytool cannot list them, so that all are imported."""
     command = [str(java / "bin" / "keytool"), "-list", "-rfc", "-keystore", str(store), "-storepass", PASSWORD]
-    return _CERTIFICATE.findall(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+    # Names of authorities may have other characters, in an encoding of Java's choice.
+    run = subprocess.run(command, capture_output=True, encoding="ascii", errors="replace", check=False)
+    return _CERTIFICATE.findall(run.stdout)
 
 
 def _read_base64(certificate: str) -> str:

@@ -286,7 +286,9 @@ GOOD_KEY = PROVIDER.key.public_set()["keys"][0]
         {"keys": "none"},
         {"keys": [GOOD_KEY, None]},
         {"keys": [GOOD_KEY, {"kty": "oct", "kid": "symmetric", "k": "c2VjcmV0"}]},
+        {"keys": [GOOD_KEY, {"kty": ["RSA"], "kid": "other", "n": "sXch", "e": "AQAB"}]},
         {"keys": [GOOD_KEY, {"kty": "RSA", "n": "sXch", "e": "AQAB"}]},
+        {"keys": [GOOD_KEY, {"kty": "RSA", "kid": "other", "use": [], "n": "sXch", "e": "AQAB"}]},
         {"keys": [GOOD_KEY, {"kty": "RSA", "kid": "other", "use": "tls", "n": "sXch", "e": "AQAB"}]},
     ],
 )
@@ -296,6 +298,25 @@ def test_unreadable_keys_are_a_refusal(start: Callable[[Settings], str], keys: o
         documents[DISCOVERY] = {"issuer": endpoint, "jwks_uri": f"{endpoint}{KEYS}"}
 
         assert request_user_id(start(read_settings(endpoint)), issue_token(endpoint)) == (401, None)
+
+
+@pytest.mark.parametrize(
+    "unusable_key",
+    [
+        {**GOOD_KEY, "kid": "encryption", "use": "enc", "alg": "RSA-OAEP"},
+        {"kty": "OKP", "kid": "exchange", "crv": "X25519", "x": "hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"},
+        {"kty": "EC", "kid": "unusual", "crv": "P-999", "x": "sXch", "y": "sXch"},
+    ],
+    ids=lambda key: key["kid"],
+)
+def test_key_that_signs_no_token_disturbs_no_other(
+    start: Callable[[Settings], str], unusable_key: dict[str, str]
+) -> None:
+    documents: dict[str, object] = {KEYS: {"keys": [unusable_key, GOOD_KEY]}}
+    with serve(serve_documents(documents)) as endpoint:
+        documents[DISCOVERY] = {"issuer": endpoint, "jwks_uri": f"{endpoint}{KEYS}"}
+
+        assert request_user_id(start(read_settings(endpoint)), issue_token(endpoint))[0] == 201
 
 
 def test_token_without_a_key_id_is_refused(start: Callable[[Settings], str]) -> None:

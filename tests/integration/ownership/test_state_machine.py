@@ -52,7 +52,7 @@ def run_owners(owners: type[RandomOwners], *, lives: int = LIVES, part: int = 0,
             error.add_note(f"life {life} of part {part}; TEST_OWNERS_SEED={seed} repeats its choices")
             raise
 
-    assert {("up", 0), ("destroy", 0)} <= {*owners.codes}, "some runs succeed"
+    assert {("up", 0), ("destroy", 0)} <= {*owners.codes}, f"some runs succeed; TEST_OWNERS_SEED={seed}"
 
 
 @pytest.mark.timeout(300)

@@ -191,14 +191,14 @@ def test_second_runner_does_other_tables(scheduled: ScheduledNamespace) -> None:
     assert other.take([(uuid_of_one, table)], 1, [], datetime.now(UTC)).taken
     began: list[str] = []
 
-    def let_other_runner_expire(run: RunRecord) -> None:
+    def record_and_end_other_runner(run: RunRecord) -> None:
         if run.state is RunState.RUNNING:
             began.append(run.table.name)
             if run.table.name == "two":
-                other.renew(datetime.now(UTC) - other.life)
+                other.renew(datetime.now(UTC) - other.life)  # it expires now
 
-    outcome = scheduled.maintenance(jobs=STATISTICS_ONLY, observers=[let_other_runner_expire]).run()
-    assert began == ["two", "one"], "the other runner is dead after its lease, so this runner does its table last"
+    outcome = scheduled.maintenance(jobs=STATISTICS_ONLY, observers=[record_and_end_other_runner]).run()
+    assert began == ["two", "one"], "the other runner is dead after its claim expired, so this runner does it last"
     assert outcome.counts() == {"SUCCEEDED": 2}
     killed = [run for run in scheduled.list_recorded_runs() if run.killed_runner]
     assert [(run.table.name, run.runner, run.state) for run in killed] == [("one", "other/1/aa", RunState.FAILED)]

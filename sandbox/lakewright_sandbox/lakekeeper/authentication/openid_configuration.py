@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from typing import Any, cast
 
@@ -42,7 +43,12 @@ def read_keys(client: httpx.Client, keys_url: str) -> dict[str, jwt.PyJWK]:
     keys: object = _read_object(client, keys_url).get("keys")
     if not isinstance(keys, list) or not all(map(_is_readable_key, cast(list[object], keys))):
         raise ProviderUnreachableError("the keys cannot be read")
-    return {key["kid"]: jwt.PyJWK.from_dict(key) for key in cast(list[dict[str, Any]], keys)}
+    usable_keys: dict[str, jwt.PyJWK] = {}
+    for key in cast(list[dict[str, Any]], keys):
+        # A provider also publishes keys that sign no token, such as those for encryption, which PyJWT cannot use.
+        with contextlib.suppress(jwt.PyJWKError, jwt.InvalidKeyError):
+            usable_keys[key["kid"]] = jwt.PyJWK.from_dict(key)
+    return usable_keys
 
 
 def _is_readable_key(key: object) -> bool:
@@ -50,7 +56,9 @@ def _is_readable_key(key: object) -> bool:
         return False
     fields = cast(dict[str, Any], key)
     kind = fields.get("kty")
-    if kind not in _KEY_FIELDS or (kind == "RSA" and fields.get("use") not in {None, "sig", "enc"}):
+    if not isinstance(kind, str) or kind not in _KEY_FIELDS:
+        return False
+    if kind == "RSA" and fields.get("use") not in (None, "sig", "enc"):
         return False
     return all(isinstance(fields.get(name), str) for name in ("kid", *_KEY_FIELDS[kind]))
 
