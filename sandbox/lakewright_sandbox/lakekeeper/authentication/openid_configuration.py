@@ -45,7 +45,7 @@ def read_keys(client: httpx.Client, keys_url: str) -> dict[str, jwt.PyJWK]:
         raise ProviderUnreachableError("the keys cannot be read")
     usable_keys: dict[str, jwt.PyJWK] = {}
     for key in cast(list[dict[str, Any]], keys):
-        # A provider also publishes keys that sign no token, such as those for encryption, which PyJWT cannot use.
+        # A provider also publishes keys that sign no token, such as a key for encryption, which PyJWT cannot use.
         with contextlib.suppress(jwt.PyJWKError, jwt.InvalidKeyError):
             usable_keys[key["kid"]] = jwt.PyJWK.from_dict(key)
     return usable_keys
