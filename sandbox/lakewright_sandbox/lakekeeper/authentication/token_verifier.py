@@ -86,7 +86,7 @@ class TokenVerifier:
                 audience=self._provider.audiences or None,
                 options={"require": ["exp", "iss"], "verify_aud": bool(self._provider.audiences), "verify_sub": False},
             )
-        except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
+        except jwt.InvalidTokenError as error:
             raise build_refusal(type(error).__name__) from None
         if self._provider.scope is not None and self._provider.scope not in (get_text(claims, "scope") or "").split():
             raise build_refusal("NoScope")
