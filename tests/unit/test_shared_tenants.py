@@ -76,3 +76,22 @@ def test_file_that_cannot_be_read_is_a_possible_owner(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.other.yaml").write_bytes(b"\xff\xfe")
 
     assert "Pulumi.other.yaml may declare it" in refusal(PulumiProject.load(tmp_path), "acme")
+
+
+def test_place_from_defaults_is_compared(tmp_path: Path) -> None:
+    """Neither stack file names the container."""
+    storage = "{main: {backend: adls, account: acmestore, bucket: vault, credential: {account_key: 'config:key'}}}"
+    (tmp_path / "Pulumi.yaml").write_text("name: lake\nruntime: python\n")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "production.yaml").write_text("lakekeeper: {endpoint: 'https://lakekeeper.example'}\n")
+    (tmp_path / "defaults").mkdir()
+    (tmp_path / "defaults" / "azure.yaml").write_text(f"storage: {storage}\n")
+    for name, prefix in (("acme", "finance"), ("globex", "finance/reports")):
+        spec = f"version: 1, environment: production, name: {name}, owner: data@example.org, extends: [azure]"
+        warehouses = f"warehouses: [{{name: executions, key_prefix: {prefix}}}]"
+        text = f"config:\n  lakewright:tenant: {{{spec}, {warehouses}}}\n"
+        (tmp_path / f"Pulumi.{name}.yaml").write_text(text)
+
+    message = refusal(PulumiProject.load(tmp_path), "acme")
+
+    assert "expected a place that no other stack uses" in message

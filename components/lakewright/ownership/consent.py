@@ -25,7 +25,7 @@ class ConsentKind(StrEnum):
     WAREHOUSE = "warehouse"
     """A Lakekeeper warehouse, as `PROJECT/NAME` or `NAME`."""
     ROLE = "role"
-    """An IAM role by its name."""
+    """An IAM role by its name, or a role of a shared Lakekeeper project as `PROJECT/NAME`."""
     KEY = "key"
     """A KMS key by its alias or id."""
 

@@ -72,6 +72,11 @@ def is_limit_record(role_name: str) -> bool:
     return is_record_name(role_name) and role_name.casefold().startswith(f"{LIMIT_ROLE}-")
 
 
+def find_recorded_warehouse(role_name: str) -> str | None:
+    """Return the id of the warehouse of a shared project whose owner a role records; None for other roles."""
+    return _find_warehouse_id(role_name, RECORD_ROLE)
+
+
 def find_archived_warehouse(role_name: str) -> str | None:
     """Return the id of the warehouse whose archiving a role records; None for other roles."""
     return _find_warehouse_id(role_name, ARCHIVE_ROLE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakewright.names.types import prefixes_overlap
 from lakewright.project_files.servers import AWS, Servers, ServiceAddress
+from lakewright.spec.standard_roles import standard_roles
 from lakewright.spec.tenant import TenantSpec
 
 
@@ -83,6 +84,25 @@ def _find_shared_warehouses(spec: TenantSpec, other: TenantSpec, name: str) -> I
             )
 
 
+def _find_shared_roles(spec: TenantSpec, other: TenantSpec, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the role names of a spec that another tenant of the shared project has, such as `acme` + `eu-sales-owner`.
+
+    Lakekeeper ignores case.
+    """
+    other_roles = {other.qualify_role(role).casefold() for role in _list_roles(other)}
+    roles = [spec.qualify_role(role) for role in _list_roles(spec)]
+    if shared := [role for role in roles if role.casefold() in other_roles]:
+        yield (
+            "name",
+            f"expected roles that no other tenant in the shared project {spec.project_id} has; {name} declares role"
+            f" `{shared[0]}`, too. Rename the tenant, the warehouse or the role",
+        )
+
+
+def _list_roles(spec: TenantSpec) -> list[str]:
+    return list(dict.fromkeys([*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]))
+
+
 def group_possible_conflicts(specs: Mapping[str, TenantSpec]) -> dict[str, dict[str, TenantSpec]]:
     """Return for each spec the specs that it may have a conflict with: of one name, project, bucket or client.
 
@@ -144,6 +164,7 @@ def find_stack_conflicts(
             yield from _find_shared_clients(spec, other, name)
             if is_same_project:
                 yield from _find_shared_warehouses(spec, other, name)
+                yield from _find_shared_roles(spec, other, name)
         for location in list_locations(spec, own_servers):
             if conflict := next(
                 (candidate for candidate in list_locations(other, other_servers) if candidate.overlaps(location)), None

@@ -226,3 +226,14 @@ def test_only_possible_conflicts_are_compared() -> None:
     groups = {name: sorted(neighbors) for name, neighbors in group_possible_conflicts(specs).items()}
 
     assert groups == {"a.yaml": ["b.yaml"], "b.yaml": ["a.yaml"], "c.yaml": ["copy.yaml"], "copy.yaml": ["c.yaml"]}
+
+
+@pytest.mark.parametrize(("theirs", "is_refused"), [("sales", True), ("orders", False)])
+def test_roles_of_a_shared_project_have_different_names(theirs: str, *, is_refused: bool) -> None:
+    """The name of the tenant and that of the role are joined by a hyphen, which both may contain."""
+    acme = tenant("acme", project=SHARED, warehouses=[{"name": "EU-sales"}])
+    other = tenant("acme-eu", project=SHARED, warehouses=[{"name": theirs}])
+
+    message = find_conflicts(acme, other).get("name", "")
+
+    assert ("declares role `acme-EU-sales-owner`, too" in message) is is_refused

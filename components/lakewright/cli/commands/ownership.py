@@ -27,7 +27,9 @@ def consent(
     objects: Annotated[
         list[str],
         typer.Argument(
-            metavar="KIND=NAME...", help="Objects: bucket=NAME, project=ID, role=NAME (IAM) or key=ALIAS (KMS)."
+            metavar="KIND=NAME...",
+            help="Objects: bucket=NAME, project=ID, role=NAME (IAM) or key=ALIAS (KMS). In a shared project:"
+            " warehouse=PROJECT/NAME or role=PROJECT/NAME.",
         ),
     ],
     stack: StackName,

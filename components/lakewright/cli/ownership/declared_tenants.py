@@ -49,8 +49,9 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     """
     project = access.project
     file = project.stack_file(stack)
-    names = _names(raw_spec(file))
-    other_files = _read_others(project, file, names) if names else _OtherFiles()
+    raw = raw_spec(file)
+    names = _names(raw)
+    other_files = _read_others(project, file, names, shares_project=shares_project(raw)) if names else _OtherFiles()
     if not (other_files.specs or other_files.mistaken or other_files.unreadable):
         return
     from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
@@ -68,7 +69,7 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
         raise SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
 
 
-def _read_others(project: PulumiProject, file: Path, names: list[str]) -> _OtherFiles:
+def _read_others(project: PulumiProject, file: Path, names: list[str], *, shares_project: bool) -> _OtherFiles:
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415 - slow to load
 
     other_files = _OtherFiles()
@@ -80,7 +81,9 @@ def _read_others(project: PulumiProject, file: Path, names: list[str]) -> _Other
         except (OSError, UnicodeDecodeError) as error:
             other_files.unreadable[str(other)] = " ".join(str(error).split())
             continue
-        if not any(name in text for name in names):
+        # Names may come from defaults, and the roles of tenants of a shared project may be equal by chance.
+        has_hidden_names = "extends" in text or (shares_project and "shared" in text)
+        if not has_hidden_names and not any(name in text for name in names):
             continue
         try:
             other_files.specs[str(other)] = read_stack_file(other)

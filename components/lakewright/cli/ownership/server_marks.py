@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.errors import UsageError
 from lakewright.ownership.consent import Consent, ConsentKind
-from lakewright.ownership.mark import ADOPT_TAG, OwnershipMark, parse_tags
+from lakewright.ownership.mark import (
+    ADOPT_TAG,
+    OwnershipMark,
+    UnreadableMarkError,
+    parse_description,
+    parse_tags,
+)
 from lakewright.ownership.marked_object import MarkedObject
 
 if TYPE_CHECKING:
@@ -114,6 +120,8 @@ class ServerMarks:
         match consent.kind:
             case ConsentKind.PROJECT:
                 self._permit_project(consent.name, stack)
+            case ConsentKind.ROLE if "/" in consent.name:
+                self._permit_catalog_role(consent, stack)
             case ConsentKind.BUCKET:
                 self._permit_bucket(consent.name, stack)
             case ConsentKind.ROLE:
@@ -127,19 +135,42 @@ class ServerMarks:
                 self._permit_warehouse(consent, stack)
 
     def _permit_project(self, project_id: str, stack: str) -> None:
-        from lakewright.lakekeeper.api.management import project_record, projects  # noqa: PLC0415 - slow to load
+        from lakewright.lakekeeper.api.management import project_record, projects, record_roles  # noqa: PLC0415
+        from lakewright.ownership.record_role import find_recorded_warehouse  # noqa: PLC0415
 
         client = self._client(project_id)
         if projects.read_name(client, project_id) is None:
             raise UsageError(f"expected a project `{project_id}` at {client.endpoint}; there is none")
         mark = project_record.read_mark(client, project_id)
+        if not mark.names_owner and any(map(find_recorded_warehouse, record_roles.list_records(client, project_id))):
+            raise UsageError(
+                f"expected warehouse={project_id}/NAME or role={project_id}/NAME: several tenants share project"
+                f" {project_id}, whose objects have marks of their own"
+            )
         project_record.write_mark(client, project_id, mark.permit(stack))
+
+    def _permit_catalog_role(self, consent: Consent, stack: str) -> None:
+        from lakewright.lakekeeper.api.management import roles  # noqa: PLC0415 - slow to load
+
+        project_id, _, name = consent.name.partition("/")
+        client = self._client(project_id)
+        role = roles.find_by_name(client, project_id, name)
+        if role is None:
+            raise UsageError(f"expected a role `{name}` in project {project_id} at {client.endpoint}; there is none")
+        try:
+            mark = parse_description(role.get("description"))
+        except UnreadableMarkError:
+            raise UsageError(
+                f"{consent}: the description of the role is no mark of a stack, so no consent can be written into it."
+                f" To adopt the role, run `lakewright up --adopt {consent}`"
+            ) from None
+        roles.replace(client, project_id, str(role["id"]), str(role["name"]), mark.permit(stack).to_description())
 
     def _permit_warehouse(self, consent: Consent, stack: str) -> None:
         from lakewright.lakekeeper.api.management import project_record, record_roles  # noqa: PLC0415 - slow to load
 
         project_id, _, name = consent.name.rpartition("/")
-        if not project_id or project_record.read_mark(self._client(project_id), project_id) != OwnershipMark():
+        if not project_id or project_record.read_mark(self._client(project_id), project_id).names_owner:
             raise UsageError(
                 f"expected project=ID instead of {consent}: a consent to adopt a project covers its warehouses."
                 f" To adopt one warehouse, run `lakewright up --adopt {consent}`. In a shared project, name the"

@@ -77,6 +77,14 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         return project_record.find_marked_role(client, args.project_id, lambda: _there(client, args))
 
     @override
+    def find_marked_in_state(self, client: Client, resource: RecordedResource[RoleArgs]) -> MarkedObject:
+        """Return the project, or the role with the id in the state, which another stack may have renamed."""
+        project_id = resource.declared.project_id
+        return project_record.find_marked_role(
+            client, project_id, lambda: roles.get_cached(client, project_id, resource.id)
+        )
+
+    @override
     def find_existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
         try:
             role = _there(client, new)

@@ -109,9 +109,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return None
 
-    def find_marked_for_deletion(self, client: Client, args: D) -> list[MarkedObject]:
-        """Return the objects whose marks are compared before a declared object is deleted."""
-        marked = self.find_marked(client, args)
+    def find_marked_in_state(self, client: Client, resource: RecordedResource[D]) -> MarkedObject | None:
+        """Return the object whose mark says who owns an object in the state; None if no mark can."""
+        return self.find_marked(client, resource.declared)
+
+    def find_marked_for_deletion(self, client: Client, resource: RecordedResource[D]) -> list[MarkedObject]:
+        """Return the objects whose marks are compared before an object in the state is deleted."""
+        marked = self.find_marked_in_state(client, resource)
         return [marked] if marked else []
 
     # Pulumi's hooks.
@@ -216,7 +220,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             raise errors.DeletedOutsideStackError(f"{self.title(old)} does not exist. Run `up --refresh`.")
         is_visible_again = inactive_warehouses.can_read(_olds, lambda: client)
         if is_visible_again or self.needs_calls(resource, new):
-            self._refuse_foreign(lambda: [self.find_marked(client, old)], MarkedObject.find_change_problem, _olds)
+            self._refuse_foreign(
+                lambda: [self.find_marked_in_state(client, resource)], MarkedObject.find_change_problem, _olds
+            )
         identity_outputs = self._to_record(client, new, _olds)
         observed = (
             self._update_visible_again(client, resource, new) if is_visible_again else self._apply_update(resource, new)
@@ -259,7 +265,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             raise server_identity.make_unproven_error(client, self.title(state))
         try:
             self._refuse_foreign(
-                lambda: self.find_marked_for_deletion(client, state), MarkedObject.find_deletion_problem, _props
+                lambda: self.find_marked_for_deletion(client, resource), MarkedObject.find_deletion_problem, _props
             )
         except ForbiddenError:
             # Nothing is deleted by `retain`, and of an object that does not exist, whose project is refused as well.

@@ -69,9 +69,9 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         return project_record.find_marked_project(client, args.project_id)
 
     @override
-    def find_marked_for_deletion(self, client: Client, args: ProjectArgs) -> list[MarkedObject]:
+    def find_marked_for_deletion(self, client: Client, resource: RecordedResource[ProjectArgs]) -> list[MarkedObject]:
         """Return the project with the mark that it has now."""
-        return [project_record.find_live_marked_project(client, args.project_id)]
+        return [project_record.find_live_marked_project(client, resource.id)]
 
     @override
     def find_existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:

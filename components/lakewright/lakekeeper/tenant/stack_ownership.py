@@ -3,7 +3,7 @@
 A run compares first, in previews too. Providers compare again before each change and deletion.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
@@ -22,10 +22,12 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import BucketTagsDeniedError, CannotCountError, NotOwnedError
 from lakewright.lakekeeper.tenant.record_args import TenantRecordArgs
-from lakewright.lakekeeper.tenant.tenant_history import list_removed
+from lakewright.lakekeeper.tenant.tenant_history import list_added, list_removed
 from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
 from lakewright.ownership.marked_object import MarkedObject
 
+NEW_WAREHOUSE = "ID"
+"""Stands for the id of a warehouse that does not exist yet, in the name of its record role."""
 _UNCHECKED = (
     CannotCountError,
     NotAuthenticatedError,
@@ -62,6 +64,8 @@ def refuse_foreign(
         problems += _check(lambda: _find_problems(connect(), before, claimant), if_unread)
     elif record_args.adopting:
         problems += _check(lambda: _find_adoption_rights(connect(), record_args, claimant), if_unread)
+    if record_args.shares_project:
+        problems += _check(lambda: _find_creation_right(connect(), record_args, before, claimant), if_unread)
     buckets = {bucket.bucket: bucket for bucket in (before.buckets if before else {}).values()}
     declared_names = {bucket.bucket for bucket in record_args.buckets.values()}
     staying = [bucket for name, bucket in buckets.items() if name in declared_names]
@@ -78,7 +82,7 @@ def _find_problems(client: Client, record_args: TenantRecordArgs, claimant: Clai
     """Return why a stack must not change the project or warehouses in its state, or cannot mark them."""
     mark = OwnershipMark(claimant.stack, claimant.record)
     if record_args.shares_project:
-        marked_warehouses = list(_list_marked_warehouses(client, record_args))
+        marked_warehouses = list(_list_marked_warehouses(client, record_args.project, record_args.warehouses))
         problems = [marked.find_change_problem(claimant) for _, marked in marked_warehouses]
         missing = (record_roles.find_missing_right(client, record, mark) for record, _ in marked_warehouses)
         return problems if any(problems) else [next(filter(None, missing), None)]
@@ -94,7 +98,7 @@ def _find_adoption_rights(client: Client, record_args: TenantRecordArgs, claiman
     if record_args.shares_project:
         return [
             record_roles.find_missing_right(client, record, mark)
-            for record, marked in _list_marked_warehouses(client, record_args)
+            for record, marked in _list_marked_warehouses(client, record_args.project, record_args.warehouses)
             if not marked.find_adoption_problem(claimant)
         ]
     if project_record.find_marked_project(client, record_args.project).find_adoption_problem(claimant):
@@ -102,12 +106,31 @@ def _find_adoption_rights(client: Client, record_args: TenantRecordArgs, claiman
     return [project_record.find_missing_right(client, record_args.project, mark)]
 
 
-def _list_marked_warehouses(client: Client, record_args: TenantRecordArgs) -> Iterator[tuple[RecordRole, MarkedObject]]:
+def _find_creation_right(
+    client: Client, record_args: TenantRecordArgs, before: TenantRecordArgs | None, claimant: Claimant
+) -> list[str | None]:
+    """Return why a stack cannot mark a warehouse that it is going to create in a shared project.
+
+    A refused call is reported by the resources.
+    """
+    added = list_added(record_args.warehouses, before.warehouses if before else {})
+    new_record = RecordRole(record_args.project, NEW_WAREHOUSE)
+    try:
+        if all(warehouses.find_by_name(client, record_args.project, name) for name in added):
+            return []
+        return [record_roles.find_missing_right(client, new_record, OwnershipMark(claimant.stack, claimant.record))]
+    except RefusedError:
+        return []
+
+
+def _list_marked_warehouses(
+    client: Client, project_id: str, names: Iterable[str]
+) -> Iterator[tuple[RecordRole, MarkedObject]]:
     """Yield the record role of each warehouse of a tenant that exists in its shared project, with its mark."""
-    for name in sorted(record_args.warehouses):
-        warehouse = warehouses.find_by_name(client, record_args.project, name)
+    for name in sorted(names):
+        warehouse = warehouses.find_by_name(client, project_id, name)
         if warehouse is not None:
-            record = RecordRole(record_args.project, warehouses.read_id(warehouse))
+            record = RecordRole(project_id, warehouses.read_id(warehouse))
             yield record, project_record.find_shared_warehouse(client, warehouse)
 
 
@@ -175,7 +198,8 @@ def release(client: Client, record_args: TenantRecordArgs, claimant: Claimant) -
         return
     records = [RecordRole(record_args.project)]
     if record_args.shares_project:
-        records = [record for record, _ in _list_marked_warehouses(client, record_args)]
+        names = {*record_args.warehouses, *(data.name for data in record_args.kept)}
+        records = [record for record, _ in _list_marked_warehouses(client, record_args.project, names)]
         _release_roles(client, record_args.project, claimant, claimant.stack)
     for record in records:
         mark = record_roles.read_mark(client, record)

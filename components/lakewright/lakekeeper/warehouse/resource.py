@@ -45,7 +45,7 @@ from lakewright.names.types import Deletion
 from lakewright.ownership.archive_mark import ArchiveMark
 from lakewright.ownership.backend_identity import find_running_backend
 from lakewright.ownership.consent import Consent
-from lakewright.ownership.mark import Claimant, Ownership, OwnershipMark
+from lakewright.ownership.mark import Claimant, Ownership
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.record_identity import find_recorded
 from lakewright.ownership.running_stack import find_running_stack
@@ -161,20 +161,28 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     @staticmethod
     def _find_in_shared_project(client: Client, args: WarehouseArgs) -> warehouses.WarehouseResponse | None:
         """Return the warehouse on the server if it exists and has a mark of its own."""
-        if args.mark is None or project_record.read_cached_mark(client, args.project_id) != OwnershipMark():
+        if args.mark is None or project_record.read_cached_mark(client, args.project_id).names_owner:
             return None
         return warehouses.find_by_name(client, args.project_id, args.name)
 
     @override
-    def find_marked_for_deletion(self, client: Client, args: WarehouseArgs) -> list[MarkedObject]:
-        """Return the object of `find_marked`, and the bucket that a purge empties, with their current marks."""
-        if args.deletion != "purge":
-            return super().find_marked_for_deletion(client, args)
-        buckets = [args.own_bucket.with_resolver(self.secret)] if args.own_bucket else []
-        if shared_warehouse := self._find_in_shared_project(client, args):
-            marked = project_record.find_live_shared_warehouse(client, shared_warehouse)
-        else:
-            marked = project_record.find_live_marked_project(client, args.project_id, *_list_consents(args))
+    def find_marked_in_state(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> MarkedObject:
+        """Return the warehouse with the id in the state, which another stack may have renamed, or its project."""
+        state = resource.declared
+        marked = project_record.find_marked_warehouse(client, resource.id) if state.mark is not None else None
+        return marked or project_record.find_marked_project(client, state.project_id, *_list_consents(state))
+
+    @override
+    def find_marked_for_deletion(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> list[MarkedObject]:
+        """Return the object of `find_marked_in_state`, and the bucket that a purge empties, with current marks."""
+        state = resource.declared
+        if state.deletion != "purge":
+            return super().find_marked_for_deletion(client, resource)
+        buckets = [state.own_bucket.with_resolver(self.secret)] if state.own_bucket else []
+        marked = project_record.find_live_marked_project(client, state.project_id, *_list_consents(state))
+        if state.mark is not None and not marked.mark.names_owner:
+            warehouse = warehouses.get(client, resource.id)
+            marked = project_record.find_live_shared_warehouse(client, warehouse) if warehouse else marked
         return [marked, *bucket_mark.find_marked_buckets(buckets)]
 
     @override

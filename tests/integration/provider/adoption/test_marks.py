@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import pytest
@@ -23,10 +22,9 @@ from lakewright.ownership.mark import OwnershipMark, parse_description
 from lakewright.ownership.record_role import RECORD_ROLE
 
 from tests.integration.provider.resource import Props, Resource
+from tests.integration.provider.runs import run_as, run_with_record
 
 pytestmark = pytest.mark.any_server
-
-T = TypeVar("T")
 
 OWNER, COPY = "acme", "copy"
 RECORD, OTHER_RECORD = "0123456789abcdef", "fedcba9876543210"
@@ -35,24 +33,6 @@ RECORD, OTHER_RECORD = "0123456789abcdef", "fedcba9876543210"
 @pytest.fixture(autouse=True)
 def _no_consent(_permit_test_project: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ADOPT)
-
-
-def run_as(stack: str, hook: Callable[[], T]) -> T:
-    """Run a provider's hook as the engine does for a stack, in a process of its own."""
-    request = SimpleNamespace(urn=f"urn:pulumi:{stack}::lakewright::pulumi-python:dynamic:Resource::acme")
-    run_context.start(run_context.current().next())
-    assert request
-    return hook()
-
-
-def run_with_record(stack: str, record: str, hook: Callable[[], T]) -> T:
-    """Run a provider's hook in a run whose first check was that of the tenant's record."""
-
-    def run() -> T:
-        run_context.current().record_id = record
-        return hook()
-
-    return run_as(stack, run)
 
 
 def list_roles(http: httpx.Client, project_id: str) -> dict[str, str | None]:

@@ -151,3 +151,24 @@ def test_missing_right_to_mark_a_project_is_named_first(
     run_context.start(run_context.current().next())
     give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
     assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "same"
+
+
+def test_missing_right_to_mark_a_new_warehouse(
+    guarded: httpx.Client, guarded_project: Props, monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    """The deployer may create warehouses in a shared project, and no roles, which record their owners."""
+    record = Resource(TenantRecordProvider())
+    warehouses = {f"{unique}-main": {"bucket": "lake", "deletion": "purge"}}
+    tenant = guarded_project | {"tenant": unique, "shares_project": True, "warehouses": warehouses, "buckets": {}}
+    monkeypatch.setenv(f"STRANGER_{unique}", f"stranger-{unique}")
+    auth = {"kind": "token", "token": f"env:STRANGER_{unique}"}
+    deployer = tenant | {"server": tenant["server"] | {"auth": auth}}
+    for relation in ("describe", "create", "modify"):
+        give(guarded, f"project/{unique}", f"stranger-{unique}", relation)
+
+    with pytest.raises(NotOwnedError, match=rf"nothing was changed: .* Allow `create_role` on project {unique} "):
+        run_as_stack("lakewright", "acme", lambda: record.preview(**deployer))
+
+    run_context.start(run_context.current().next())
+    give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
+    assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "create"

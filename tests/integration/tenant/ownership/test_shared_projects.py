@@ -335,3 +335,21 @@ def test_drift_reports_namespaces_in_the_tenants_warehouse(make_tenant: MakeTena
     assert [(entry["kind"], entry["resource"]) for entry in differences] == [
         ("unmanaged", f"{find_warehouse_name(tenant)}.by_hand")
     ]
+
+
+@pytest.mark.long
+def test_destroy_releases_warehouses_that_were_retained_before(make_tenant: MakeTenant) -> None:
+    tenant = make_sharing_tenant(make_tenant, deletion="retain")
+    tenant.up()
+    append_rows(tenant)
+    retained = tenant.spec["warehouses"]
+    tenant.spec["warehouses"] = [{"name": f"{tenant.name}-more", "deletion": "purge"}]
+    tenant.write()
+    tenant.up()
+    tenant.output("destroy", "--yes", *EMBEDDED)
+
+    tenant.spec |= {"warehouses": retained, "adopt": True}
+    tenant.write()
+    tenant.up()
+
+    assert read_rows(tenant) == [1, 2, 3]

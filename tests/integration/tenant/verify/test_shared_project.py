@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.integration.tenant.verify.conftest import deploy_tenant
@@ -57,3 +58,40 @@ def test_tenants_are_isolated_in_a_shared_project(tenants: tuple[Tenant, Tenant]
     assert "sharing-b-analysts" in names
     second.verb("preview", "--refresh", "--expect-no-changes")
     second.output("destroy", "--yes", "--engine", "embedded")
+
+
+@pytest.mark.long
+def test_lost_state_is_adopted_again_object_by_object(
+    project: Path, sandbox: Sandbox, stack_http: httpx.Client
+) -> None:
+    """A consent for the project would cover the warehouses of all tenants."""
+    tenant = deploy_tenant(
+        project,
+        sandbox,
+        "sharing-c",
+        project={"shared": True},
+        warehouses=[{"name": "sharing-c-results", "namespaces": ["results"], "deletion": "purge"}],
+        grants=[{"to": "role:analysts", "privilege": "select", "on": {"warehouse": "sharing-c-results"}}],
+    )
+    tenant.output("stack", "forget", "--yes")
+    tenant.spec["adopt"] = True
+    tenant.write()
+
+    error = " ".join(tenant.error("adopt", "consent", f"project={DEFAULT_PROJECT_ID}").split())
+    assert f"expected warehouse={DEFAULT_PROJECT_ID}/NAME or role={DEFAULT_PROJECT_ID}/NAME" in error
+    roles = [role["name"] for role in stack_http.get("/management/v1/role").json()["roles"]]
+    names = [name for name in roles if name.startswith("sharing-c-")]
+    assert "sharing-c-analysts" in names
+    on_server = ["warehouse=sharing-c-results", *(f"role={name}" for name in names)]
+    objects = [text.replace("=", f"={DEFAULT_PROJECT_ID}/") for text in on_server]
+    tenant.output(
+        "adopt", "consent", *objects[:1], f"bucket={tenant.bucket}", "role=lakewright.sharing-c.sharing-c-results"
+    )
+    assert f"adopt consent --stack sharing-c {objects[1]}" in " ".join(tenant.error("preview").split())
+    tenant.output("adopt", "consent", *objects[1:])
+    tenant.up()
+
+    descriptions = {role["name"]: role["description"] for role in stack_http.get("/management/v1/role").json()["roles"]}
+    assert not [name for name in names if "adopt" in descriptions[name]]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    tenant.output("destroy", "--yes", "--engine", "embedded")

@@ -57,7 +57,7 @@ def find_live_marked_project(client: Client, project_id: str, *consents: Consent
 
 
 def find_marked_warehouse(client: Client, warehouse_id: str) -> MarkedObject | None:
-    """Return the project of a warehouse if it has a mark, else the warehouse; None if the warehouse does not exist.
+    """Return the project of a warehouse if its mark names an owner, else the warehouse; None if it does not exist.
 
     Raises the errors of `record_roles.read_mark`.
 
@@ -77,7 +77,7 @@ def find_marked_warehouse(client: Client, warehouse_id: str) -> MarkedObject | N
         return None
     project_id, name = str(warehouse["project-id"]), str(warehouse["name"])
     project = find_marked_project(client, project_id)
-    if project.mark != OwnershipMark():
+    if project.mark.names_owner:
         return project
     marked = find_shared_warehouse(client, warehouse)
     if marked.mark != OwnershipMark():
@@ -105,7 +105,7 @@ def list_warehouse_consents(project_id: str, name: str) -> list[Consent]:
 def find_marked_role(
     client: Client, project_id: str, find_role: Callable[[], roles.RoleResponse | None]
 ) -> MarkedObject:
-    """Return the project of a role if it has a mark, else the role with the mark in its description.
+    """Return the project of a role if its mark names an owner, else the role with the mark in its description.
 
     Args:
         client: Client of the server.
@@ -113,7 +113,7 @@ def find_marked_role(
         find_role: Returns the role in the server's JSON; None if it does not exist. Called if the project has no mark.
     """
     project = find_marked_project(client, project_id)
-    if project.mark != OwnershipMark():
+    if project.mark.names_owner:
         return project
     role = find_role()
     if role is None:
@@ -121,8 +121,9 @@ def find_marked_role(
     try:
         mark = parse_description(role.get("description"))
     except UnreadableMarkError:
-        return project  # a description that a user wrote
-    return MarkedObject(f"role `{role['name']}` in project {project_id} at {client.endpoint}", mark, project.consents)
+        mark = project.mark  # a user wrote the description
+    consents = (Consent(ConsentKind.ROLE, f"{project_id}/{role['name']}"), *project.consents)
+    return MarkedObject(f"role `{role['name']}` in project {project_id} at {client.endpoint}", mark, consents)
 
 
 def _to_marked_warehouse(client: Client, warehouse: warehouses.WarehouseResponse, mark: OwnershipMark) -> MarkedObject:
