@@ -52,8 +52,10 @@ def _describe_warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
     for warehouse in spec.warehouses:
         tables = [table for table in spec.tables if table.path.warehouse == warehouse.name]
         renamed_tables = [parse_table_name(table.renamed_from) for table in tables if table.renamed_from]
+        storage = spec.storage[spec.find_storage_name(warehouse)]
         fields = {
-            "bucket": spec.storage[spec.find_storage_name(warehouse)].bucket,
+            "bucket": storage.bucket,
+            "account": getattr(storage, "account", None),
             "deletion": warehouse.data_deletion,
             "renamed_from": warehouse.renamed_from,
             "key_prefix": warehouse.key_prefix,

@@ -72,7 +72,9 @@ def run_probes(
         )
     identities = [
         IdentitySession(
-            tenant, replace(subject, warehouses=tuple(name for name in subject.warehouses if name in deployed))
+            tenant,
+            replace(subject, warehouses=tuple(name for name in subject.warehouses if name in deployed)),
+            visible_warehouses=subject.warehouses,
         )
         for subject in subjects
     ]

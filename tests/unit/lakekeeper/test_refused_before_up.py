@@ -29,7 +29,10 @@ CREDENTIAL: dict[str, dict[str, Any] | None] = {
     "adls": {"type": "azure-system-identity"},
     "gcs": {"type": "gcp-system-identity"},
 }
-KEY = dict.fromkeys(GOOGLE_KEY_FIELDS, "hidden")
+KEY = dict.fromkeys(GOOGLE_KEY_FIELDS, "hidden") | {
+    "token_uri": "https://oauth2.googleapis.com/token",
+    "universe_domain": "googleapis.com",
+}
 
 
 def warehouse(kind: str, credential: dict[str, Any] | None = None, **storage: Any) -> dict[str, Any]:
@@ -110,6 +113,30 @@ def test_google_key_that_is_complete_or_unreadable_here(monkeypatch: pytest.Monk
     assert failures(props) == {}
     monkeypatch.setenv("GOOGLE_KEY", json.dumps(KEY))
     assert failures(props) == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "domain", "is_refused"),
+    [
+        ("https://oauth2.googleapis.com/token", "googleapis.com", False),
+        ("https://oauth2.s3nsapis.fr/token", "s3nsapis.fr", False),
+        ("http://127.0.0.1:8080/token", "googleapis.com", False),
+        ("http://vault.vault.svc:8200/v1/token", "googleapis.com", True),
+        ("https://oauth2.evil.example/token", "googleapis.com", True),
+        ("https://oauth2.host/x?/token", "host/x?", True),
+        ("http://[broken/token", "googleapis.com", True),
+    ],
+)
+def test_google_key_names_an_address_of_google(
+    address: str, domain: str, monkeypatch: pytest.MonkeyPatch, *, is_refused: bool
+) -> None:
+    """The server sends requests there."""
+    monkeypatch.setenv("GOOGLE_KEY", json.dumps(KEY | {"token_uri": address, "universe_domain": domain}))
+
+    problems = failures(warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"}))
+
+    assert ("another `token_uri`" in problems.get("credential.key", "")) is is_refused
+    assert address not in str(problems)
 
 
 @pytest.mark.parametrize("kind", ["ObjectHasRelations", "ObjectUsedInRelation"])

@@ -22,7 +22,10 @@ from tests.schema_validator import make_validator
 
 SCHEMAS = json.loads((Path(__file__).parent / "openapi-storage.json").read_text())["components"]["schemas"]
 
-GOOGLE_KEY = dict.fromkeys(SCHEMAS["GcsServiceKey"]["required"], "x")
+GOOGLE_KEY = dict.fromkeys(SCHEMAS["GcsServiceKey"]["required"], "x") | {
+    "token_uri": "https://oauth2.googleapis.com/token",
+    "universe_domain": "googleapis.com",
+}
 SECRETS = {
     "env:ID": "AKIA1",
     "env:SECRET": "hidden",
@@ -176,7 +179,7 @@ def test_default_azure_address_is_not_sent() -> None:
         ("adls", {"key_prefix": "other"}, Replace()),
         ("adls", {"host": "dfs.core.usgovcloudapi.net"}, Replace()),
         ("adls", {"authority_host": "https://login.microsoftonline.us"}, Replace()),
-        ("adls", {"account_name": "otheraccount"}, Update(via="storage")),
+        ("adls", {"account_name": "otheraccount"}, Replace()),
         ("adls", {"sas_enabled": False}, Update(via="storage")),
         ("adls", {"sas_token_validity_seconds": 60}, Update(via="storage")),
         ("adls", {"allow_alternative_protocols": True}, Update(via="storage")),

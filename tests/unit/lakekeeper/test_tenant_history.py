@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lakewright.lakekeeper.provider.errors import RemovalRefusedError
-from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, find_threatened, list_added, list_removed
+from lakewright.lakekeeper.tenant.tenant_history import (
+    RecordedWarehouse,
+    find_threatened,
+    list_added,
+    list_removed,
+    share_place,
+)
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordArgs, TenantRecordProvider
 from lakewright.names.types import prefixes_overlap
 
@@ -206,3 +212,11 @@ def test_dropped_protected_warehouse_is_forgotten() -> None:
 
     assert forgotten["kept"] == []
     assert threats(without_a, forgotten) == []
+
+
+@pytest.mark.parametrize(("accounts", "share"), [(("eu", "us"), False), (("eu", "eu"), True), ((None, "eu"), True)])
+def test_containers_of_one_name_in_two_accounts(accounts: tuple[str | None, str], *, share: bool) -> None:
+    """States of earlier versions name no account."""
+    first, second = (RecordedWarehouse(**warehouse(key_prefix="sales", account=account)) for account in accounts)
+
+    assert share_place(first, second) is share

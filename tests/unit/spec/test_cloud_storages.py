@@ -18,6 +18,12 @@ from lakewright.storage.registry import BACKENDS
 ADLS = {"backend": "adls", "bucket": "lake", "account": "acmelake"}
 GCS = {"backend": "gcs", "bucket": "acme-lake"}
 KEY = {"credential": {"account_key": "config:account_key"}}
+STANDBY = {
+    "schedule": "15 3 * * *",
+    "config": {"name": "standby"},
+    "secret": {"name": "standby"},
+    "egress": ["https://standby.example"],
+}
 
 
 def make_spec(storage: dict[str, Any], **warehouse: Any) -> dict[str, Any]:
@@ -208,3 +214,13 @@ def test_settings_of_a_warehouse_on_adls_are_read_back() -> None:
     )
 
     assert document == {"name": "lake", "key_prefix": "acme/lake", "token_seconds": 1800}
+
+
+@pytest.mark.parametrize("storage", [ADLS | KEY, GCS])
+def test_standby_outside_s3_is_refused(storage: dict[str, Any]) -> None:
+    document = make_spec(storage)
+    document["maintenance"] = {"jobs": ["statistics"], "standby": {"lake": STANDBY}}
+
+    mistakes = find_mistakes(document)
+
+    assert mistakes["maintenance.standby.lake"] == "expected a warehouse on S3, which can be copied only; `lake` is not"

@@ -85,5 +85,17 @@ def test_other_tenants_that_are_not_read_are_named() -> None:
     assert [other.stack for other in tenants.warehouses] == ["globex"]
     assert tenants.unread == (
         "stack broken: its state cannot be read: broken.json: expected JSON",
-        "stack empty: its state has no warehouse on S3",
+        "stack empty: its state has no warehouse",
     )
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [{"type": "adls", "bucket": None, "filesystem": "lake", "account_name": "acme"}, {"type": "gcs"}],
+    ids=["adls", "gcs"],
+)
+def test_warehouses_outside_s3_are_read(storage: dict[str, Any]) -> None:
+    (warehouse,) = read_stack_warehouses(cast(Any, Backend(storage)), "lake", "acme")
+
+    assert (warehouse.service, warehouse.bucket, warehouse.role_arns) == (storage["type"], "lake", ())
+    assert not is_same_store(warehouse, place())

@@ -56,12 +56,12 @@ def _none_if(default: str) -> AfterValidator:
 
 
 class AdlsProfile(Declared):
-    """Storage on ADLS. `account_name` can change in place; move the data first."""
+    """Storage on ADLS."""
 
     type: Literal["adls"]
     """`adls`: Azure Data Lake Storage."""
-    account_name: AdlsAccountName
-    """Name of the storage account."""
+    account_name: Annotated[AdlsAccountName, Replace()]
+    """Name of the storage account. The server would change it in place, and tables contain it in their addresses."""
     filesystem: Annotated[AdlsContainerName, Replace()]
     """Name of the container."""
     key_prefix: Annotated[AdlsKeyPrefix, Replace()] = ""

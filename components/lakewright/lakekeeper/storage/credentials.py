@@ -1,8 +1,10 @@
 """Storage credentials of warehouses: secrets by reference, and their conversion to requests."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, cast
+from urllib.parse import urlsplit
 
 from pydantic import Tag
 
@@ -236,6 +238,21 @@ def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
     return None
 
 
+def _is_token_address(uri: str, universe_domain: str) -> bool:
+    """Return whether a key may name an address of tokens: one of Google, or one of a trial on the server's machine.
+
+    Source: Google Cloud, "Create and delete service account keys"; clouds of partners have a domain of their own.
+    """
+    if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", universe_domain):
+        return False
+    if uri in {f"https://oauth2.{universe_domain}/token", "https://accounts.google.com/o/oauth2/token"}:
+        return True
+    try:
+        return urlsplit(uri).hostname in {"127.0.0.1", "localhost", "::1"}
+    except ValueError:
+        return False
+
+
 def _json(reference: str, secret: str) -> dict[str, Any]:
     """Parse the key of a service account.
 
@@ -253,5 +270,11 @@ def _json(reference: str, secret: str) -> dict[str, Any]:
         raise UnresolvedCredentialError(
             f"`{reference}` is an incomplete key of a service account: expected text in each of its"
             f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create a new key at Google."
+        )
+    if not _is_token_address(fields["token_uri"], fields["universe_domain"]):
+        raise UnresolvedCredentialError(
+            f"`{reference}` has another `token_uri` than keys of Google have:"
+            " `https://oauth2.googleapis.com/token`, or that of its `universe_domain`. The server sends requests there."
+            " Create a new key at Google."
         )
     return fields

@@ -14,22 +14,20 @@ from lakewright.lakekeeper.tenant.tenant_history import KeptData
 def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], data: KeptData) -> bool:
     """Return whether a warehouse has neither an object on the server nor files under its key prefix.
 
-    Data counts as existing if it cannot be checked.
+    Data counts as existing if it cannot be checked. Files in buckets outside the stack, which no stack deletes, do not
+    count.
 
     Args:
         client: Client of the server.
         project_id: Id of the tenant's project.
-        buckets: Buckets of the stack. Other buckets cannot be read.
+        buckets: Buckets of the stack.
         data: Data that may remain of the warehouse.
     """
     bucket = next((bucket for bucket in buckets.values() if bucket.bucket == data.bucket), None)
-    if bucket is None:
-        return False
     try:
-        return (
-            not _is_on_server(client, project_id, data.name)
-            and own_bucket.describe_contents(bucket, within=data.key_prefix) is None
-        )
+        if _is_on_server(client, project_id, data.name):
+            return False
+        return bucket is None or own_bucket.describe_contents(bucket, within=data.key_prefix) is None
     except LakekeeperError as error:
         warn(f"Could not check the remaining data of warehouse `{data.name}`, so the tenant's record keeps it: {error}")
         return False

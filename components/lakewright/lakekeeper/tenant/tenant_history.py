@@ -16,6 +16,8 @@ class RecordedWarehouse(Declared):
 
     bucket: str
     """Bucket that its data is in."""
+    account: str | None = None
+    """Storage account of its container on Azure. None on other services, and in states of earlier versions."""
     deletion: Deletion
     """Effect on its data when it is removed from the spec."""
     renamed_from: str | None = None
@@ -222,7 +224,9 @@ def find_threatened(
 
 def share_place(first: RecordedWarehouse, second: RecordedWarehouse) -> bool:
     """Return whether two warehouses are in one bucket, and their key prefixes overlap."""
-    return first.bucket == second.bucket and prefixes_overlap(first.key_prefix or "", second.key_prefix or "")
+    are_apart = first.account and second.account and first.account != second.account
+    is_same_bucket = first.bucket == second.bucket and not are_apart
+    return is_same_bucket and prefixes_overlap(first.key_prefix or "", second.key_prefix or "")
 
 
 def find_origin(name: str, warehouse: RecordedWarehouse) -> str:

@@ -53,6 +53,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _find_overlapping_prefixes(document)
     yield from unit_checks(document)
     yield from _find_texera_outside_s3(document)
+    yield from _find_standby_outside_s3(document)
     yield from _warehouses_of_data(document)
     yield from _find_repeated_grants(document)
     yield from _find_grants_on_shared_project(document)
@@ -206,11 +207,7 @@ def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMist
 
 def _find_texera_outside_s3(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield units of Texera with a warehouse that is not on S3: Texera has Iceberg's `S3FileIO` only."""
-    outside = [
-        str(warehouse.get("name"))
-        for _, warehouse, storage in place_warehouses(document)
-        if (backend := find_backend(storage)) and backend.service != "s3"
-    ]
+    outside = _list_warehouses_outside_s3(document)
     for index, unit in list_items(document, "computing_units"):
         if unit.get("runtime") != "texera":
             continue
@@ -222,6 +219,25 @@ def _find_texera_outside_s3(document: Mapping[str, Any]) -> Iterator[SpecMistake
                 ("computing_units", index, key),
                 f"expected warehouses on S3, which Texera reads only; `{refused[0]}` is not on S3",
             )
+
+
+def _find_standby_outside_s3(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield standbys of warehouses that are not on S3: their copies are made through the API of S3."""
+    standbys = as_mapping(as_mapping(document.get("maintenance")).get("standby"))
+    for name in _list_warehouses_outside_s3(document):
+        if name in standbys:
+            yield (
+                ("maintenance", "standby", name),
+                f"expected a warehouse on S3, which can be copied only; `{name}` is not",
+            )
+
+
+def _list_warehouses_outside_s3(document: Mapping[str, Any]) -> list[str]:
+    return [
+        str(warehouse.get("name"))
+        for _, warehouse, storage in place_warehouses(document)
+        if (backend := find_backend(storage)) and backend.service != "s3"
+    ]
 
 
 def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

@@ -41,7 +41,8 @@ def list_foreign_warehouses(session: IdentitySession) -> list[ForeignWarehouse]:
     Without another tenant there is a canary: a warehouse that does not exist.
     """
     tenant = session.tenant
-    hidden = [warehouse for warehouse in tenant.warehouses if warehouse.name not in session.subject.warehouses]
+    visible = {*session.subject.warehouses, *session.visible_warehouses}
+    hidden = [warehouse for warehouse in tenant.warehouses if warehouse.name not in visible]
     other_warehouses = tenant.other_warehouses_on_server
     foreign_warehouses = [
         *(_make_foreign_warehouse(warehouse, f"tenant {warehouse.tenant}'s") for warehouse in other_warehouses),

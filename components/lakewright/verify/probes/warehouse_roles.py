@@ -57,7 +57,9 @@ def _list_requests(warehouse: StackWarehouse, role: str, session: TenantSession)
     """Return requests that the role must not be able to send."""
     bucket = bucket_arn(warehouse.bucket, warehouse.region)
     other_warehouses = [
-        other for other in (*session.other_warehouses, *session.warehouses) if role not in other.role_arns
+        other
+        for other in (*session.other_warehouses, *session.warehouses)
+        if other.service == "s3" and role not in other.role_arns
     ]
     objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object"]
     objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in other_warehouses]

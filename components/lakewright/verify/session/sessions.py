@@ -82,7 +82,9 @@ class TenantSession:
                     "is another server" if warehouse.server_id else "may be another server: its state has no server id"
                 )
                 lines.append(f"{title} on the catalog: {warehouse.endpoint} {reason}")
-            if key not in on_store:
+            if warehouse.service != "s3":
+                lines.append(f"{title} at its storage: it is on {warehouse.service}, and probes of files are for S3")
+            elif key not in on_store:
                 lines.append(f"{title} at S3: {warehouse.store or 'AWS'} is another store")
         return lines
 
@@ -132,6 +134,8 @@ class IdentitySession:
 
     tenant: TenantSession
     subject: ProbeIdentity
+    visible_warehouses: tuple[str, ...] = ()
+    """All warehouses that the identity may see. `subject` has the warehouses in which tables are probed."""
 
     @OnceProperty
     def catalog(self) -> CatalogAccess:

@@ -41,7 +41,7 @@ class StackWarehouse:
     bucket: str
     key_prefix: str
     store: str
-    """Endpoint of the store; empty for AWS."""
+    """Endpoint of the store; empty for AWS, Azure and Google."""
     region: str = "us-east-1"
     role_arns: tuple[str, ...] = ()
     """Roles on AWS that the catalog assumes."""
@@ -51,6 +51,8 @@ class StackWarehouse:
     """Id of the Lakekeeper server, which does not depend on its address; empty in states of older versions."""
     shares_project: bool = False
     """Whether its project contains warehouses of several tenants."""
+    service: str = "s3"
+    """Type of its storage: `s3`, `adls` or `gcs`."""
 
     @property
     def tenant(self) -> str:
@@ -69,7 +71,7 @@ class OtherTenants:
     """The project's other stacks."""
 
     warehouses: tuple[StackWarehouse, ...] = ()
-    """Their warehouses on S3."""
+    """Their warehouses."""
     unread: tuple[str, ...] = ()
     """Stacks whose warehouses are not known, each with the reason."""
 
@@ -90,7 +92,7 @@ def read_other_tenants(backend: StateBackend, project: str, stack: str) -> Other
             continue
         warehouses += stack_warehouses
         if not stack_warehouses:
-            unread.append(f"stack {summary.name}: its state has no warehouse on S3")
+            unread.append(f"stack {summary.name}: its state has no warehouse")
     return OtherTenants(tuple(warehouses), tuple(unread))
 
 
@@ -105,6 +107,8 @@ def is_same_server(warehouse: StackWarehouse, stack_warehouses: Sequence[StackWa
 
 def is_same_store(warehouse: StackWarehouse, other: StackWarehouse) -> bool:
     """Return whether two warehouses are on one S3 store; AWS is one store."""
+    if not warehouse.service == other.service == "s3":
+        return False
     return warehouse.store == other.store or is_same_url(warehouse.store, other.store)
 
 
@@ -115,17 +119,16 @@ def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehous
             continue
         outputs = as_mapping(resource.get("outputs"))
         storage, server = as_mapping(outputs.get("storage")), as_mapping(outputs.get("server"))
-        if not is_in_s3(storage):
-            continue
         # Roles of other stores are not in IAM.
-        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if is_on_aws(storage)]
+        has_roles = is_in_s3(storage) and is_on_aws(storage)
+        roles = [storage.get(name) for name in ("assume_role_arn", "sts_role_arn") if has_roles]
         yield StackWarehouse(
             stack,
             str(outputs.get("project_id") or ""),
             str(outputs.get("name")),
             str(resource["id"]),
             str(server.get("endpoint") or "").rstrip("/"),
-            str(storage.get("bucket")),
+            str(storage.get("bucket") or storage.get("filesystem")),
             str(storage.get("key_prefix") or ""),
             str(storage.get("endpoint") or "").rstrip("/"),
             str(storage.get("region") or "us-east-1"),
@@ -133,6 +136,7 @@ def _list_warehouses(stack: str, resources: list[Any]) -> Iterator[StackWarehous
             tuple(_parse_table(table) for table in tables if table.get("warehouse_id") == resource["id"]),
             str(outputs.get("server_id") or ""),
             shares_project=bool(outputs.get("record")),
+            service=str(storage.get("type") or "s3"),
         )
 
 

@@ -132,6 +132,23 @@ def test_refresh_forgets_retained_data_after_its_deletion(
     assert record.up(**record_without_warehouses) == "same"
 
 
+def test_refresh_forgets_retained_data_outside_the_stack(
+    outer: Resource, warehouse_props: Props, own_bucket: Props
+) -> None:
+    """Files in a bucket that the stack does not have are not looked at: no stack deletes them."""
+    record = Resource(TenantRecordProvider())
+    record_props = build_record(warehouse_props, own_bucket) | {"buckets": {}}
+    record_props["warehouses"]["main"]["deletion"] = "retain"
+    record.up(**record_props)
+    record.up(**record_props | {"warehouses": {}})
+
+    record.refresh()
+    assert [item["name"] for item in record.outs["kept"]] == ["main"], "the warehouse exists"
+    http_delete(warehouse_props, outer)
+    record.refresh()
+    assert record.outs["kept"] == []
+
+
 def http_delete(warehouse_props: Props, warehouse: Resource) -> None:
     url = f"{warehouse_props['server']['endpoint']}/management/v1/warehouse/{warehouse.id}"
     httpx.delete(url).raise_for_status()
