@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -281,6 +281,11 @@ class Pod:
             "mount --rbind /dev dev",
             "mount --bind /etc/hosts etc/hosts",
         ]
+        # The overlay has no folders of other file systems.
+        for number, folder in enumerate(list_mounted_folders(image.folders)):
+            upper, work = (root / "mounted" / str(number) / name for name in ("upper", "work"))
+            options = f"lowerdir={folder},upperdir={upper},workdir={work}"
+            lines += [f"mkdir -p .{folder} {upper} {work}", f"mount -t overlay overlay -o {options} .{folder}"]
         # In this view only, the container's user may enter the folders of the image's programs.
         lines += [f"chmod o+x .{folder}" for folder in image.opened]
         for path, file in image.files.items():
@@ -288,8 +293,7 @@ class Pod:
         # A checkout below /tmp, which is a volume of most pods, is mounted into that volume.
         views = {folder: root / "views" / str(number) for number, folder in enumerate(image.folders)}
         for folder, view in views.items():
-            # The overlay has no folders of other file systems.
-            lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view} || mount --bind {folder} {view}"]
+            lines += [f"mkdir -p {view}", f"mount --bind .{folder} {view}"]
         for mount in container.get("volumeMounts", []):
             source, target = self.folder / "volumes" / mount["name"], f".{Path(mount['mountPath']).resolve()}"
             lines += [f"mkdir -p {target}", f"mount --bind {source} {target}"]
@@ -309,6 +313,17 @@ class Pod:
         user = [f"--reuid={context['runAsUser']}", f"--regid={context['runAsGroup']}", f"--groups={context['fsGroup']}"]
         limits = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
         return shlex.join(["exec", "chroot", ".", "setpriv", *user, *limits, *command])
+
+
+def list_mounted_folders(folders: Iterable[Path]) -> list[Path]:
+    """Return the folders that a view of the root's file system lacks, without folders below them on the same mount."""
+    command = ["findmnt", "--noheadings", "--first-only", "--output", "TARGET", "--target"]
+    mounts = {folder: subprocess.check_output([*command, str(folder)], text=True) for folder in sorted(folders)}
+    return [
+        folder
+        for folder, mount in mounts.items()
+        if mount != "/\n" and not any(mounts.get(parent) == mount for parent in folder.parents)
+    ]
 
 
 def is_sidecar(container: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from lakewright_engine.model.errors import StackLockedError, StateConflictError
 from lakewright_engine.model.resources import ResourceState, StackSnapshot
+from lakewright_engine.processes.process_identity import is_running
 from lakewright_engine.state.backends import open_backend
 from lakewright_engine.state.secrets import PassphraseManager
 from lakewright_sandbox.runtime.state import StoreState
@@ -142,6 +144,8 @@ def test_killed_run_is_refused_cancelled_and_continued(project: Path, engine: st
         (lock,) = locked["locks"]
         for process in {running.pid, lock["pid"]}:
             os.kill(process, signal.SIGKILL)
+    while is_running(lock["pid"]):
+        time.sleep(0.1)
     lakewright(project, "config", "set", "blocks", "false", *on)
     if engine == "embedded":
         assert "currently locked" in pulumi(project, "up", "--yes", "--skip-preview", *on, code=1)

@@ -7,14 +7,29 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process with that id is visible to this process."""
+    """Return whether a process with that id is visible to this process, and has not ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (PermissionError, OverflowError):
+    except OverflowError:
         return True
-    return True
+    except PermissionError:
+        pass
+    return not _is_zombie(Path(f"/proc/{pid}"))
+
+
+def _is_zombie(folder: Path) -> bool:
+    """Return whether a process has ended, and its parent has not read its exit code: False outside of Linux.
+
+    In a container without an init, nothing reads the exit codes of processes whose parent has ended.
+    """
+    try:
+        state = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        # The first thread of a process may end before its other threads.
+        return state == "Z" and len([*(folder / "task").iterdir()]) == 1
+    except OSError:
+        return False
 
 
 def identity(pid: int) -> dict[str, str]:

@@ -153,7 +153,7 @@ class PulumiProject:
         config.save()
         return manager
 
-    def find_default(self, key: str) -> tuple[str, ...]:
+    def find_default_path(self, key: str) -> tuple[str, ...]:
         """Return the path of a default in Pulumi.yaml by its full key, such as `config`, `spec`, `value`."""
         config: dict[str, Any] = read_yaml(self.file).get("config") or {}
         name = next(name for name in config if full_key(name, self.name) == key)

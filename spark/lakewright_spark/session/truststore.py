@@ -22,15 +22,16 @@ def create_truststore(pem: Path) -> Path:
     It is created once for each content of the file. Raises ConfigMissingError.
     """
     try:
-        text = pem.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
+        # Comments between certificates may have other characters.
+        text = pem.read_text(encoding="ascii", errors="replace")
+    except OSError as error:
         raise ConfigMissingError(
             f"ca_bundle {pem}: expected a PEM file that can be read ({type(error).__name__})"
         ) from None
     certificates = _CERTIFICATE.findall(text)
     if not certificates:
         raise ConfigMissingError(f"ca_bundle {pem}: expected a PEM file with certificates, found none")
-    java = _java_home()
+    java = find_java_home()
     name = hashlib.sha256(f"{java}\n{text}".encode()).hexdigest()[:32]
     # Not in a folder that other users may write to: the writer of this file decides which servers the job trusts.
     store = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / f"trust-{name}.p12"
@@ -76,7 +77,12 @@ def _import(java: Path, store: Path, alias: str, certificate: str, pem: Path) ->
         raise ConfigMissingError(f"ca_bundle {pem}: Java's keytool does not take {alias}: {' '.join(message)}")
 
 
-def _java_home() -> Path:
+def find_java_home() -> Path:
+    """Return the folder of the Java runtime: `JAVA_HOME`, else that of the `java` on the PATH.
+
+    Raises:
+        ConfigMissingError: There is no Java.
+    """
     java = os.environ.get("JAVA_HOME") or shutil.which("java")
     if java is None:
         raise ConfigMissingError("ca_bundle: Java is not on the PATH, so no truststore can be made")

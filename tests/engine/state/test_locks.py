@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.model.errors import StackLockedError
+from lakewright_engine.processes.process_identity import is_running
 from lakewright_engine.state.backend import StateBackend
 from lakewright_engine.state.backends import open_backend
 from lakewright_engine.storage import lock_holder
@@ -243,3 +244,13 @@ File("b", "b.json", a.etag.apply(lose))
     assert outcome.exit == 1
     assert any("the lock on stack 'dev' was removed during this run" in message for message in outcome.messages)
     assert list(stack.files()) == ["a.json"], "no provider is called for a step that could not be saved"
+
+
+def test_process_without_a_reader_of_its_exit_code_has_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert is_running(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    assert not is_running(process.pid)
+    process.communicate()

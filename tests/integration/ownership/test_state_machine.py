@@ -48,7 +48,7 @@ def run_owners(owners: type[RandomOwners], *, lives: int = LIVES, part: int = 0,
             stacks.begin()
             for _ in range(STEPS):
                 stacks.act()
-        except Exception as error:
+        except BaseException as error:  # also a time limit, and `pytest.fail`
             error.add_note(f"life {life} of part {part}; TEST_OWNERS_SEED={seed} repeats its choices")
             raise
 

@@ -62,7 +62,7 @@ def _check_stack(stack: str, directory: Path) -> list[Finding]:
     if key in config.values:
         return _check_platform(config.values[key], config.file, "config", config.find_written_key(key))
     if key in project.defaults:
-        return _check_platform(project.defaults[key], project.file, *project.find_default(key))
+        return _check_platform(project.defaults[key], project.file, *project.find_default_path(key))
     return _check_tenant(project, config.file)
 
 
