@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings, DnsSettings
 from lakewright.names.host_kinds import METADATA_NETWORKS, HostKind, kind_of_host
 
-_PORTS = {"http": 80, "https": 443, "postgresql": 5432}
+_PORTS = {"http": 80, "https": 443, "postgresql": 5432, "kafka": 9092, "nats": 4222, "tls": 4222}
+"""Default ports by scheme. NATS with TLS has the scheme `tls`."""
 _API_SERVER_PORTS = (443, 6443)
 """Ports of the API server: that of its Service, and that of its own process, which policies apply to."""
 
@@ -40,7 +41,8 @@ def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     """Allow requests to the address of a URL, as narrowly as a NetworkPolicy can.
 
     Policies have no host names: a Service of the cluster becomes its namespace, an IP address itself, and any other
-    name its port on the networks outside the cluster, except metadata services.
+    name its port on the networks outside the cluster, except metadata services. A name of two labels counts as outside
+    the cluster: it may be a public host, such as `idp.example`.
 
     Raises:
         ValueError: The host is a metadata service.
@@ -50,9 +52,8 @@ def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = _tcp(parts.port or _PORTS.get(parts.scheme, 443))
-    labels = host.removesuffix(".cluster.local").split(".")
-    if len(labels) == 3 and labels[2] == "svc":
-        return {"to": [{"namespaceSelector": _namespace(labels[1])}], "ports": [port]}
+    if namespace := _find_namespace(host):
+        return {"to": [{"namespaceSelector": _namespace(namespace)}], "ports": [port]}
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -97,6 +98,13 @@ def list_ingress_rules(ports: Iterable[int], clients_namespace: str) -> list[Rul
             "ports": [_tcp(port) for port in ports],
         }
     ]
+
+
+def _find_namespace(host: str) -> str | None:
+    """Return the namespace of a Service's name, `[POD.]NAME.NAMESPACE.svc[.CLUSTER_DOMAIN]`; None for other hosts."""
+    labels = host.rstrip(".").split(".")
+    namespaces = [labels[position - 1] for position in (2, 3) if labels[position : position + 1] == ["svc"]]
+    return namespaces[0] if namespaces else None
 
 
 def _make_block(cidr: str, excluded: Iterable[str]) -> dict[str, Any]:

@@ -163,6 +163,7 @@ def test_policy_admits_nothing_and_reaches_what_is_needed() -> None:
         ({"schedule": "nightly"}, "cron schedule of five fields"),
         ({"deadline": "10s"}, "5m to 12h"),
         ({"pushgateway": "pushgateway:9091"}, "address of a pushgateway"),
+        ({"pushgateway": "http://pushgateway.monitoring.svc:99999"}, "address of a pushgateway"),
         ({"events": False}, "no result is visible"),
         ({"variables": {"KUBECONFIG": "x"}}, "the check sets this variable itself"),
         ({"passphrase": "plain text"}, "passphrase"),

@@ -52,6 +52,31 @@ def test_gateway_is_all_of_the_catalog_that_pods_reach() -> None:
     assert storage["ports"] == [{"protocol": "TCP", "port": 443}]
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "texera-db.texera.svc",
+        "texera-db.texera.svc.",
+        "texera-db.texera.svc.cluster.local",
+        "texera-db.texera.svc.k8s.corp.example",
+        "texera-db-0.texera-db.texera.svc",
+        "texera-db-0.texera-db.texera.svc.cluster.local",
+    ],
+)
+def test_services_and_their_pods_are_in_their_namespace(host: str) -> None:
+    """A pod of a StatefulSet has a name of its own below the name of its headless Service."""
+    rule = network.allow_egress(f"postgresql://{host}:5432")
+
+    assert rule["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "texera"}}}]
+
+
+@pytest.mark.parametrize("host", ["idp.example", "svc.example", "a.svc.example", "svc", "a.b.c.d.svc.example"])
+def test_other_names_are_outside_the_cluster(host: str) -> None:
+    (block,) = network.allow_egress(f"https://{host}")["to"]
+
+    assert block["ipBlock"]["cidr"] == "0.0.0.0/0"
+
+
 @pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "[fd00:ec2::254]", "metadata.google.internal"])
 def test_metadata_service_is_no_address_for_pods(host: str) -> None:
     with pytest.raises(ValueError, match="metadata service"):
@@ -75,6 +100,14 @@ def test_metadata_service_is_no_address_for_pods(host: str) -> None:
         ({"texera": {"variables": {"AUTH_JWT_SECRET": "x"}}}, "texera.variables", "expected no secret"),
         ({"texera": {"variables": {"STORAGE_JDBC_URL": "x"}}}, "texera.variables", "expected no secret"),
         ({"texera": {"postgres": {"address": "u:p@db:5432/x", "username": "u"}}}, "texera.postgres.address", "pattern"),
+        *(
+            (
+                {"texera": {"postgres": {"address": f"db:{port}/x", "username": "u"}}},
+                "texera.postgres.address",
+                "1 to 65535",
+            )
+            for port in (0, 65536, 99999)
+        ),
     ],
 )
 def test_mistakes_of_clusters_are_refused(values: dict[str, Any], path: str, expected: str) -> None:

@@ -276,10 +276,23 @@ def test_database_in_the_pod_needs_a_proxy(parts: dict[str, Any], ssl_mode: str)
 
 
 def test_service_of_the_gateway_may_be_a_load_balancer() -> None:
-    service = gateway.gateway_service(parse(gateway={"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}}))
+    settings = {"service": {"type": "LoadBalancer", "annotations": {"a": "b"}}, "client_cidrs": ["203.0.113.0/24"]}
+    service = gateway.gateway_service(parse(gateway=settings))
 
     assert service["spec"]["type"] == "LoadBalancer"
     assert service["metadata"]["annotations"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(("section", "policy"), [("gateway", "lakekeeper-gateway"), ("management", "lakekeeper")])
+def test_a_load_balancer_outside_the_cluster_may_connect(section: str, policy: str) -> None:
+    """A load balancer such as an AWS ALB in IP mode has no pods, so no namespace can be allowed."""
+    route = {"kind": "ingress", "host": "data.example", "class_name": "alb", "tls_secret": "tls"}
+    spec = parse(**{section: {"route": route, "client_cidrs": ["10.20.0.0/16"]}})
+    (ingress,) = (
+        p["spec"]["ingress"] for p in network_policies.list_network_policies(spec) if p["metadata"]["name"] == policy
+    )
+
+    assert {"ipBlock": {"cidr": "10.20.0.0/16"}} in ingress[0]["from"]
 
 
 def test_name_of_the_database_user_comes_from_a_secret() -> None:
@@ -372,6 +385,19 @@ def test_dns_has_the_cluster_s_own_place() -> None:
     for policy in network_policies.list_network_policies(spec):
         egress = policy["spec"].get("egress")
         assert not egress or egress[:2] == [pods, caches], policy["metadata"]["name"]
+
+
+def test_jobs_of_the_drift_check_reach_the_cluster_s_dns() -> None:
+    dns = {"namespace": "openshift-dns", "labels": {"dns": "default"}, "port": 5353, "node_caches": ["169.254.20.10"]}
+    document = replace_value(production(), "drift_check", DRIFT_CHECK | {"expiry": {}})
+    spec = parse_platform_spec(replace_value(document, "kubernetes.dns", dns), "stack test")
+    assert spec.drift_check is not None
+    manifests = drift_check_manifests(network_policies.locate_drift_check(spec), spec.drift_check)
+
+    (policy,) = [manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"]
+
+    assert policy["spec"]["egress"][:2] == allow_dns(DnsSettings.model_validate(dns))
+    assert "kube-system" not in str(policy)
 
 
 def test_a_route_serves_below_a_path() -> None:

@@ -59,12 +59,18 @@ REFUSED = [
 ]
 
 
+LARGE_PATH, LARGE_SIZE = "/catalog/large", 16 * 1024 * 1024
+"""Path of a response of that many bytes."""
+
+
 class Upstream(BaseHTTPRequestHandler):
-    """Responds with the request line and headers that it received."""
+    """Responds with the request line and headers that it received, or with a large body."""
 
     def do_GET(self) -> None:
         headers = "\n".join(f"{name.lower()}: {value}" for name, value in self.headers.items())
         body = f"{self.path}\n{headers}".encode()
+        if self.path == LARGE_PATH:
+            body = b"x" * LARGE_SIZE
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -162,6 +168,18 @@ def test_a_body_over_the_limit_is_refused(gateway: int) -> None:
     response = httpx.post(f"http://127.0.0.1:{gateway}/catalog/v1/x", content=b"x" * 2000)
 
     assert response.status_code == 413
+
+
+def test_a_slow_client_fills_no_file_with_its_response(gateway: int, folder: Path) -> None:
+    """The server waits until the client reads. nginx logs each response that it writes to a file."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", gateway))
+        connection.sendall(f"GET {LARGE_PATH} HTTP/1.1\r\nHost: catalog\r\nConnection: close\r\n\r\n".encode())
+        received = sum(len(part) for part in iter(lambda: connection.recv(65536), b""))
+
+    assert received > LARGE_SIZE
+    assert "upstream response is buffered to a temporary file" not in (folder / "log").read_text()
 
 
 def test_the_configuration_has_no_route_to_management() -> None:

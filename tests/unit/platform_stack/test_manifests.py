@@ -124,6 +124,78 @@ def test_a_server_ends_after_the_gateways_connections(spec: PlatformSpec) -> Non
     assert sum(ages) < drain < pod["terminationGracePeriodSeconds"] - 30
 
 
+@pytest.mark.parametrize(
+    ("max_time", "seconds"),
+    [(None, 30), ("10", 10), ("45500ms", 45.5), ("300s", 300)],
+    ids=["default", "10", "ms", "s"],
+)
+def test_a_server_ends_after_its_longest_request(max_time: str | None, seconds: float) -> None:
+    """Lakekeeper ends all requests within 20 s of SIGTERM, so the time before SIGTERM must grow."""
+    spec = parse_platform_spec(replace_value(production(), "server.requests.max_time", max_time), "stack test")
+    pod = deployment(spec)["spec"]["template"]["spec"]
+    drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    config = gateway.gateway_config(spec)
+    ages = [int(re.findall(rf"  {name} (\d+)s;", config)[-1]) for name in ("keepalive_time", "keepalive_timeout")]
+
+    assert sum(ages) + seconds < drain + 20
+    assert drain + 20 < pod["terminationGracePeriodSeconds"]
+
+
+@pytest.mark.parametrize("timeout", [60, 3600])
+def test_a_gateway_ends_after_its_longest_request(timeout: int) -> None:
+    spec = parse_platform_spec(replace_value(production(), "gateway.upstream_timeout", timeout), "stack test")
+    pod = gateway.gateway_deployment(spec)["spec"]["template"]["spec"]
+    drain = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+
+    assert drain + timeout < pod["terminationGracePeriodSeconds"]
+
+
+@pytest.mark.parametrize(("max_body_size", "size"), [(None, 256), (1, 256), (200 * 1024 * 1024, 400)])
+def test_files_of_the_gateway_are_in_limited_memory(max_body_size: int | None, size: int) -> None:
+    """The kernel limits the files of a volume in memory, also files that nginx opened and then unlinked."""
+    spec = parse_platform_spec(
+        replace_value(production(), "server.requests.max_body_size", max_body_size), "stack test"
+    )
+    pod = gateway.gateway_deployment(spec)["spec"]["template"]["spec"]
+    (scratch,) = [volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume]
+
+    assert scratch == {"medium": "Memory", "sizeLimit": f"{size}Mi"}
+    assert pod["containers"][0]["resources"]["limits"]["memory"] == f"{size + 256}Mi", "nginx itself has 256 MiB"
+
+
+@pytest.mark.parametrize(
+    ("servers", "ports"),
+    [
+        ("kafka.example", {9092}),
+        ("kafka.example:9093, kafka.example:9094", {9093, 9094}),
+        ("SASL_SSL://kafka.example:9093,PLAINTEXT://kafka.example", {9093, 9092}),
+    ],
+)
+def test_server_reaches_the_brokers_of_kafka(spec: PlatformSpec, servers: str, ports: set[int]) -> None:
+    """The client, librdkafka, accepts a protocol before a host, and its default port is 9092."""
+    kafka = {"topic": "t", "config": {"bootstrap.servers": servers}}
+
+    assert list_added_ports(spec, "server.events.kafka", kafka) == ports
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [("nats://nats.example", 4222), ("tls://nats.example", 4222), ("nats://nats.example:5222", 5222)],
+)
+def test_server_reaches_nats(spec: PlatformSpec, address: str, port: int) -> None:
+    assert list_added_ports(spec, "server.events.nats", {"address": address, "topic": "t"}) == {port}
+
+
+def list_added_ports(spec: PlatformSpec, path: str, value: Any) -> set[int]:
+    """Return the ports that the server may reach because of a setting."""
+
+    def list_ports(spec: PlatformSpec) -> set[int]:
+        policies = {policy["metadata"]["name"]: policy["spec"] for policy in list_network_policies(spec)}
+        return {port["port"] for rule in policies["lakekeeper"]["egress"] for port in rule["ports"]}
+
+    return list_ports(parse_platform_spec(replace_value(production(), path, value), "stack test")) - list_ports(spec)
+
+
 def test_a_replica_of_openfga_ends_after_it_left_its_service(spec: PlatformSpec) -> None:
     """Its connections end at SIGTERM, and OpenFGA then ends its requests within 10 s."""
     settings = spec.server.authorization.openfga

@@ -101,6 +101,21 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
             {"kind": "http-route", "host": "a.example", "controller_namespace": "n"},
             "expected `parent` with `kind: http-route`",
         ),
+        (
+            "gateway.service",
+            {"type": "NodePort"},
+            "gateway.client_cidrs: required with `gateway.service.type: NodePort`",
+        ),
+        (
+            "gateway.route",
+            {"kind": "ingress", "host": "a.example", "tls_secret": "t"},
+            "gateway.route.controller_namespace: expected the namespace of the pods that forward requests",
+        ),
+        (
+            "management.route",
+            {"kind": "ingress", "host": "a.example", "tls_secret": "t"},
+            "name its networks in `management.client_cidrs`",
+        ),
         ("bootstrap", {"accept_terms_of_use": True}, "needs `management.url`"),
         ("bootstrap", {"accept_terms_of_use": False}, "bootstrap.accept_terms_of_use"),
         ("nickname", "x", "unknown key; expected one of version, name"),
@@ -127,6 +142,39 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
 )
 def test_a_mistake_is_named_with_its_path(path: str, value: Any, expected: str) -> None:
     assert expected in problems(replace_value(production(), path, value))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["nats://a:4222,b:4222", "nats://a,b", "nats://a:0", "nats://a:99999", "nats://a:x", "http://a:4222", "nats://"],
+)
+def test_nats_has_one_address(address: str) -> None:
+    document = replace_value(production(), "server.events.nats", {"address": address, "topic": "t"})
+
+    assert "server.events.nats.address: expected one address, `nats://HOST[:PORT]`" in problems(document)
+
+
+@pytest.mark.parametrize(
+    "address", ["nats://user:hunter2@nats.example:4222", "tls://hunter2@nats.example", "hunter2@a/"]
+)
+def test_credentials_in_the_address_of_nats_are_refused(address: str) -> None:
+    """The message names the settings for credentials, and does not repeat the credential."""
+    reported = problems(replace_value(production(), "server.events.nats", {"address": address, "topic": "t"}))
+
+    assert "server.events.nats.address: expected `nats://HOST[:PORT]`" in reported
+    assert "`user` and `password`, `token` or `credentials_file`" in reported
+    assert "hunter2" not in reported
+
+
+@pytest.mark.parametrize(
+    "servers", ["", ",", "kafka.example:0", "kafka.example:99999", "a b", "SASL_SSL://a:x", "a:1;b:2"]
+)
+def test_wrong_brokers_of_kafka_are_refused(servers: str) -> None:
+    kafka = {"topic": "t", "config": {"bootstrap.servers": servers}}
+
+    assert "expected HOST[:PORT], separated by commas" in problems(
+        replace_value(production(), "server.events.kafka", kafka)
+    )
 
 
 def test_bootstrap_of_a_secured_server_needs_credentials() -> None:

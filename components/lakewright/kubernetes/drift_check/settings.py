@@ -24,7 +24,11 @@ def _check_state_url(value: str) -> str:
 
 def _check_gateway_url(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or port == 0:
         raise ValueError("expected the address of a pushgateway, such as `http://pushgateway.monitoring.svc:9091`")
     return value
 
@@ -101,7 +105,8 @@ class DriftCheckSettings(StrictModel):
     image: NotBlank
     """Image of `lakewright` with the project's files, by digest; see `docs/guides/drift-in-kubernetes.md`."""
     schedule: Cron = "17 3 * * *"
-    """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
+    """Cron schedule of five fields, in UTC. A run that is due while another is in progress starts when that run ends,
+    or is skipped if that takes more than an hour."""
     deadline: Annotated[str, AfterValidator(_check_deadline)] = "1h"
     """Time after which a run is stopped."""
     state: Annotated[str, AfterValidator(_check_state_url)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lakewright.platform_stack.manifests.gateway_config import PROBE_PATH, GatewayConfig, nginx_config
@@ -28,9 +29,17 @@ _USER = 101
 """User of nginx-unprivileged."""
 _CONFIG_FOLDER = "/etc/gateway"
 _TLS_FOLDER = "/etc/gateway-tls"
-_RESOURCES = PodResources(cpu="100m", memory="64Mi", memory_limit="256Mi")
-_MAX_BODY = 32 * 1024 * 1024
+_MIB = 1024 * 1024
+_MAX_BODY = 32 * _MIB
 """Bytes: Lakekeeper's limit from 0.14 on."""
+_NGINX_MEMORY = 256
+"""MiB that nginx may use, beside the files in its scratch volume."""
+_MIN_SCRATCH = 256
+"""MiB: eight request bodies of the largest default size."""
+_DRAIN_SECONDS = 5
+"""Seconds that a pod serves on, until its Service sends it no new connections."""
+_STOP_SECONDS = 5
+"""Seconds that nginx needs to stop after its last request."""
 
 
 def gateway_name(spec: PlatformSpec) -> str:
@@ -49,11 +58,20 @@ def gateway_config(spec: PlatformSpec) -> str:
         GatewayConfig(
             upstream=f"{spec.name}.{spec.namespace}.svc:{SERVER_PORT}",
             port=spec.gateway.listen_port,
-            max_body_size=spec.server.requests.max_body_size or _MAX_BODY,
+            max_body_size=_get_max_body_size(spec),
             timeout=spec.gateway.upstream_timeout,
             tls_folder=_TLS_FOLDER if spec.gateway.tls else None,
         )
     )
+
+
+def _get_max_body_size(spec: PlatformSpec) -> int:
+    return spec.server.requests.max_body_size or _MAX_BODY
+
+
+def _compute_scratch_size(spec: PlatformSpec) -> int:
+    """Return the MiB of the scratch volume: at least two request bodies of the largest size."""
+    return max(_MIN_SCRATCH, math.ceil(2 * _get_max_body_size(spec) / _MIB))
 
 
 def gateway_config_map(spec: PlatformSpec) -> Manifest:
@@ -75,10 +93,12 @@ def tls_secret_name(spec: PlatformSpec) -> str | None:
 def gateway_deployment(spec: PlatformSpec) -> Manifest:
     """Return the Deployment of the gateway. A new configuration rolls its pods."""
     selector, port = component_labels(spec, GATEWAY), spec.gateway.listen_port
-    scheme = "HTTPS" if spec.gateway.tls else "HTTP"
+    scheme, scratch = "HTTPS" if spec.gateway.tls else "HTTP", _compute_scratch_size(spec)
     volumes: list[dict[str, Any]] = [
         {"name": "config", "configMap": {"name": gateway_name(spec)}},
-        {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
+        # nginx deletes the name of each file that it opens, and a kubelet measures a volume on disk by names only. A
+        # volume in memory is a file system of this size, so requests with large bodies cannot fill the node's disk.
+        {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": f"{scratch}Mi"}},
     ]
     mounts: list[dict[str, Any]] = [
         {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
@@ -90,13 +110,13 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
     container = make_restricted_container(
         "nginx",
         spec.gateway.image,
-        resources=_RESOURCES,
+        resources=PodResources(cpu="100m", memory="64Mi", memory_limit=f"{_NGINX_MEMORY + scratch}Mi"),
         command=["nginx", "-c", f"{_CONFIG_FOLDER}/nginx.conf"],
         ports=[{"name": "catalog", "containerPort": port, "protocol": "TCP"}],
         readinessProbe=http_probe(PROBE_PATH, port, scheme=scheme),
         livenessProbe=http_probe(PROBE_PATH, port, scheme=scheme, period=10),
         # Endpoints are removed before connections are closed.
-        lifecycle={"preStop": {"sleep": {"seconds": 5}}},
+        lifecycle={"preStop": {"sleep": {"seconds": _DRAIN_SECONDS}}},
         volumeMounts=mounts,
     )
     pod = pod_spec(
@@ -104,6 +124,7 @@ def gateway_deployment(spec: PlatformSpec) -> Manifest:
         containers=[container],
         user=_USER,
         group=_USER,
+        terminationGracePeriodSeconds=_DRAIN_SECONDS + spec.gateway.upstream_timeout + _STOP_SECONDS,
         volumes=volumes,
         **spread(selector),
     )

@@ -75,7 +75,7 @@ http {{
         server {config.upstream};
         keepalive 64;
         # A server that terminates gets no requests on new connections, and waits until these have ended
-        # (`DRAIN_SECONDS` of its manifest). Otherwise, a request would be sent on a connection that it just closes.
+        # (`compute_drain_seconds`). Otherwise, a request would be sent on a connection that it just closes.
         keepalive_time {CONNECTION_SECONDS}s;
         keepalive_timeout {CONNECTION_SECONDS}s;
     }}
@@ -106,6 +106,8 @@ http {{
             proxy_next_upstream off;
             proxy_redirect off;
             proxy_request_buffering on;
+            # A response to a slow client waits at the server instead of in a file.
+            proxy_max_temp_file_size 0;
         }}
     }}
 }}

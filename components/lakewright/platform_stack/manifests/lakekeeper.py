@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ from lakewright.platform_stack.settings.server_environment import (
     SERVER_PORT,
     ServerEnvironment,
 )
+from lakewright.platform_stack.settings.types import parse_interval
 from lakewright.platform_stack.settings.variables import PREFIX
 
 SERVER = "server"
@@ -42,13 +44,26 @@ RESTRICTED = "restricted"
 SecretKeys = Mapping[str, tuple[str, str]]
 """Secret and key by variable."""
 
-DRAIN_SECONDS = 3 * CONNECTION_SECONDS
-"""Seconds that a server serves on after it left its Service, until all connections of the gateway have ended."""
-_GRACE_SECONDS = DRAIN_SECONDS + 45
-"""Lakekeeper ends its requests (30 s at most by default) and its other services (20 s) after SIGTERM."""
+_CONNECTED_SECONDS = 3 * CONNECTION_SECONDS
+"""Seconds until all connections of the gateway have ended, after the server left its Service."""
+_STOP_SECONDS = 20
+"""Seconds in which Lakekeeper ends all requests and its other services after SIGTERM (`serve.rs`, 0.11 to 0.14)."""
+_DEFAULT_MAX_SECONDS = 30
+"""Seconds of a request, Lakekeeper's default of `server.requests.max_time`."""
 _BINARY = "/home/nonroot/lakekeeper"
 _MIGRATION_VARIABLES = ("PG_", "OPENFGA__", "AUTHZ_BACKEND", "SECRET_BACKEND", "KV2__")
 """Beginnings of the variables that a migration reads, without the prefix."""
+
+
+def compute_drain_seconds(spec: PlatformSpec) -> int:
+    """Return the seconds that a server serves on after it left its Service.
+
+    Its last request may begin when the last connection of the gateway ends. Lakekeeper ends that request 20 seconds
+    after SIGTERM, whatever the grace period is, so SIGTERM is delayed by the longest time of a request beyond these.
+    """
+    max_time = spec.server.requests.max_time
+    longest = _DEFAULT_MAX_SECONDS if max_time is None else parse_interval(max_time)
+    return _CONNECTED_SECONDS + max(0, math.ceil(longest) - _STOP_SECONDS)
 
 
 def namespace(spec: PlatformSpec) -> Manifest:
@@ -154,7 +169,7 @@ def server_deployment(
     0.13 on also on a newer database.
     """
     volumes, mounts = _volumes(spec, authorities, environment.files)
-    env = make_env(environment.plain, secrets)
+    env, drain_seconds = make_env(environment.plain, secrets), compute_drain_seconds(spec)
     wait = _container(spec, "wait-for-migration", ["wait-for-db", "-d", "-m", "-r", "60", "-b", "5"], env, mounts)
     serve = _container(
         spec,
@@ -170,7 +185,7 @@ def server_deployment(
         readinessProbe=http_probe("/health", SERVER_PORT),
         # Only a server that does not respond is restarted: a failing database does not make all replicas restart.
         livenessProbe={"tcpSocket": {"port": SERVER_PORT}, "periodSeconds": 10, "failureThreshold": 6},
-        lifecycle={"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}},
+        lifecycle={"preStop": {"sleep": {"seconds": drain_seconds}}},
     )
     selector = component_labels(spec, SERVER)
     pod = pod_spec(
@@ -179,7 +194,8 @@ def server_deployment(
         user=LAKEKEEPER_USER,
         group=LAKEKEEPER_GROUP,
         initContainers=[wait],
-        terminationGracePeriodSeconds=_GRACE_SECONDS,
+        # More than Lakekeeper takes to stop: only a process that hangs is killed.
+        terminationGracePeriodSeconds=drain_seconds + 2 * _STOP_SECONDS,
         volumes=volumes,
         **spread(selector),
     )

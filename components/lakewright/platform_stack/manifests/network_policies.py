@@ -7,10 +7,11 @@ from typing import Any
 
 from lakewright.kubernetes.drift_check.manifests import DriftCheckLocation
 from lakewright.kubernetes.network import allow_dns, allow_egress
+from lakewright.kubernetes.settings import ClusterSettings
 from lakewright.platform_stack.manifests.gateway import GATEWAY, gateway_name
 from lakewright.platform_stack.manifests.lakekeeper import MIGRATION, SERVER
 from lakewright.platform_stack.manifests.objects import Manifest, component_labels, make_object
-from lakewright.platform_stack.settings.gateway import Route
+from lakewright.platform_stack.settings.gateway import GatewaySettings, ManagementAccess
 from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import METRICS_PORT, OPENFGA_PORT, POSTGRES_PORT, SERVER_PORT
 
@@ -58,7 +59,7 @@ def locate_drift_check(spec: PlatformSpec) -> DriftCheckLocation:
         _allow_pods_egress(spec, SERVER, SERVER_PORT),
         _allow_pods_egress(spec, GATEWAY, spec.gateway.listen_port),
     )
-    return DriftCheckLocation(spec.namespace, f"{spec.name}-drift", egress)
+    return DriftCheckLocation(spec.namespace, f"{spec.name}-drift", egress, ClusterSettings(dns=spec.kubernetes.dns))
 
 
 def _drift_check_pods(spec: PlatformSpec) -> list[Rule]:
@@ -67,8 +68,7 @@ def _drift_check_pods(spec: PlatformSpec) -> list[Rule]:
 
 def _server_ingress(spec: PlatformSpec) -> list[Rule]:
     """Allow the gateway, administrators and the drift check. Tenants are not among them."""
-    callers = [_pods(spec, GATEWAY), *_namespaces(spec.management.client_namespaces), *_drift_check_pods(spec)]
-    rules = [_allow([*callers, *_controller(spec.management.route)], SERVER_PORT)]
+    rules = [_allow([_pods(spec, GATEWAY), *_clients(spec.management), *_drift_check_pods(spec)], SERVER_PORT)]
     if spec.server.monitoring_namespace:
         rules.append(_allow(_namespaces([spec.server.monitoring_namespace]), METRICS_PORT))
     return rules
@@ -76,7 +76,7 @@ def _server_ingress(spec: PlatformSpec) -> list[Rule]:
 
 def _server_egress(spec: PlatformSpec) -> list[Rule]:
     """Allow the database, permissions, and any address by HTTPS: stores, roles, identity providers and the API."""
-    secrets, nats = spec.database.secrets, spec.server.events.nats
+    secrets, events = spec.database.secrets, spec.server.events
     oidc = spec.server.authentication.oidc
     providers = spec.server.authentication.providers.values()
     urls = [
@@ -92,11 +92,10 @@ def _server_egress(spec: PlatformSpec) -> list[Rule]:
         rules.append(allow_egress("https://any.example:6443"))
     if spec.aws and spec.aws.kind == "pod-identity":
         rules.append({"to": [{"ipBlock": {"cidr": _POD_IDENTITY}}], "ports": [{"protocol": "TCP", "port": 80}]})
-    if nats:
-        host, _, port = nats.address.partition("://")[2].partition(":")
-        rules.append(allow_egress(f"https://{host}:{port or 4222}"))
-    if kafka := spec.server.events.kafka:
-        rules += [allow_egress(f"https://{broker.strip()}") for broker in kafka.config["bootstrap.servers"].split(",")]
+    if events.nats:
+        rules.append(allow_egress(events.nats.address))
+    if events.kafka:
+        rules += [allow_egress(url) for url in events.kafka.broker_urls]
     return _drop_duplicates(rules)
 
 
@@ -135,9 +134,7 @@ def _openfga_database(spec: PlatformSpec) -> list[Rule]:
 
 def _gateway_ingress(spec: PlatformSpec) -> list[Rule]:
     tenants: Rule = {"namespaceSelector": {"matchExpressions": [{"key": TENANT_LABEL, "operator": "Exists"}]}}
-    callers = [tenants, *_namespaces(spec.gateway.client_namespaces), *_controller(spec.gateway.route)]
-    callers += _drift_check_pods(spec)
-    return [_allow(callers, spec.gateway.listen_port)]
+    return [_allow([tenants, *_clients(spec.gateway), *_drift_check_pods(spec)], spec.gateway.listen_port)]
 
 
 def _gateway_egress(spec: PlatformSpec) -> list[Rule]:
@@ -169,8 +166,12 @@ def _namespaces(names: Iterable[str]) -> list[Rule]:
     return [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in names]
 
 
-def _controller(route: Route | None) -> list[Rule]:
-    return _namespaces([route.controller_namespace]) if route else []
+def _clients(settings: GatewaySettings | ManagementAccess) -> list[Rule]:
+    """Return the namespaces and networks that settings allow to connect: of clients, and of a route's controller."""
+    route = settings.route
+    controllers = [route.controller_namespace] if route and route.controller_namespace else []
+    blocks = [{"ipBlock": {"cidr": cidr}} for cidr in settings.client_cidrs]
+    return [*_namespaces([*settings.client_namespaces, *controllers]), *blocks]
 
 
 def _allow(callers: list[Rule], port: int) -> Rule:

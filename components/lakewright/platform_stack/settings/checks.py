@@ -235,6 +235,24 @@ def _check_routes(spec: PlatformSpec) -> Iterator[Problem]:
         yield Problem("management.route.host", reason, management.host)
 
 
+def _check_callers(spec: PlatformSpec) -> Iterator[Problem]:
+    """Refuse Services and routes whose requests no NetworkPolicy would allow."""
+    service = spec.gateway.service.type
+    if service != "ClusterIP" and not spec.gateway.client_cidrs:
+        reason = (
+            f"required with `gateway.service.type: {service}`: the gateway's NetworkPolicy otherwise allows pods only."
+            " Name the networks of requests as pods see them: of clients, of the load balancer, or of nodes"
+        )
+        yield Problem("gateway.client_cidrs", reason)
+    for path, settings in (("gateway", spec.gateway), ("management", spec.management)):
+        if settings.route and not settings.route.controller_namespace and not settings.client_cidrs:
+            reason = (
+                "expected the namespace of the pods that forward requests; found none. For a load balancer outside the"
+                f" cluster, such as an AWS ALB, name its networks in `{path}.client_cidrs`"
+            )
+            yield Problem(f"{path}.route.controller_namespace", reason)
+
+
 def _check_wiring(spec: PlatformSpec) -> Iterator[Problem]:
     authorization, authentication = spec.server.authorization, spec.server.authentication
     openfga = authorization.openfga
@@ -301,6 +319,7 @@ _CHECKS: tuple[Callable[[PlatformSpec], Iterator[Problem]], ...] = (
     _check_database_authorities,
     _check_plain_http,
     _check_routes,
+    _check_callers,
     _check_wiring,
     _check_sources,
     _check_caches,

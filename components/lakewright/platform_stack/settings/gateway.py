@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from lakewright.kubernetes.settings import Cidr
 from lakewright.platform_stack.settings.pods import PodSettings, ServiceSettings
 from lakewright.platform_stack.settings.types import Count, HostName, HttpUrl, ObjectName, Port, SecretSource, Text
 from lakewright.validation.strict_model import StrictModel
@@ -52,8 +53,9 @@ class Route(StrictModel):
     annotations: dict[str, str] = {}
     parent: RouteParent | None = None
     """Gateway of an HTTPRoute. It terminates TLS."""
-    controller_namespace: ObjectName
-    """Namespace of the pods that forward requests: of the ingress controller, or of the Gateway's proxies."""
+    controller_namespace: ObjectName | None = None
+    """Namespace of the pods that forward requests: of the ingress controller, or of the Gateway's proxies. A load
+    balancer outside the cluster has none, such as an AWS ALB: name its networks in `client_cidrs` beside the route."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:
@@ -80,6 +82,9 @@ class GatewaySettings(StrictModel):
     """Address at which computing units reach the gateway. Default: its Service's."""
     client_namespaces: list[ObjectName] = []
     """Namespaces besides the tenants' whose pods may use the catalog."""
+    client_cidrs: list[Cidr] = []
+    """Networks outside the cluster that may use the catalog, as the gateway's pods see them: of clients, of a load
+    balancer, or of nodes. Required with `service.type` NodePort and LoadBalancer."""
     upstream_timeout: Annotated[int, Field(ge=1, le=3600)] = 60
     """Seconds until a request to the server fails."""
 
@@ -98,5 +103,8 @@ class ManagementAccess(StrictModel):
     route: Route | None = None
     client_namespaces: list[ObjectName] = []
     """Namespaces whose pods may use the management API."""
+    client_cidrs: list[Cidr] = []
+    """Networks outside the cluster that may use the management API, such as the networks of the load balancer of
+    `route`. Networks of pods would let tenants' pods use it, too."""
     ca_bundle: str | None = None
     """PEM file of certificate authorities for `url`, relative to the project's folder."""

@@ -78,6 +78,13 @@ Interval = Annotated[str, Field(pattern=r"^\d+(ms|s)?$")]
 """Duration in seconds: `10`, `10s` or `500ms`."""
 
 
+def parse_interval(interval: str) -> float:
+    """Return the seconds of an Interval."""
+    if interval.endswith("ms"):
+        return int(interval.removesuffix("ms")) / 1000
+    return int(interval.removesuffix("s"))
+
+
 def find_image_mistake(image: str, *, trial: bool) -> str | None:
     """Return why an image cannot be used; None if it can."""
     if trial or _IMAGE.fullmatch(image):
