@@ -49,8 +49,10 @@ def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterat
     cluster = environment.kubernetes
     if mistake := texera.find_start_mistake(unit, cluster.texera, trial=cluster.trial):
         yield Problem("kubernetes.texera", mistake)
-    auth = environment.lakekeeper.jobs_auth
-    if mistake := catalog_proxy.find_mistake(unit, auth, cluster.texera, trial=cluster.trial):
+    for variable, reason in texera.list_variable_mistakes(unit, cluster.texera, ca_bundle=environment.trust_paths[0]):
+        yield Problem(f"kubernetes.texera.variables.{variable}", reason)
+    auth, catalog_uri = environment.lakekeeper.jobs_auth, environment.lakekeeper.catalog
+    if mistake := catalog_proxy.find_mistake(unit, auth, cluster.texera, catalog_uri=catalog_uri, trial=cluster.trial):
         yield Problem(*mistake)
     elif (
         cluster.texera.proxy_image

@@ -18,9 +18,11 @@ from lakewright.kubernetes.catalog_proxy_config import (
     SCRIPT_FILE,
     SYSTEM_AUTHORITIES,
     ProxyConfig,
+    find_address_mistake,
+    format_uri,
     nginx_config,
-    nginx_script,
 )
+from lakewright.kubernetes.catalog_proxy_script import nginx_script
 from lakewright.kubernetes.runtimes import CONFIG_DIR
 from lakewright.kubernetes.settings import ClusterSettings, TexeraSettings
 from lakewright.kubernetes.texera import catalog_kind
@@ -42,9 +44,17 @@ def is_used(unit: ComputingUnitSpec, auth: CatalogAuth, settings: TexeraSettings
 
 
 def find_mistake(
-    unit: ComputingUnitSpec, auth: CatalogAuth, settings: TexeraSettings, *, trial: bool
+    unit: ComputingUnitSpec, auth: CatalogAuth, settings: TexeraSettings, *, catalog_uri: str, trial: bool
 ) -> tuple[str, str] | None:
-    """Return the setting of the environment and why a unit cannot use the catalog; None if it can."""
+    """Return the setting of the environment and why a unit cannot use the catalog; None if it can.
+
+    Args:
+        unit: The unit.
+        auth: How the unit authenticates.
+        settings: Settings of the environment.
+        catalog_uri: Address of the catalog.
+        trial: Whether manifests may lack what a running unit needs.
+    """
     if unit.runtime != "texera" or catalog_kind(unit, settings) != "rest" or isinstance(auth, NoAuth):
         return None
     if not is_used(unit, auth, settings):
@@ -56,6 +66,8 @@ def find_mistake(
             f" REST catalog: Texera sends no credential, and the proxy in its pod reads tokens from a file; found"
             f" {auth.kind}",
         )
+    if address_mistake := find_address_mistake(catalog_uri):
+        return "lakekeeper.catalog_uri", address_mistake
     if settings.proxy_image is None and not trial:
         return (
             "kubernetes.texera.proxy_image",
@@ -66,12 +78,12 @@ def find_mistake(
 
 def derive_unit_catalog(catalog: CatalogConfig) -> CatalogConfig:
     """Return the configuration for programs in the unit's container, which use the proxy and need no credential."""
-    return catalog.model_copy(update={"uri": _make_config(catalog).uri, "auth": NoAuth()})
+    return catalog.model_copy(update={"uri": format_uri(PORT), "auth": NoAuth()})
 
 
-def list_files(catalog: CatalogConfig) -> dict[str, str]:
+def list_files(catalog: CatalogConfig, settings: TexeraSettings) -> dict[str, str]:
     """Return the proxy's files in the unit's ConfigMap."""
-    config = _make_config(catalog)
+    config = _make_config(catalog, settings)
     return {CONFIG_FILE: nginx_config(config), SCRIPT_FILE: nginx_script(config)}
 
 
@@ -119,7 +131,7 @@ def _request(path: str) -> dict[str, Any]:
     return {"path": path, "port": _PROBE_PORT}
 
 
-def _make_config(catalog: CatalogConfig) -> ProxyConfig:
+def _make_config(catalog: CatalogConfig, settings: TexeraSettings) -> ProxyConfig:
     token_file = _find_token_file(catalog.auth)
     assert token_file is not None, "the proxy is used with a token file only"
     return ProxyConfig(
@@ -130,6 +142,8 @@ def _make_config(catalog: CatalogConfig) -> ProxyConfig:
         port=PORT,
         probe_port=_PROBE_PORT,
         ca_bundle=catalog.ca_bundle or SYSTEM_AUTHORITIES,
+        timeout=settings.proxy_timeout,
+        max_body_size=settings.proxy_max_body_size,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ CONFIG_FILE = "nginx.conf"
 SCRIPT_FILE = "catalog_proxy.js"
 """Name of the script of that configuration, for nginx's module njs."""
 LIVENESS_PATH = "/proxy-health/catalog"
-"""Path that responds with 200 while the catalog's host responds with any status."""
+"""Path that responds with 200 while the catalog's host responds, also with 502 of a gateway whose server is down."""
 READINESS_PATH = "/proxy-health"
 """Path that responds with 200."""
 SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
@@ -22,8 +23,10 @@ SYSTEM_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 _MODULE = "/usr/lib/nginx/modules/ngx_http_js_module.so"
 """njs in the images of nginx, and in Debian's package libnginx-mod-http-js."""
-_MAX_BODY = 32 * 1024 * 1024
-"""Bytes: Lakekeeper's limit from 0.14 on."""
+_CONNECTION_SECONDS = 5
+"""Seconds that a connection to the catalog may be idle. Load balancers close connections after 60 s or later."""
+_ADDRESS = re.compile(r"[A-Za-z0-9._~:/@%\[\]!&()*+,=-]*")
+"""Characters of an address that nginx does not interpret."""
 
 
 @dataclass(frozen=True)
@@ -47,129 +50,42 @@ class ProxyConfig:
     scratch: str = "/tmp"  # noqa: S108 - a volume of the pod
     timeout: int = 60
     """Seconds until a request to the catalog fails."""
+    max_body_size: int = 32 * 1024 * 1024
+    """Bytes of the largest request body. Default: Lakekeeper's limit from 0.14 on."""
 
     @property
     def uri(self) -> str:
         """Address of the proxy for programs in the pod."""
-        return f"http://127.0.0.1:{self.port}/catalog"
+        return format_uri(self.port)
 
 
-def nginx_script(config: ProxyConfig) -> str:
-    """Return the script. It reads the token, and replaces the catalog's own address in responses by the proxy's.
+def format_uri(port: int) -> str:
+    """Return the address of the proxy for programs in the pod."""
+    return f"http://127.0.0.1:{port}/catalog"
 
-    Lakekeeper names its address in the configuration of clients (`overrides.uri`), and in the configuration of tables
-    for renewed credentials and signed requests. Clients would leave the proxy there, and send no token. The script
-    passes each part of a response on when it arrives, as njs frees no memory before the end of a request.
-    """
-    return f"""\
-import fs from 'fs';
 
-const TOKEN_FILE = {json.dumps(config.token_file)};
-const PROXY = {json.dumps(config.uri)};
-const TABLE_KEYS = ['"s3.signer.uri"', '"client.refresh-credentials-endpoint"'];
-const CONFIG_KEYS = TABLE_KEYS.concat('"uri"');
-const LONGEST_KEY = 40;
-const LONGEST_ADDRESS = 8192;
-const ADDRESS = /^("[^"]*"\\s*:\\s*")https?:\\/\\/[^"]*?\\/catalog(?=[\\/"])/;
-const QUOTE = 34;
+def find_address_mistake(uri: str) -> str | None:
+    """Return why the proxy cannot forward to a catalog's address; None if it can."""
+    if not _ADDRESS.fullmatch(uri):
+        return (
+            "expected an address of letters, digits and `._~:/@%[]!&()*+,=-` for nginx in the pods of units of Texera;"
+            f" found {uri}"
+        )
+    parts = urlsplit(uri)
+    if parts.scheme == "https" and _is_ip(parts.hostname or ""):
+        return (
+            "expected a host name with https: nginx in the pods of units of Texera finds no IP address in the catalog's"
+            f" certificate; found {uri}"
+        )
+    return None
 
-// Bytes at the end of the last part that may be the beginning of a key with an address.
-let unsent = null;
 
-// Kubernetes replaces the file before the token expires.
-function authorization(r) {{
-    try {{
-        const token = fs.readFileSync(TOKEN_FILE, 'utf8').trim();
-        return token ? 'Bearer ' + token : '';
-    }} catch (error) {{
-        r.error('cannot read the token: ' + error.message);
-        return '';
-    }}
-}}
-
-function start(r) {{
-    unsent = null;
-    delete r.headersOut['Content-Length'];
-}}
-
-function relocate(r, data, flags) {{
-    const keys = r.uri === '/catalog/v1/config' ? CONFIG_KEYS : TABLE_KEYS;
-    if (unsent) {{
-        data = Buffer.concat([unsent, data]);
-        unsent = null;
-    }}
-    let sent = 0;
-    for (let key = findKey(data, 0, keys); key; key = findKey(data, key.end, keys)) {{
-        const end = findEnd(data, key.end);
-        if (end < 0) {{
-            if (!flags.last && data.length - key.start < LONGEST_ADDRESS) {{
-                sent = send(r, data, sent, key.start);
-                unsent = data.subarray(key.start);
-                return;
-            }}
-            continue;
-        }}
-        if (end - key.start > LONGEST_ADDRESS) {{
-            continue;
-        }}
-        const entry = data.subarray(key.start, end).toString('utf8');
-        const relocated = entry.replace(ADDRESS, '$1' + PROXY);
-        if (relocated !== entry) {{
-            send(r, data, sent, key.start);
-            r.sendBuffer(Buffer.from(relocated), {{ last: false }});
-            sent = end;
-            key.end = end;
-        }}
-    }}
-    if (flags.last) {{
-        r.sendBuffer(data.subarray(sent), flags);
-        return;
-    }}
-    const complete = findPartialKey(data, sent, keys);
-    send(r, data, sent, complete);
-    if (complete < data.length) {{
-        unsent = data.subarray(complete);
-    }}
-}}
-
-function send(r, data, start, end) {{
-    if (end > start) {{
-        r.sendBuffer(data.subarray(start, end), {{ last: false }});
-    }}
-    return end;
-}}
-
-function findKey(data, from, keys) {{
-    let first = null;
-    keys.forEach((key) => {{
-        const start = data.indexOf(key, from);
-        if (start >= 0 && (first === null || start < first.start)) {{
-            first = {{ start: start, end: start + key.length }};
-        }}
-    }});
-    return first;
-}}
-
-// The index after the closing quote of the text that follows a key, or -1.
-function findEnd(data, from) {{
-    const opening = data.indexOf('"', from);
-    const closing = opening < 0 ? -1 : data.indexOf('"', opening + 1);
-    return closing < 0 ? -1 : closing + 1;
-}}
-
-// The index from which the end of the data may be the beginning of a key, or its length.
-function findPartialKey(data, from, keys) {{
-    for (let index = data.length - 1; index >= from && data.length - index < LONGEST_KEY; index--) {{
-        if (data[index] === QUOTE) {{
-            const text = data.subarray(index).toString('utf8');
-            return keys.some((key) => key.startsWith(text)) ? index : data.length;
-        }}
-    }}
-    return data.length;
-}}
-
-export default {{ authorization, start, relocate }};
-"""
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def nginx_config(config: ProxyConfig) -> str:
@@ -212,7 +128,7 @@ http {{
         '"seconds":$request_time}}';
     access_log /dev/stdout requests;
 
-    client_max_body_size {_MAX_BODY};
+    client_max_body_size {config.max_body_size};
     client_body_timeout {config.timeout}s;
     large_client_header_buffers 8 32k;
 
@@ -228,12 +144,18 @@ http {{
     upstream catalog {{
         server {host}:{port};
         keepalive 8;
+        # Shorter than the idle timeout of the other side, so that no request is sent on a connection that it closes.
+        keepalive_timeout {_CONNECTION_SECONDS}s;
     }}
     proxy_http_version 1.1;
     proxy_connect_timeout 5s;
     proxy_read_timeout {config.timeout}s;
     proxy_send_timeout {config.timeout}s;
-    proxy_next_upstream off;
+    # A request that cannot be sent is sent to another address. nginx repeats no POST and no PATCH that it has sent, no
+    # request of whose body it has sent a part, and none after 10 s.
+    proxy_next_upstream error timeout;
+    proxy_next_upstream_tries 2;
+    proxy_next_upstream_timeout 10s;
     proxy_redirect off;
     # Bodies pass in parts, and need no disk.
     proxy_request_buffering off;
@@ -280,7 +202,12 @@ http {{
             proxy_set_header Host {host_header};
             proxy_pass_request_headers off;
             proxy_intercept_errors on;
-            error_page 400 401 403 404 429 500 503 =200 {READINESS_PATH};
+            error_page 400 401 403 404 405 408 421 429 500 501 502 503 504 = @host;
+        }}
+        # nginx's own 502 and 504 come without a byte of the host.
+        location @host {{
+            if ($upstream_bytes_received ~ "[1-9]") {{ return 200; }}
+            return 502;
         }}
     }}
 }}
@@ -295,9 +222,15 @@ def _tls(config: ProxyConfig, scheme: str, host: str) -> str:
     proxy_ssl_name {host};
     proxy_ssl_verify on;
     proxy_ssl_verify_depth 5;
-    proxy_ssl_trusted_certificate {config.ca_bundle};
+    proxy_ssl_trusted_certificate {_quote(config.ca_bundle)};
     proxy_ssl_protocols TLSv1.2 TLSv1.3;
 """
+
+
+def _quote(text: str) -> str:
+    """Return a text in quotes, of which nginx keeps every character."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 _MESSAGES = {
@@ -315,5 +248,5 @@ def _format_error(status: int, kind: str) -> str:
 def _refuse_syntax(*texts: str) -> None:
     """Raise ValueError for characters that nginx would interpret."""
     for text in texts:
-        if not re.fullmatch(r"[A-Za-z0-9._~:/@%\[\]-]*", text):
+        if not _ADDRESS.fullmatch(text):
             raise ValueError(f"expected an address or a project's ID for nginx's configuration; found {text!r}")

@@ -54,7 +54,7 @@ def list_config_files(
     """Return the files of the unit's ConfigMap: the catalog configuration, and that of its proxy. No secrets."""
     if not catalog_proxy.is_used(unit, catalog.auth, cluster.texera):
         return catalog_files(catalog)
-    return catalog_files(catalog_proxy.derive_unit_catalog(catalog)) | catalog_proxy.list_files(catalog)
+    return catalog_files(catalog_proxy.derive_unit_catalog(catalog)) | catalog_proxy.list_files(catalog, cluster.texera)
 
 
 def config_map(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:

@@ -101,7 +101,16 @@ class CaBundle(StrictModel):
         return self
 
 
-DatabaseAddress = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$")]
+def _check_database_port(value: str) -> str:
+    port = value.partition(":")[2].partition("/")[0]
+    if not 1 <= int(port) <= 65535:
+        raise ValueError("expected `HOST:PORT/DATABASE` with a port from 1 to 65535")
+    return value
+
+
+DatabaseAddress = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9.-]+:\d{1,5}/[A-Za-z0-9_-]+$"), AfterValidator(_check_database_port)
+]
 """`HOST:PORT/DATABASE`."""
 
 
@@ -143,8 +152,15 @@ class TexeraSettings(StrictModel):
     proxy_image: str | None = None
     """Image of nginx with the module njs, such as nginxinc/nginx-unprivileged, by digest unless `kubernetes.trial` is
     set. It adds the unit's token to requests to the catalog: Texera sends none."""
+    proxy_timeout: Annotated[int, Field(ge=1, le=3600)] = 60
+    """Seconds until a request of a unit to the catalog fails. Use at least `gateway.upstream_timeout` of the
+    platform."""
+    proxy_max_body_size: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
+    """Bytes of the largest request of a unit to the catalog. Use at least `server.requests.max_body_size` of the
+    platform."""
     variables: dict[PublicVariable, str] = {}
-    """Other environment variables of Texera, such as the addresses of its services; no secrets."""
+    """Other environment variables of Texera, such as the addresses of its services; no secrets, and no variable that
+    the stack sets. `JAVA_OPTS` is added to the stack's options."""
     egress: list[ServiceUrl] = []
     """Further addresses that units reach, such as Texera's file service and the store of its datasets."""
 

@@ -6,6 +6,7 @@ user's token come from Kubernetes Secrets, which no manifest contains. Units get
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lakewright.kubernetes.settings import TexeraSettings
@@ -16,6 +17,29 @@ _REST = "STORAGE_ICEBERG_CATALOG_REST_"
 _TYPE = "STORAGE_ICEBERG_CATALOG_TYPE"
 _POSTGRES = "STORAGE_ICEBERG_CATALOG_POSTGRES_"
 _JDBC = "STORAGE_JDBC_"
+_TABLE = "STORAGE_ICEBERG_TABLE_"
+_JAVA_OPTIONS = "JAVA_OPTS"
+
+SET_BY_STACK: Mapping[str, str] = {
+    "LAKEWRIGHT_CATALOG_FILE": "the unit's ConfigMap",
+    "PYICEBERG_HOME": "the unit's ConfigMap",
+    "HOME": "the unit's scratch disk",
+    "TMPDIR": "the unit's scratch disk",
+    _TYPE: "`kubernetes.texera.catalog`",
+    f"{_REST}URI": "`lakekeeper.catalog_uri`",
+    f"{_REST}WAREHOUSE_NAME": "`computing_units.warehouses` of the spec",
+    f"{_POSTGRES}URI_WITHOUT_SCHEME": "`kubernetes.texera.postgres`",
+    f"{_POSTGRES}USERNAME": "`kubernetes.texera.postgres`",
+    f"{_TABLE}RESULT_NAMESPACE": "the preset `texera` of namespaces",
+    f"{_TABLE}CONSOLE_MESSAGES_NAMESPACE": "the preset `texera` of namespaces",
+    f"{_TABLE}RUNTIME_STATISTICS_NAMESPACE": "the preset `texera` of namespaces",
+    f"{_TABLE}STATE_NAMESPACE": "the preset `texera` of namespaces",
+}
+"""Source of each variable that the stack sets in units of Texera, without secrets (`PublicVariable`)."""
+SET_WITH_AUTHORITIES: Mapping[str, str] = dict.fromkeys(
+    ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), "`kubernetes.ca_bundle` or `lakekeeper.jobs_ca_bundle`"
+)
+"""Source of each variable that the stack sets where pods have certificate authorities of the platform."""
 
 
 def labels(unit: ComputingUnitSpec) -> dict[str, str]:
@@ -52,6 +76,22 @@ def find_start_mistake(unit: ComputingUnitSpec, settings: TexeraSettings, *, tri
     )
 
 
+def list_variable_mistakes(
+    unit: ComputingUnitSpec, settings: TexeraSettings, *, ca_bundle: str | None
+) -> list[tuple[str, str]]:
+    """Return the names in `variables` of the settings that the stack sets, and why each is refused.
+
+    Args:
+        unit: The unit.
+        settings: Settings of the environment.
+        ca_bundle: Path in pods of the platform's certificate authorities; None without authorities.
+    """
+    if unit.runtime != "texera":
+        return []
+    sources = {**SET_BY_STACK, **(SET_WITH_AUTHORITIES if ca_bundle else {})}
+    return [(name, f"is set by the stack, from {sources[name]}") for name in settings.variables if name in sources]
+
+
 def list_services(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[tuple[str, str]]:
     """Return the databases and other services that a unit must reach: the path in the settings, and the address."""
     if unit.runtime != "texera":
@@ -82,8 +122,16 @@ def variables(
     if unit.runtime != "texera":
         return rest_variables
     texera_variables: list[dict[str, Any]] = [
-        {"name": name, "value": value} for name, value in settings.variables.items()
+        {"name": name, "value": value} for name, value in settings.variables.items() if name != _JAVA_OPTIONS
     ]
+    if java_options := settings.variables.get(_JAVA_OPTIONS):
+        # The last of equal options has effect in Java: the environment's.
+        rest_variables = [
+            variable | {"value": f"{variable['value']} {java_options}"}
+            if variable["name"] == _JAVA_OPTIONS
+            else variable
+            for variable in rest_variables
+        ]
     if database := settings.database:
         jdbc_url = f"jdbc:postgresql://{database.address}?currentSchema={database.search_path}"
         texera_variables += [

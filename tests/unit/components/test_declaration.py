@@ -301,6 +301,32 @@ def test_token_has_a_folder_of_its_own_in_pods(jobs_auth: str, path: str | None,
         assert mistakes(tmp_path, small(computing_units=[TEXERA]), environment) == [path]
 
 
+@pytest.mark.parametrize(
+    ("catalog_uri", "variables", "path"),
+    [
+        ("https://lakekeeper.example/a+b/catalog", "{JAVA_OPTS: -Xmx4g}", None),
+        ("https://10.0.0.5/catalog", "{}", "lakekeeper.catalog_uri"),
+        ("https://lakekeeper.example/a;b/catalog", "{}", "lakekeeper.catalog_uri"),
+        (
+            "https://lakekeeper.example/catalog",
+            "{STORAGE_ICEBERG_CATALOG_REST_URI: 'https://lakekeeper.example/catalog'}",
+            "kubernetes.texera.variables.STORAGE_ICEBERG_CATALOG_REST_URI",
+        ),
+    ],
+)
+def test_units_of_texera_use_the_catalog_by_their_proxy(
+    catalog_uri: str, variables: str, path: str | None, tmp_path: Path
+) -> None:
+    settings = f"catalog_uri: '{catalog_uri}', jobs_auth: {{kind: token-file, path: /run/lakekeeper/token}}"
+    environment = ROLES.replace("lakekeeper.example'", f"lakekeeper.example', {settings}")
+    environment += f"kubernetes: {{texera: {{{STARTS}, variables: {variables}}}}}\n"
+
+    if path is None:
+        assert read(tmp_path, small(computing_units=[TEXERA]), environment)[0].computing_units
+    else:
+        assert mistakes(tmp_path, small(computing_units=[TEXERA]), environment) == [f"environment here: {path}"]
+
+
 def test_authorities_are_outside_the_folder_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(Path(certifi.where()).read_bytes())
     environment = ROLES.replace("lakekeeper.example'", "lakekeeper.example', jobs_ca_bundle: /etc/lakewright/ca.pem")

@@ -21,9 +21,10 @@ from lakewright.kubernetes.catalog_proxy_config import (
     READINESS_PATH,
     SCRIPT_FILE,
     ProxyConfig,
+    find_address_mistake,
     nginx_config,
-    nginx_script,
 )
+from lakewright.kubernetes.catalog_proxy_script import nginx_script
 from lakewright.spec.quota import PROXY_SIZE
 from lakewright.validation.quantity import parse_bytes
 from lakewright_sandbox.runtime.processes import free_port
@@ -42,18 +43,26 @@ TABLE = {
     },
     "config": {
         "s3.signer.uri": "https://lakekeeper.example/base/catalog/",
+        "signer.uri": "https://lakekeeper.example/base/catalog/",
         "s3.endpoint": "https://s3.example/catalog",
         "client.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog/v1/w/credentials",
+        "gcs.oauth2.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog/v1/w/credentials",
+        "adls.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog/v1/w/credentials",
     },
 }
 LARGE_TABLE = TABLE | {"metadata": {"snapshots": "x" * 30_000_000}}
 """A table with the metadata of about 40,000 snapshots. Lakekeeper from 0.14 on accepts 32 MiB."""
 
 ADDRESSES = [
-    {"s3.signer.uri": f"https://lakekeeper.example/base/catalog/{number}", "s3.signer.uri-of": number, "uri": "s3:é漢"}
+    {
+        "s3.signer.uri": f"https://lakekeeper.example/base/catalog/{number}",
+        "s3.signer.uri-of": number,
+        "gcs.oauth2.refresh-credentials-endpoint": "https://lakekeeper.example/base/catalog",
+        "uri": "s3:é漢",
+    }
     for number in range(0, 2**30, 2**16 - 1)
 ]
-"""2 MB with addresses and letters of several bytes at any distance from the ends of parts in which nginx reads them."""
+"""4 MB with addresses and letters of several bytes at any distance from the ends of parts in which nginx reads them."""
 
 
 class RecordingCatalog(BaseHTTPRequestHandler):
@@ -61,12 +70,20 @@ class RecordingCatalog(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     requests: list[tuple[str, str, dict[str, str], bytes]]
+    closes_connections = False
+    """Whether the second request on a connection gets no response."""
+    has_responded = False
+    """Whether a request on this connection got a response."""
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         type(self).requests.append((self.command, self.path, headers, body))
-        if "/tables/large" in self.path:
+        if self.closes_connections and self.has_responded:
+            self.close_connection = True
+        elif status := re.search(r"/status/(\d+)/", self.path):
+            self.respond(int(status[1]), None)
+        elif "/tables/large" in self.path:
             self.respond(200, LARGE_TABLE)
         elif "/tables/addresses" in self.path:
             self.respond(200, ADDRESSES)
@@ -91,6 +108,7 @@ class RecordingCatalog(BaseHTTPRequestHandler):
 
     def respond(self, status: int, document: object) -> None:
         body = b"" if document is None else json.dumps(document, ensure_ascii=False).encode()
+        self.has_responded = True
         self.send_response(status)
         if status != 204:
             self.send_header("Content-Type", "application/json")
@@ -265,8 +283,11 @@ def test_only_addresses_of_the_catalog_change_in_tables(proxy: RunningProxy) -> 
     assert document["metadata"] == TABLE["metadata"]
     assert document["config"] == {
         "s3.signer.uri": f"{proxy.config.uri}/",
+        "signer.uri": f"{proxy.config.uri}/",
         "s3.endpoint": "https://s3.example/catalog",
         "client.refresh-credentials-endpoint": f"{proxy.config.uri}/v1/w/credentials",
+        "gcs.oauth2.refresh-credentials-endpoint": f"{proxy.config.uri}/v1/w/credentials",
+        "adls.refresh-credentials-endpoint": f"{proxy.config.uri}/v1/w/credentials",
     }
 
 
@@ -309,6 +330,21 @@ def test_probe_needs_no_token_and_reaches_nothing_else(proxy: RunningProxy) -> N
     assert "authorization" not in proxy.last_headers()
 
 
+@pytest.mark.parametrize("status", [401, 405, 429, 500, 502, 503, 504])
+def test_probe_accepts_any_status_of_the_host(status: int, tmp_path: Path) -> None:
+    """A gateway responds with 502 while Lakekeeper is down. A restart of the proxy would not help."""
+    server, catalog = start_catalog()
+    config = write_config(tmp_path, f"http://127.0.0.1:{server.server_port}/status/{status}/catalog")
+    probes = f"http://127.0.0.1:{config.probe_port}"
+
+    with serve_nginx(tmp_path / CONFIG_FILE, f"{probes}{READINESS_PATH}"):
+        assert httpx.get(f"{probes}{LIVENESS_PATH}").status_code == 200
+        assert httpx.get(f"{config.uri}/v1/config").status_code == status
+    server.shutdown()
+
+    assert catalog.requests[0][1] == f"/status/{status}/catalog/v1/config"
+
+
 def test_probe_reports_an_unreachable_catalog(tmp_path: Path) -> None:
     config = write_config(tmp_path, f"http://127.0.0.1:{free_port()}/catalog")
     probes = f"http://127.0.0.1:{config.probe_port}"
@@ -318,19 +354,94 @@ def test_probe_reports_an_unreachable_catalog(tmp_path: Path) -> None:
         assert httpx.get(f"{probes}{READINESS_PATH}").status_code == 200
 
 
+def test_dead_address_of_the_catalog_is_passed_over(tmp_path: Path) -> None:
+    """A host's name may have several addresses. nginx uses them in turn, and tries a dead address again after 10 s."""
+    server, catalog = start_catalog()
+    config = write_config(tmp_path, f"http://127.0.0.1:{server.server_port}/catalog")
+    live, dead = f"server 127.0.0.1:{server.server_port};", f"server 127.0.0.2:{server.server_port};"
+    text = (tmp_path / CONFIG_FILE).read_text()
+    (tmp_path / CONFIG_FILE).write_text(text.replace(live, f"{dead} {live}"))
+
+    with serve_nginx(tmp_path / CONFIG_FILE, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
+        responses = [httpx.post(f"{config.uri}/v1/w/transactions/commit", json={"n": number}) for number in range(3)]
+    server.shutdown()
+
+    assert [response.status_code for response in responses] == [204, 204, 204]
+    assert [body for _, _, _, body in catalog.requests] == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
+
+
+@pytest.mark.parametrize(("method", "status", "requests"), [("GET", 204, 3), ("POST", 502, 2)])
+def test_commits_are_sent_once(method: str, status: int, requests: int, tmp_path: Path) -> None:
+    """A connection that the catalog closes may have delivered the request: reading it again changes nothing."""
+    server, catalog = start_catalog()
+    catalog.closes_connections = True
+    config = write_config(tmp_path, f"http://127.0.0.1:{server.server_port}/catalog")
+
+    with serve_nginx(tmp_path / CONFIG_FILE, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
+        httpx.get(f"{config.uri}/v1/w/namespaces/n")
+        response = httpx.request(method, f"{config.uri}/v1/w/namespaces/n", content=b"{}" if method == "POST" else None)
+    server.shutdown()
+
+    assert (response.status_code, len(catalog.requests)) == (status, requests)
+
+
+def test_idle_connections_are_closed_before_load_balancers_do(tmp_path: Path) -> None:
+    """AWS closes connections that are idle for 60 s, and nginx does so by default."""
+    config = nginx_config(write_config(tmp_path, "https://lakekeeper.example/catalog"))
+
+    (idle_seconds,) = re.findall(r"keepalive_timeout (\d+)s;", config)
+    assert int(idle_seconds) < 60
+
+
+@pytest.mark.parametrize(("size", "status"), [(2000, 204), (2001, 413)])
+def test_requests_may_have_the_size_of_the_settings(size: int, status: int, tmp_path: Path) -> None:
+    server, _ = start_catalog()
+    config = write_config(tmp_path, f"http://127.0.0.1:{server.server_port}/catalog")
+    file = write_files(replace(config, max_body_size=2000))
+
+    with serve_nginx(file, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
+        response = httpx.post(f"{config.uri}/v1/w/transactions/commit", content=b"x" * size)
+    server.shutdown()
+
+    assert response.status_code == status
+
+
 def test_certificate_of_the_catalog_is_checked(tmp_path: Path) -> None:
     """A token is sent to a host with a certificate of a known authority only."""
     key = write_server_certificate(tmp_path / "ca.pem", authority=True)
     server, catalog = start_catalog((tmp_path / "ca.pem", key))
     config = write_config(tmp_path, f"https://localhost:{server.server_port}/catalog")
     write_server_certificate(tmp_path / "other.pem", authority=True)
-    for bundle, status in (("ca.pem", 204), ("other.pem", 502)):
+    (tmp_path / r'a "b" \n; $c.pem').write_bytes((tmp_path / "ca.pem").read_bytes())
+    for bundle, status in (("ca.pem", 204), (r'a "b" \n; $c.pem', 204), ("other.pem", 502)):
         file = write_files(replace(config, ca_bundle=str(tmp_path / bundle)))
         with serve_nginx(file, f"http://127.0.0.1:{config.probe_port}{READINESS_PATH}"):
             assert httpx.get(f"{config.uri}/v1/w/namespaces/n").status_code == status
     server.shutdown()
 
-    assert len(catalog.requests) == 1
+    assert len(catalog.requests) == 2
+
+
+def test_ip_address_with_https_is_refused() -> None:
+    """The check of the certificate by nginx compares names, and ignores IP addresses."""
+    for uri in ("https://10.0.0.5/catalog", "https://[fd00::1]:8443/catalog"):
+        assert "expected a host name with https" in str(find_address_mistake(uri))
+    for uri in ("http://10.0.0.5:8181/catalog", "https://10.example/catalog"):
+        assert find_address_mistake(uri) is None
+
+
+def test_path_of_the_catalog_may_have_any_safe_character(tmp_path: Path) -> None:
+    path = "/a+b~c@d:e/f(g),h=1&i!*%20-._/catalog"
+    server, catalog = start_catalog()
+    config = write_config(tmp_path, f"http://127.0.0.1:{server.server_port}{path}")
+    probes = f"http://127.0.0.1:{config.probe_port}"
+
+    with serve_nginx(tmp_path / CONFIG_FILE, f"{probes}{READINESS_PATH}"):
+        assert httpx.get(f"{probes}{LIVENESS_PATH}").status_code == 200
+        assert httpx.get(f"{config.uri}/v1/w/namespaces/n").status_code == 204
+    server.shutdown()
+
+    assert [request[1] for request in catalog.requests] == [f"{path}/v1/config", f"{path}/v1/w/namespaces/n"]
 
 
 def test_log_has_neither_tokens_nor_queries(proxy: RunningProxy) -> None:
@@ -344,5 +455,6 @@ def test_log_has_neither_tokens_nor_queries(proxy: RunningProxy) -> None:
 
 @pytest.mark.parametrize("uri", ["https://a.example/catalog;evil", "https://a.example/$host", 'https://a.example/"'])
 def test_syntax_of_nginx_in_an_address_is_refused(uri: str, tmp_path: Path) -> None:
+    assert "expected an address of letters, digits and" in str(find_address_mistake(uri))
     with pytest.raises(ValueError, match="expected an address or a project's ID"):
         write_config(tmp_path, uri)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from lakewright.kubernetes import manifests, texera
 from lakewright.kubernetes.settings import ClusterSettings, TexeraSettings
 from lakewright.spec import TenantSpec, parse_spec
@@ -241,8 +242,8 @@ def test_proxy_trusts_the_authorities_of_the_platform() -> None:
     with_bundle = manifests.list_config_files(unit, trusting)["nginx.conf"]
     without = manifests.list_config_files(unit, TOKEN_CATALOG)["nginx.conf"]
 
-    assert "proxy_ssl_trusted_certificate /etc/lakewright-trust/ca.pem;" in with_bundle
-    assert "proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;" in without
+    assert 'proxy_ssl_trusted_certificate "/etc/lakewright-trust/ca.pem";' in with_bundle
+    assert 'proxy_ssl_trusted_certificate "/etc/ssl/certs/ca-certificates.crt";' in without
     assert "proxy_ssl_verify on;" in without
 
 
@@ -252,6 +253,56 @@ def test_addresses_of_texera_come_from_the_environment() -> None:
     values = variables(template(tenant(), variables={"FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT": address}))
 
     assert values["FILE_SERVICE_GET_PRESIGNED_URL_ENDPOINT"] == address
+
+
+def test_limits_of_the_proxy_come_from_the_environment() -> None:
+    (unit,) = tenant().computing_units
+    cluster = ClusterSettings.model_validate({"texera": {"proxy_timeout": 300, "proxy_max_body_size": 67_108_864}})
+
+    config = manifests.list_config_files(unit, TOKEN_CATALOG, cluster)["nginx.conf"]
+
+    assert "proxy_read_timeout 300s;" in config
+    assert "client_max_body_size 67108864;" in config
+
+
+def test_options_of_java_are_added_to_the_options_of_the_stack() -> None:
+    """The last of equal options has effect in Java, so the environment's options do."""
+    trusting = CATALOG.model_copy(update={"truststore": "/trust/ca.p12"})
+
+    options = variables(template(tenant(), trusting, variables={"JAVA_OPTS": "-XX:MaxRAMPercentage=60 -Da=b"}))
+
+    assert options["JAVA_OPTS"].split() == [
+        "-XX:MaxRAMPercentage=75.0",
+        "-Djavax.net.ssl.trustStore=/trust/ca.p12",
+        "-Djavax.net.ssl.trustStorePassword=changeit",
+        "-XX:MaxRAMPercentage=60",
+        "-Da=b",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["rest", "postgres"])
+def test_variables_of_the_stack_are_refused(kind: str) -> None:
+    """Another address of the catalog would bypass the proxy."""
+    with_authorities = TOKEN_CATALOG.model_copy(update={"ca_bundle": "/trust/ca.pem", "truststore": "/trust/ca.p12"})
+    names = variables(template(tenant(texera={"catalog": kind}), with_authorities, postgres=DATABASE))
+    settings = TexeraSettings(variables=dict.fromkeys(names, "a"))
+    (unit,) = tenant().computing_units
+
+    mistakes = dict(texera.list_variable_mistakes(unit, settings, ca_bundle="/trust/ca.pem"))
+
+    assert names.keys() - mistakes.keys() == {"JAVA_OPTS"}
+    assert mistakes["STORAGE_ICEBERG_CATALOG_TYPE"] == "is set by the stack, from `kubernetes.texera.catalog`"
+
+
+def test_variables_that_the_stack_does_not_set_are_free() -> None:
+    """Images may have certificate authorities of their own where the environment names none."""
+    names = ("STORAGE_ICEBERG_TABLE_COMMIT_BATCH_SIZE", "REQUESTS_CA_BUNDLE", "JAVA_OPTS")
+    settings = TexeraSettings(variables=dict.fromkeys(names, "a"))
+    (unit,), (spark,) = tenant().computing_units, tenant(runtime="spark").computing_units
+
+    assert texera.list_variable_mistakes(unit, settings, ca_bundle=None) == []
+    assert [name for name, _ in texera.list_variable_mistakes(unit, settings, ca_bundle="/a")] == [names[1]]
+    assert texera.list_variable_mistakes(spark, settings, ca_bundle="/a") == []
 
 
 def test_registration_has_address_and_limits() -> None:
