@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from lakewright.ci.documents import read_drift
 from lakewright.ci.errors import PublishError, SettingError
+from lakewright.ci.publishing import check as publishing_check
 from lakewright.ci.publishing.check import DriftCheck, run_check
 from lakewright.ci.publishing.gauges import write_textfile
 from lakewright.ci.publishing.publish import parse_event_source, parse_grouping
@@ -297,14 +299,51 @@ def test_check_that_prints_no_report_is_a_failure() -> None:
     assert "`lakewright drift` ended with exit code 2" in drift_check.failure
 
 
-def test_killed_check_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def replace_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that makes `lakewright` in child processes run a program."""
+
+    def replace(program: str) -> None:
+        (tmp_path / "lakewright").mkdir()
+        (tmp_path / "lakewright" / "__init__.py").touch()
+        (tmp_path / "lakewright" / "cli.py").write_text(program)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return replace
+
+
+def test_killed_check_is_a_failure(replace_check: Callable[[str], None]) -> None:
     """The child is a real process that is killed, as by a node without memory."""
-    (tmp_path / "lakewright").mkdir()
-    (tmp_path / "lakewright" / "__init__.py").touch()
-    (tmp_path / "lakewright" / "cli.py").write_text("import os; os.kill(os.getpid(), 9)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    replace_check("import os; os.kill(os.getpid(), 9)\n")
 
     drift_check = run_check(["drift", "--all"])
 
     assert drift_check.report is None
     assert "ended with signal 9" in drift_check.failure
+
+
+STOPPED_CHECK = """
+import os, signal, time
+
+signal.signal(signal.SIGTERM, signal.{disposition})
+for _ in range(600):
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(0.1)
+"""
+"""A check whose pod Kubernetes stops: it sends the SIGTERM that the pod would get."""
+
+
+@pytest.mark.parametrize("disposition", ["SIG_DFL", "SIG_IGN"])
+def test_check_that_is_stopped_is_a_failure(
+    disposition: str, replace_check: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing_check, "STOP_SECONDS", 0.5)
+    replace_check(STOPPED_CHECK.format(disposition=disposition))
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+
+    drift_check = run_check(["drift", "--all"])
+
+    signal.signal(signal.SIGTERM, before)
+    assert drift_check.report is None
+    assert "`lakewright drift` was stopped by SIGTERM" in drift_check.failure
+    assert drift_check.seconds < 30

@@ -158,7 +158,8 @@ class MaintenanceSpec(StrictModel):
     """Schedule and defaults of the jobs that maintain the tenant's tables."""
 
     schedule: Cron
-    """Cron schedule of five fields, in UTC. A run that is due while another is in progress is skipped."""
+    """Cron schedule of five fields, in UTC. A run that is due while another is in progress starts when that run ends,
+    or is skipped if that takes more than an hour."""
     schedules: dict[JobName, Cron] = {}
     """Schedules of single jobs, in UTC. Each has its own CronJob, and `schedule` runs the other jobs."""
     jobs: Annotated[list[JobName], Field(min_length=1)] | None = None

@@ -64,10 +64,10 @@ class UnitProxy:
                 self._is_stopped, self._last_traffic = False, self._clock()
                 return
             # Set before the call: connections from now on start the unit again.
-            self._is_stopped = True
+            self._is_stopped, idle_clients = True, list(self._clients)
             await self._scale.write(0)
         logger.info("%s: stopped after %d s without traffic", self.unit.deployment, self.unit.idle_seconds)
-        for client in list(self._clients):
+        for client in idle_clients:
             client.close()
 
     def _is_idle(self) -> bool:

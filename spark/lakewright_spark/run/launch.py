@@ -226,7 +226,10 @@ class _EndedError(LakewrightSparkError):
 
 @contextmanager
 def _signals() -> Generator[threading.Event, None, None]:
-    """Yield an event that SIGTERM and SIGINT set. Only the main thread can receive signals."""
+    """Yield an event that SIGTERM, SIGINT and SIGHUP set. Only the main thread can receive signals.
+
+    An ignored SIGHUP, as under `nohup`, remains ignored.
+    """
     ended = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield ended
@@ -235,7 +238,10 @@ def _signals() -> Generator[threading.Event, None, None]:
     def end(*_: object) -> None:
         ended.set()
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield ended
     finally:

@@ -79,7 +79,8 @@ ALWAYS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-_JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+DRIVER_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_JVM_OPTIONS = (DRIVER_JVM_OPTIONS, "spark.executor.extraJavaOptions")
 _OF_A_CONNECT_SESSION = ("spark.sql.catalog.", "spark.sql.defaultCatalog", "spark.sql.session.timeZone")
 
 
@@ -106,7 +107,7 @@ def spark_properties(
     local = master.startswith("local")
     built = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
     packages = jars.list_packages(config, spark_defaults(), properties or {})
-    built |= _join_class_paths(jars.driver_properties(packages), spark_defaults())
+    built |= join_class_paths(jars.driver_properties(packages), spark_defaults())
     if not local:
         built |= jars.spark_properties(packages)  # for the executors
     if options := trust_options(config, local=local):
@@ -167,10 +168,9 @@ def spark_session(
             properties=properties,
         )
         base_properties["spark.master"] = master
-        if options := trust_options(config, local=master.startswith("local")):
-            # The user's JVM options keep the truststore.
-            properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
-        properties = {**properties, **_join_class_paths(base_properties, properties)}
+        fixed_options = _list_fixed_options(config, workload, local=master.startswith("local"))
+        options = {key: " ".join([properties[key], *fixed_options[key]]) for key in _JVM_OPTIONS if key in properties}
+        properties = {**properties, **options, **join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
     everything = replace_catalog_types({"spark.app.name": app, **base_properties, **secrets, **properties})
     try:
@@ -229,7 +229,16 @@ def forget_dead_session() -> None:
     session._instantiatedSession = session._activeSession = None
 
 
-def _join_class_paths(*sources: Mapping[str, str]) -> dict[str, str]:
+def _list_fixed_options(config: CatalogConfig, workload: Workload, *, local: bool) -> dict[str, list[str]]:
+    """Return the JVM options that are added to the user's: the truststore, and the end of a driver without memory."""
+    trust = trust_options(config, local=local)
+    options: dict[str, list[str]] = {key: [trust] if trust else [] for key in _JVM_OPTIONS}
+    if local and workload is not Workload.SCRIPT:
+        options[DRIVER_JVM_OPTIONS] = [_EXIT_WITHOUT_MEMORY, *options[DRIVER_JVM_OPTIONS]]
+    return options
+
+
+def join_class_paths(*sources: Mapping[str, str]) -> dict[str, str]:
     """Return the driver's class path with the files of all sources. Spark would use the last source only."""
     class_paths = (source[jars.DRIVER_CLASS_PATH] for source in sources if source.get(jars.DRIVER_CLASS_PATH))
     return {jars.DRIVER_CLASS_PATH: os.pathsep.join(class_paths)}

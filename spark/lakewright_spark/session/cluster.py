@@ -11,6 +11,7 @@ from lakewright_spark.errors import ConfigMissingError
 
 IMAGE = "spark.kubernetes.container.image"
 NAMESPACE = "spark.kubernetes.namespace"
+DRIVER_POD = "spark.kubernetes.driver.pod.name"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Folder in which Kubernetes describes a pod's service account."""
 
@@ -23,7 +24,7 @@ def cluster_properties(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> dict[str, str]:
-    """Return properties for this master in addition to `properties`, without secrets.
+    """Return properties for this master in addition to `properties` and `spark-defaults.conf`, without secrets.
 
     Raises ConfigMissingError for an invalid master, and on Kubernetes if no setting names the executors' image.
     """
@@ -33,17 +34,23 @@ def cluster_properties(
         )
     if not master.startswith("k8s://"):
         return {}
-    if not (properties.get(IMAGE) or properties.get("spark.kubernetes.executor.container.image")):
+    settings = {**spark_defaults(environ), **properties}
+    if not (settings.get(IMAGE) or settings.get("spark.kubernetes.executor.container.image")):
         raise ConfigMissingError(
-            f"master {master}: expected an image for executors, with Spark 4.1 in it: give {IMAGE}=IMAGE"
+            f"master {master}: expected an image for executors, with Spark 4.1 in it: give {IMAGE}=IMAGE with --conf "
+            "or in spark-defaults.conf"
         )
     try:
         namespace = (service_account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         return {}  # not in a pod: Spark uses the user's own context
-    # Executors belong to the driver's pod, so that they end with it, however that ends.
-    pod = environ.get("HOSTNAME") if properties.get(NAMESPACE, namespace) == namespace else None
-    return {NAMESPACE: namespace, **({"spark.kubernetes.driver.pod.name": pod} if pod else {})}
+    pod_properties = {NAMESPACE: namespace}
+    # The host name of a pod of an indexed Job is not the pod's name.
+    pod = environ.get("POD_NAME") or environ.get("HOSTNAME")
+    if pod and settings.get(NAMESPACE, namespace) == namespace:
+        # Executors belong to the driver's pod, so that they end with it, however that ends.
+        pod_properties[DRIVER_POD] = pod
+    return {name: value for name, value in pod_properties.items() if name not in settings}
 
 
 _ENTRY = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")

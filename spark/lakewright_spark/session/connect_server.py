@@ -16,7 +16,13 @@ import pyspark
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, IdentityError
 from lakewright_spark.session import jars
-from lakewright_spark.session.builder import ALWAYS, ONE_MACHINE, trust_options
+from lakewright_spark.session.builder import (
+    ALWAYS,
+    DRIVER_JVM_OPTIONS,
+    ONE_MACHINE,
+    join_class_paths,
+    trust_options,
+)
 from lakewright_spark.session.cluster import driver_memory
 from lakewright_spark.session.own_jar import CONNECT_SERVER
 from lakewright_spark.session.secrets import split_secrets
@@ -40,7 +46,7 @@ class ConnectServer:
     tls: Path | None = None
     port: int = 15002
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Spark properties, which override the properties of this class."""
+    """Spark properties, which override the properties of this class. Class path and JVM options add to its own."""
 
     def replace_process(self) -> NoReturn:
         """Check the settings, and replace this process by the server, which ends at SIGTERM.
@@ -97,9 +103,10 @@ class ConnectServer:
             "spark.sql.warehouse.dir": (folder / "spark-warehouse").as_uri(),
             **self._address(),
         }
-        if options := trust_options(self.config, local=True):
-            properties["spark.driver.extraJavaOptions"] = options
-        return properties | dict(self.properties)
+        joined = join_class_paths(properties, self.properties)
+        if trust := trust_options(self.config, local=True):
+            joined[DRIVER_JVM_OPTIONS] = f"{self.properties.get(DRIVER_JVM_OPTIONS, '')} {trust}".strip()
+        return {**properties, **self.properties, **joined}
 
     def _address(self) -> dict[str, str]:
         if self.tls is None:

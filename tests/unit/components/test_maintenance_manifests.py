@@ -130,6 +130,23 @@ def test_driver_with_executors_gets_the_heap_of_its_pod() -> None:
     assert any("ExitOnOutOfMemoryError" in word for word in container["args"])
 
 
+def test_driver_options_of_the_spec_reach_the_driver() -> None:
+    """The last value of a property wins."""
+    properties = {"spark.driver.extraJavaOptions": "-Dlog.level=debug"}
+    (container,) = _pod(_spec(executors={"count": 2}, spark_properties=properties))["containers"]
+
+    options = [word.split("=", 1)[1] for word in container["args"] if word.startswith("spark.driver.extraJavaOptions=")]
+
+    assert options[-1] == "-Dlog.level=debug -XX:+ExitOnOutOfMemoryError"
+
+
+def test_drivers_of_several_runners_know_their_pods() -> None:
+    """The host name of a pod of an indexed Job is not its name, by which Spark finds the driver's pod."""
+    (container,) = _pod(_spec(runners=2, executors={"count": 2}))["containers"]
+
+    assert {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} in container["env"]
+
+
 def test_killed_pod_starts_again_and_a_failed_run_does_not() -> None:
     job = _spec()["jobTemplate"]["spec"]
     assert job["backoffLimit"] == 2

@@ -1,15 +1,19 @@
 """A check of the fleet as a child process, and its report or the reason why it gave none.
 
-A killed process or a missing report is published, too.
+A killed process or a missing report is published, too, and so is the end of a check at the deadline of its job.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from lakewright_engine.processes.prompt_signals import handle_signals
 
 from lakewright.ci.documents import FleetDrift, read_drift
 from lakewright.ci.errors import DocumentError
@@ -40,17 +44,37 @@ class DriftCheck:
 
 
 _LONGEST = 500
+STOP_SECONDS = 10
+"""Seconds that a check may take to end after SIGTERM. The rest of the pod's grace period is for the publication."""
 
 
 def run_check(arguments: Sequence[str], *, clock: Callable[[], float] = time.time) -> DriftCheck:
-    """Run `lakewright ARGUMENTS --json` and return its result. Its errors and progress go to standard error."""
+    """Run `lakewright ARGUMENTS --json` and return its result. Its errors and progress go to standard error.
+
+    SIGTERM, which Kubernetes sends at the deadline of a job, ends the check. Its result is a failure.
+    """
     command = [sys.executable, "-P", "-m", "lakewright.cli", *arguments]
     command += [] if "--json" in arguments else ["--json"]
     begun = time.monotonic()
+    is_stopped = False
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        printed, errors = child.communicate()
+        kill = threading.Timer(STOP_SECONDS, child.kill)
+
+        def stop(*_: object) -> None:
+            nonlocal is_stopped
+            if not is_stopped:
+                is_stopped = True
+                child.terminate()
+                kill.start()
+
+        with handle_signals((signal.SIGTERM,), stop):
+            printed, errors = child.communicate()
+        kill.cancel()
     sys.stderr.write(errors)
     seconds = time.monotonic() - begun
+    if is_stopped:
+        failure = f"`lakewright {arguments[0]}` was stopped by SIGTERM after {seconds:.0f} s: it reached a deadline, or"
+        return DriftCheck(None, clock(), seconds, f"{failure} a user stopped it")
     try:
         report = read_drift(printed)
     except DocumentError as error:

@@ -25,6 +25,7 @@ _TEMPLATE_DIR, _TEMPLATE = "/etc/lakewright-executors", "pod.yaml"
 _API = "k8s://https://kubernetes.default.svc"
 _DRIVER_PORT, _BLOCKS_PORT = 7078, 7079
 _CONTAINER = "executor"
+DRIVER_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _DECOMMISSION_SCRIPT = "/opt/decommission.sh"
 """In the image: Kubernetes runs it before it stops an executor."""
 _DRIVER = {"app.kubernetes.io/name": MAINTENANCE}
@@ -129,8 +130,11 @@ def list_driver_egress(cluster: ClusterSettings) -> list[network.Rule]:
     return [network.allow_api_server(cluster), network.allow_egress_to_pods(_EXECUTORS, [_BLOCKS_PORT])]
 
 
-def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[str]:
-    """Return the arguments of `lakewright-spark maintain` that make executors."""
+def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str, java_options: str = "") -> list[str]:
+    """Return the arguments of `lakewright-spark maintain` that make executors.
+
+    `java_options` are the spec's options of the driver's JVM.
+    """
     cpu = cpu_text(parse_millicores(executors.cpu))
     heap = int(executors.heap.removesuffix("m"))
     properties = {
@@ -147,7 +151,7 @@ def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str) -> list[
         "spark.executor.memory": f"{heap}m",
         "spark.executor.memoryOverhead": f"{parse_bytes(executors.memory) // 2**20 - heap}m",
         # A driver that is out of memory ends, and the run starts another.
-        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+        DRIVER_JVM_OPTIONS: f"{java_options} -XX:+ExitOnOutOfMemoryError".strip(),
         "spark.driver.host": "$(POD_IP)",
         "spark.driver.bindAddress": "$(POD_IP)",
         "spark.driver.port": str(_DRIVER_PORT),
@@ -180,8 +184,9 @@ def _build_allocation_properties(executors: ExecutorsSpec) -> dict[str, str]:
 
 
 def driver_variables() -> list[dict[str, Any]]:
-    """Return the variables of the run's container: the address at which executors reach it."""
-    return [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    """Return the variables of the run's container: the address at which executors reach it, and its pod's name."""
+    fields = {"POD_IP": "status.podIP", "POD_NAME": "metadata.name"}
+    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
 
 
 def driver_mounts() -> list[dict[str, Any]]:

@@ -189,11 +189,15 @@ def _container(
     cluster: ClusterSettings,
 ) -> dict[str, Any]:
     spread = maintenance.executors
+    command_line = arguments(maintenance, cron)
+    if spread:
+        java_options = maintenance.spark_properties.get(executors.DRIVER_JVM_OPTIONS, "")
+        command_line += executors.arguments(tenant, spread, image, java_options)
     return {
         "name": MAINTENANCE,
         "image": image,
         "command": ["lakewright-spark", "maintain"],
-        "args": arguments(maintenance, cron) + (executors.arguments(tenant, spread, image) if spread else []),
+        "args": command_line,
         "env": jobs_identity.variables("spark", catalog, identity)
         + _list_registry_variables(maintenance)
         + (executors.driver_variables() if spread else []),

@@ -24,6 +24,8 @@ class EchoUnit:
         self.port = 0
         self.writes: list[int] = []
         self.refusals = 0
+        self.during_stop: Callable[[], Coroutine[None, None, None]] | None = None
+        """Called before the unit is stopped."""
         self._server: asyncio.Server | None = None
 
     async def read(self) -> int:
@@ -33,6 +35,8 @@ class EchoUnit:
         if self.refusals:
             self.refusals -= 1
             raise ScalingError("the Kubernetes API responded with 403 Forbidden")
+        if not replicas and self.during_stop:
+            await self.during_stop()
         self.writes.append(replicas)
         if replicas:
             self._server = await asyncio.start_server(self._echo, "127.0.0.1", self.port)
@@ -167,6 +171,28 @@ def test_open_connections_count_where_they_should(counts_open: bool, writes: lis
             if not counts_open:
                 assert await asyncio.wait_for(reader.read(), 20) == b"", "the client learns that its session is gone"
             writer.close()
+
+    check(case)
+
+
+def test_client_that_arrives_during_a_stop_is_served() -> None:
+    clock = ProxyClock()
+
+    async def case() -> None:
+        async with serve_idle_unit(clock) as proxied:
+            clock.now += IDLE
+            responses: list[asyncio.Task[bytes]] = []
+
+            async def connect_client() -> None:
+                responses.append(asyncio.create_task(echo(proxied, b"hello")))
+                while not proxied.proxy._clients:
+                    await asyncio.sleep(0)
+
+            proxied.unit.during_stop = connect_client
+            await proxied.proxy.stop_if_idle()
+
+            assert await responses[0] == b"hello"
+            assert proxied.unit.writes == [1, 0, 1]
 
     check(case)
 

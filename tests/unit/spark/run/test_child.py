@@ -1,9 +1,14 @@
-"""The last lines of a script are kept while commits are slow, or reported as lost."""
+"""A running script: its last lines are kept or reported as lost, and its processes end with the run."""
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +22,21 @@ from lakewright_spark.run.console import Console
 from lakewright_spark.run.facts import ExecutionFacts
 
 LINES = ["one", "two", "last words"]
+RUN = """
+import json, os, sys, time
+from pathlib import Path
+from lakewright_spark.run.child import Child
+
+child = Child(Path(sys.argv[1]), [], os.environ, lambda line: print(line, flush=True))
+child.wait(60)
+began = time.monotonic()
+child.end()
+print(json.dumps({"code": child.wait(0), "seconds": time.monotonic() - began}))
+"""
+LEAVE_PROCESS = "import subprocess; subprocess.Popen(['sleep', '60']); raise SystemExit(3)"
+"""A script that ends before a process that it started, as before Spark's JVM."""
+WAIT = "import threading; print('waits'); threading.Event().wait(60)"
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class SlowStream:
@@ -57,10 +77,8 @@ def console(writer: SlowWriter) -> Console:
 
 
 @pytest.fixture
-def ended(tmp_path: Path, console: Console) -> Child:
-    """Run a script that prints lines and ends while the first of them is being committed."""
-    script = tmp_path / "script.py"
-    script.write_text("".join(f"print({line!r})\n" for line in LINES))
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Return the variables of an execution that needs no catalog."""
     config = CatalogConfig(
         tenant="acme",
         project_id="1",
@@ -68,7 +86,15 @@ def ended(tmp_path: Path, console: Console) -> Child:
         warehouses=[CatalogWarehouse(name="lake", id="1")],
     )
     facts = ExecutionFacts(workflow=1, execution=2, warehouse="lake").to_environment(tmp_path)
-    child = Child(script, [], os.environ | {"LAKEWRIGHT_CATALOG": config.to_json()} | facts, console.line)
+    return os.environ | {"LAKEWRIGHT_CATALOG": config.to_json()} | facts
+
+
+@pytest.fixture
+def ended(tmp_path: Path, environment: dict[str, str], console: Console) -> Child:
+    """Run a script that prints lines and ends while the first of them is being committed."""
+    script = tmp_path / "script.py"
+    script.write_text("".join(f"print({line!r})\n" for line in LINES))
+    child = Child(script, [], environment, console.line)
     assert child.wait(60) == 0
     return child
 
@@ -93,3 +119,39 @@ def test_lines_lost_by_an_endless_commit_are_reported(
     (sentence,) = console.close(is_complete=ended.is_output_passed_on)
     assert "the last lines are not kept" in sentence
     writer.stream.let_go.set()
+
+
+@pytest.fixture
+def reaps_nothing() -> Iterator[None]:
+    """Make this process the parent of orphans, which remain zombies, as process 1 of a container may do."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    yield
+    prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+@pytest.mark.usefixtures("reaps_nothing")
+def test_run_does_not_wait_for_zombies(tmp_path: Path, environment: dict[str, str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(LEAVE_PROCESS)
+
+    run = subprocess.run([sys.executable, "-c", RUN, script], env=environment, stdout=subprocess.PIPE, check=True)
+
+    report = json.loads(run.stdout)
+    assert report["code"] == 3
+    assert report["seconds"] < child_module.GRACE_SECONDS / 2
+
+
+def test_script_ends_with_a_killed_run(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The script has the run's standard error, which ends with the last process."""
+    script = tmp_path / "script.py"
+    script.write_text(WAIT)
+    command = [sys.executable, "-c", RUN, script]
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "waits\n"
+        run.kill()
+        _, errors = run.communicate(timeout=20)
+
+    assert errors == ""

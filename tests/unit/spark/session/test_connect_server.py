@@ -101,6 +101,26 @@ def test_spark_has_no_open_port_without_tls(server: ConnectServer, tmp_path: Pat
     assert "spark.connect.grpc.binding.address" not in without
 
 
+def test_user_properties_keep_jars_and_truststore(server: ConnectServer, tmp_path: Path) -> None:
+    user_properties = {
+        "spark.driver.extraClassPath": "/opt/site.jar",
+        "spark.driver.extraJavaOptions": "-Dlog.level=debug",
+        "spark.sql.shuffle.partitions": "8",
+    }
+    config = server.config.model_copy(update={"truststore": "/etc/trust.p12"})
+
+    plain = ConnectServer(config, server.token_file).spark_properties(tmp_path)
+    properties = ConnectServer(config, server.token_file, properties=user_properties).spark_properties(tmp_path)
+
+    assert plain["spark.driver.extraJavaOptions"].startswith("-Djavax.net.ssl.trustStore=/etc/trust.p12")
+    assert properties == {
+        **plain,
+        "spark.driver.extraClassPath": f"{plain['spark.driver.extraClassPath']}:/opt/site.jar",
+        "spark.driver.extraJavaOptions": f"-Dlog.level=debug {plain['spark.driver.extraJavaOptions']}",
+        "spark.sql.shuffle.partitions": "8",
+    }
+
+
 def test_properties_hold_references_only(server: ConnectServer, tmp_path: Path) -> None:
     properties = server.spark_properties(tmp_path)
 

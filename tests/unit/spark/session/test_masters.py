@@ -41,6 +41,22 @@ def test_kubernetes_executors_end_with_the_driver_pod(pod: Path) -> None:
     assert "spark.kubernetes.driver.pod.name" not in properties, "a pod cannot own others in another namespace"
 
 
+def test_pod_of_an_indexed_job_has_another_host_name(pod: Path) -> None:
+    environ = {"HOSTNAME": "maintenance-29000000-1", "POD_NAME": "maintenance-29000000-1-x7k2p"}
+
+    properties = cluster_properties("k8s://https://api.example", IMAGE, environ, pod)
+
+    assert properties["spark.kubernetes.driver.pod.name"] == "maintenance-29000000-1-x7k2p"
+
+
+def test_spark_defaults_name_image_and_namespace(pod: Path, tmp_path: Path) -> None:
+    defaults = "spark.kubernetes.container.image registry.example/spark\nspark.kubernetes.namespace jobs\n"
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    environ = {"HOSTNAME": "notebook-0", "SPARK_CONF_DIR": str(tmp_path)}
+
+    assert cluster_properties("k8s://https://api.example", {}, environ, pod) == {}
+
+
 def test_kubernetes_context_outside_of_a_pod(tmp_path: Path) -> None:
     assert cluster_properties("k8s://https://api.example", IMAGE, {"HOSTNAME": "laptop"}, tmp_path / "none") == {}
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import JobFailedError
 from lakewright_spark.session import builder
+from lakewright_spark.session.builder import Workload
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
@@ -36,3 +39,23 @@ def test_failure_is_reported(monkeypatch: pytest.MonkeyPatch, condition: str, st
     with pytest.raises(PySparkRuntimeError):
         builder._start_jvm({})
     assert len(calls) == starts
+
+
+@pytest.mark.parametrize(
+    ("workload", "fixed_options"),
+    [(Workload.MAINTENANCE, " -XX:+ExitOnOutOfMemoryError"), (Workload.SCRIPT, "")],
+)
+def test_user_options_keep_the_end_without_memory(
+    workload: Workload, fixed_options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = CatalogConfig(
+        tenant="acme", kind="rest", uri="https://c.example", warehouses=[CatalogWarehouse(name="raw")]
+    )
+    calls: list[Any] = []
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", fail_first(9, calls))
+    properties = {"spark.driver.extraJavaOptions": "-Dlog.level=debug"}
+
+    with pytest.raises(JobFailedError):
+        builder.spark_session(config, "maintenance", properties=properties, workload=workload)
+
+    assert calls[0]["conf"].get("spark.driver.extraJavaOptions") == f"-Dlog.level=debug{fixed_options}"
