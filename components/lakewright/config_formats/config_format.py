@@ -58,7 +58,7 @@ class ConfigRequest:
     """Duration of the longest job."""
 
 
-def _describe_nothing(_request: ConfigRequest) -> tuple[str, ...]:
+def _list_nothing(_request: ConfigRequest) -> tuple[str, ...]:
     return ()
 
 
@@ -68,9 +68,11 @@ class ConfigFormat:
 
     render: Callable[[ConfigRequest], Mapping[str, str]]
     """Returns text by file name. It has references to credentials, never the credentials."""
-    describe_omissions: Callable[[ConfigRequest], tuple[str, ...]] = _describe_nothing
+    describe_omissions: Callable[[ConfigRequest], tuple[str, ...]] = _list_nothing
     """Returns what the format cannot express, and which variables it needs, for notes on standard error."""
     engine: EngineFacts | None = None
     """The engine. None: the format is for jobs of this project."""
     comment: str = "#"
     """Beginning of a comment; empty if the format has no comments."""
+    list_problems: Callable[[ConfigRequest], tuple[str, ...]] = _list_nothing
+    """Returns why the reader cannot use the configuration, each with a way out, beside what `engine` excludes."""

@@ -14,13 +14,14 @@ from lakewright.config_formats.versions import is_at_least
 DEFAULT_CREDENTIAL_SECONDS = 3600
 """Lifetime of vended credentials where the spec has no `token_seconds`: Lakekeeper's default."""
 
-_STORAGE_TITLES = {"s3": "S3", "adls": "ADLS", "gcs": "Google Cloud Storage"}
+STORAGE_TITLES = {"s3": "S3", "adls": "ADLS", "gcs": "Google Cloud Storage"}
 
 
 def check_request(name: str, config_format: ConfigFormat, request: ConfigRequest) -> None:
     """Raise RefusedFormatError, with all reasons, if the engine cannot use the configuration."""
     engine = config_format.engine
-    problems = list(_list_foreign_options(name, request) if engine is None else _list_problems(name, engine, request))
+    problems = list(config_format.list_problems(request))
+    problems += _list_foreign_options(name, request) if engine is None else _list_problems(name, engine, request)
     if problems:
         raise RefusedFormatError("\n".join(f"--format {name}: {problem}" for problem in problems))
 
@@ -111,7 +112,7 @@ def _list_warehouse_problems(
         )
     if warehouse.storage not in engine.storages:
         yield (
-            f"warehouse {warehouse.name} is on {_STORAGE_TITLES[warehouse.storage]}, for which {engine.title} is not"
+            f"warehouse {warehouse.name} is on {STORAGE_TITLES[warehouse.storage]}, for which {engine.title} is not"
             " known to use vended credentials; use Spark, Flink or PyIceberg"
         )
     seconds = warehouse.credential_seconds or DEFAULT_CREDENTIAL_SECONDS

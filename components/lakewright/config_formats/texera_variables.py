@@ -6,6 +6,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import NoAuth
 
 from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest
+from lakewright.config_formats.refusals import STORAGE_TITLES
 from lakewright.kubernetes.runtimes import texera_environment
 
 _OWN_LAKEKEEPER = (
@@ -31,6 +32,16 @@ def _describe_omissions(request: ConfigRequest) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
 
 
+def _list_problems(request: ConfigRequest) -> tuple[str, ...]:
+    warehouse = request.config.warehouses[0]
+    if warehouse.storage == "s3":
+        return ()
+    return (
+        f"warehouse {warehouse.name} is on {STORAGE_TITLES[warehouse.storage]}, and Texera reads S3 only (Iceberg's"
+        " `S3FileIO`); choose a warehouse on S3 with --warehouse",
+    )
+
+
 def _describe_other_warehouses(config: CatalogConfig) -> str:
     first_name, *omitted_names = (warehouse.name for warehouse in config.warehouses)
     if not omitted_names:
@@ -38,4 +49,4 @@ def _describe_other_warehouses(config: CatalogConfig) -> str:
     return f"Texera has one warehouse for all executions, {first_name}; left out: {', '.join(omitted_names)}"
 
 
-FORMAT = ConfigFormat(_render_variables, _describe_omissions)
+FORMAT = ConfigFormat(_render_variables, _describe_omissions, list_problems=_list_problems)

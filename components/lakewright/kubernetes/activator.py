@@ -38,7 +38,7 @@ def configuration(tenant: TenantSpec) -> str:
             "host": manifests.host_name(tenant, unit),
             "port": RUNTIMES[unit.runtime].port,
             "idle_seconds": idle_seconds(unit.idle_after),
-            # A workflow of Texera runs as long as it is open in a browser; a Connect session may be left open for days.
+            # A browser with an open workflow may send nothing for hours; a Connect session may be left open for days.
             "open_connections_count": unit.runtime == "texera",
         }
         for unit in tenant.computing_units

@@ -57,7 +57,8 @@ class ComputingUnitSpec(StrictModel):
     """`small`, `medium`, `large`, `xlarge`, or amounts."""
     idle_after: Annotated[str, AfterValidator(_idle_after)] | None = None
     """Time without traffic after which the CU is stopped, such as `30m`. The next connection starts it again.
-    Default: it is never stopped."""
+    Work without a client ends with the CU, such as an execution of Texera whose browser was closed. Default: it is
+    never stopped."""
     warehouse: str | None = None
     """Warehouse that the CU is bound to."""
     warehouses: WarehouseChoice | None = None

@@ -19,7 +19,10 @@ _REQUIRED_TABLES = ("workflow_executions", "workflow_version", "operator_port_ex
 WAREHOUSE_NAMES = ("lakekeeper_warehouse_name", "warehouse_name")
 """Columns of `user_warehouse` with the warehouse's name in Lakekeeper: since texera#7754, and before."""
 _STATUS = dict(enumerate(ExecutionStatus))
-"""The numbers under which Texera's web service stores states: 0 is ready, 3 completed, 5 killed."""
+"""The numbers under which Texera's web service stores states: 0 is ready, 3 completed, 5 killed.
+
+It stores -1 for all other states, such as pausing and resuming, in which an execution has not ended.
+"""
 
 
 class TexeraExecutions:
@@ -108,7 +111,7 @@ def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None)
         uris = [*uris, (row["runtime_stats_uri"], row.get("runtime_stats_size"))]
     tables = [WrittenTable(uri, bytes=size) for address, size in uris for uri in _parse_addresses(address)]
     uri_warehouse = next((table.uri.warehouse for table in tables if table.uri.warehouse), None)
-    status = _STATUS.get(row["status"], ExecutionStatus.FAILED)
+    status = _STATUS.get(row["status"], ExecutionStatus.RUNNING)
     started = _convert_to_utc(row["starting_time"])
     updated = _convert_to_utc(row["last_update_time"]) if row["last_update_time"] else started
     return ExecutionRecord(

@@ -18,7 +18,7 @@ from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
 from lakewright_spark.migration.run import Migration, build_error, list_open_entries
 from lakewright_spark.migration.steps import TableMigration
-from lakewright_spark.migration.texera import ExecutionKey, TexeraRows, find_execution
+from lakewright_spark.migration.texera import IS_RUNNING, ExecutionKey, TexeraRows, find_execution
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.result_uris import ResultNamespaces
@@ -141,6 +141,11 @@ class _MigrationRun:
             ledger.add(plan.entries)
             self.migration.loaded_tables = plan.tables
         selected = self._select(ledger.list_entries())
+        if action is Action.CUT_OVER:
+            running = self._find_running(selected)
+            skipped = {str(entry): IS_RUNNING for entry in selected if self._find_key(entry) in running}
+            plan = replace(plan, skipped=skipped)
+            selected = [entry for entry in selected if self._find_key(entry) not in running]
         if not (selected or plan.blocked or plan.skipped):
             raise MigrationError(f"{self.migration.source}: expected tables to migrate, found none")
         if action is Action.CUT_OVER and (early := [entry for entry in selected if not _is_verified(entry)]):
@@ -159,6 +164,7 @@ class _MigrationRun:
             self._check_executions(selected)
             if self.has_grants:
                 grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
+            self._add_warehouses(selected)
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
         def act_if_open(item: TableMigration | ViewMigration) -> None:
@@ -217,6 +223,23 @@ class _MigrationRun:
 
     def _find_key(self, entry: Entry) -> ExecutionKey | None:
         return find_execution(entry.identifier, self.namespaces)
+
+    def _find_running(self, entries: Sequence[Entry]) -> set[ExecutionKey]:
+        """Return the executions that have not ended, and have tables that are not cut over.
+
+        Releases before this check registered tables of executions that were pausing.
+        """
+        if self.texera is None:
+            return set()
+        keys = {self._find_key(entry) for entry in list_open_entries(Step.CUT_OVER, entries)}
+        return {key for key in keys if key is not None and self.texera.is_running(key)}
+
+    def _add_warehouses(self, entries: Sequence[Entry]) -> None:
+        """Add the rows of the users' warehouses before tables move, since a row can be refused."""
+        if self.texera is None:
+            return
+        keys = ((self._find_key(entry), entry.warehouse) for entry in entries)
+        self.texera.add_warehouses((key, warehouse) for key, warehouse in keys if key is not None)
 
     def _check_executions(self, entries: Sequence[Entry]) -> None:
         """Raise MigrationError if the source has a table of an execution that the ledger does not have."""

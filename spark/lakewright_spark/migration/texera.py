@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pyiceberg.typedef import Identifier
@@ -32,6 +31,11 @@ _ADDRESSES = {
 ATTEMPTS = 5
 """Attempts to add a row that another process adds as well."""
 _WAREHOUSE_PART = re.compile(r"^vfs:///(?:wh/[^/]+/)?(?=wid/)")
+IS_RUNNING = "its execution is running; run the migration again after its end"
+"""Why a table is left out."""
+_FLAVOR = "local"
+"""Flavor of added warehouses. Texera writes no other flavor (texera#7473): `aws` is planned for users' roles that
+Texera itself records (texera#6935)."""
 
 ExecutionKey = tuple[int, int]
 """Workflow and execution."""
@@ -48,8 +52,7 @@ class UserExecution:
 class TexeraRows:
     """Texera's rows about executions and users' warehouses. Methods raise this package's errors.
 
-    `url` names Texera's database with an account that may change `workflow_executions`, `operator_executions`,
-    `operator_port_executions` and `user_warehouse`.
+    `url` names Texera's database with an account that has the rights of docs/guides/migration.md.
     """
 
     def __init__(self, url: str, config: CatalogConfig, schema: str | None = SCHEMA) -> None:
@@ -91,11 +94,31 @@ class TexeraRows:
         if execution is None:
             return "it is no result of an execution in Texera's database"
         if not execution.has_ended:
-            return "its execution is running; run the migration again after its end"
+            return IS_RUNNING
         warehouse = self.warehouses.get(execution.user)
         if warehouse is None:
             return f"user {execution.user} has no warehouse user-{execution.user}-NAME in --to"
         return warehouse
+
+    def is_running(self, key: ExecutionKey) -> bool:
+        """Return whether an execution has not ended. A deleted execution counts as ended."""
+        execution = self.executions.get(key)
+        return execution is not None and not execution.has_ended
+
+    def add_warehouses(self, selected: Iterable[tuple[ExecutionKey, str]]) -> None:
+        """Add the rows that Texera does not have yet of the warehouses of executions: all rows, or none.
+
+        Args:
+            selected: Executions, and the warehouses of their users.
+
+        Raises:
+            MigrationError: Texera requires a value that is not known.
+            RegistryError: Texera's database refuses a row.
+        """
+        names = {(self.executions[key].user, name) for key, name in selected if key in self.executions}
+        with database.explain_errors(self._engine), self._engine.begin() as connection:
+            for user, name in sorted(names):
+                self._require_row(connection, user, self._config.warehouse(name))
 
     def point(self, key: ExecutionKey, warehouse_name: str, ledger: Ledger) -> None:
         """Let an execution's rows name its user's warehouse, in one transaction. Earlier values are in the ledger.
@@ -200,9 +223,9 @@ class TexeraRows:
             "name": match[2] if match else warehouse.name,
             self._name_column: warehouse.name,
             "lakekeeper_warehouse_id": warehouse.id,
+            "flavor": _FLAVOR,
             "s3_endpoint": warehouse.s3.get("s3.endpoint"),
             "s3_region": warehouse.s3.get("s3.region") or warehouse.s3.get("client.region"),
-            "created_at": datetime.now(UTC).replace(tzinfo=None),
         }
         if _generates_key(table):
             del values["whid"]

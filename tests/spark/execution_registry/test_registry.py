@@ -211,6 +211,20 @@ def test_texera_executions(texera: str) -> None:
     assert executions.find_warehouse(8, 42) is None
 
 
+def test_pausing_execution_of_texera_has_not_ended(texera: str) -> None:
+    """Texera stores -1 for all states without a number, such as pausing and resuming."""
+    executions = TexeraExecutions(texera)
+    name = executions._tables["workflow_executions"].fullname
+    engine = database.connect(texera)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE {name} SET status = -1 WHERE eid = 41")
+    engine.dispose()
+
+    first, _ = executions.all()
+
+    assert (first.status, first.finished_at) == (ExecutionStatus.RUNNING, None)
+
+
 def test_texera_tables_are_read_only(texera: str) -> None:
     executions = TexeraExecutions(texera)
     name = executions._tables["workflow_executions"].fullname

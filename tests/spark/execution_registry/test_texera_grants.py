@@ -16,8 +16,9 @@ from tests.postgres_server import postgres
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "texera.md"
 TABLES = """
 CREATE SCHEMA texera_db;
-CREATE TABLE texera_db."user" (uid SERIAL PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE, password TEXT,
-  google_avatar TEXT, role TEXT NOT NULL);
+CREATE TABLE texera_db."user" (uid SERIAL PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE,
+  avatar TEXT, role TEXT NOT NULL, comment TEXT);
+CREATE TABLE texera_db.auth_provider (uid INT REFERENCES texera_db."user", provider_type TEXT, password TEXT);
 CREATE TABLE texera_db.user_config (uid INT REFERENCES texera_db."user", key TEXT, value TEXT);
 CREATE TABLE texera_db.workflow (wid SERIAL PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE texera_db.workflow_of_user (uid INT REFERENCES texera_db."user", wid INT REFERENCES texera_db.workflow);
@@ -43,7 +44,7 @@ CREATE TABLE texera_db.dataset (did SERIAL PRIMARY KEY, owner_uid INT REFERENCES
 CREATE TABLE texera_db.dataset_version (dvid SERIAL PRIMARY KEY, did INT REFERENCES texera_db.dataset, name TEXT,
   version_hash TEXT);
 CREATE TABLE texera_db.dataset_user_access (did INT REFERENCES texera_db.dataset, uid INT, privilege TEXT);
-INSERT INTO texera_db."user" (name, email, password, role) VALUES ('a', 'a@acme.example', 'hash', 'REGULAR');
+INSERT INTO texera_db."user" (name, email, role) VALUES ('a', 'a@acme.example', 'REGULAR');
 INSERT INTO texera_db.workflow (name, content) VALUES ('w', '{}');
 INSERT INTO texera_db.workflow_version (wid, content) VALUES (1, '{}');
 INSERT INTO texera_db.workflow_computing_unit (uid, uri) VALUES (1, 'unit:8085');
@@ -68,7 +69,7 @@ NEEDED = {
     "the size of a console": "UPDATE operator_executions SET console_messages_size = 9 WHERE operator_id = 'Op-1'",
     "a result": "INSERT INTO operator_port_executions (workflow_execution_id, global_port_id) VALUES (1, 'p')",
     "the size of a result": "UPDATE operator_port_executions SET result_size = 9 WHERE global_port_id = 'p'",
-    "executions with their users": "SELECT e.*, u.name, u.google_avatar FROM workflow_executions e"
+    "executions with their users": "SELECT e.*, u.name, u.avatar FROM workflow_executions e"
     ' JOIN workflow_version USING (vid) JOIN "user" u ON e.uid = u.uid',
     "a file of a dataset": 'SELECT d.*, v.version_hash FROM dataset d LEFT JOIN "user" u ON u.uid = d.owner_uid'
     " JOIN dataset_version v USING (did) WHERE u.email = 'a@acme.example' AND d.name = 'tweets'",
@@ -78,7 +79,7 @@ NEEDED = {
 }
 """Statements of a unit, in this order, by what it reads or writes."""
 REFUSED = [
-    'SELECT password FROM "user"',
+    "SELECT password FROM auth_provider",
     'SELECT * FROM "user"',
     "UPDATE \"user\" SET role = 'ADMIN'",
     "SELECT value FROM user_config",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from jdbc_catalog import jdbc_catalog_config
-from lakewright_spark.errors import MigrationError
+from lakewright_spark.errors import MigrationError, RegistryError
 from lakewright_spark.execution_registry import database
 from lakewright_spark.execution_registry.texera import TexeraExecutions
 from lakewright_spark.migration.actions import Action
@@ -20,7 +20,7 @@ from lakewright_spark.results.reader import ResultReader
 from migration_catalogs import OLD, Catalogs
 from projects import Project
 from sqlalchemy import text
-from texera_database import RUNNING, TexeraDatabase, write_results
+from texera_database import COMPLETED, PAUSING, RUNNING, TexeraDatabase, write_results
 from waiting import wait_until
 
 from tests.postgres_server import postgres
@@ -71,6 +71,7 @@ def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase)
     expected = write_executions(catalogs, texera)
     write_results(catalogs.source, OLD, texera.add_execution(3, user=3, status=RUNNING))
     write_results(catalogs.source, OLD, texera.add_execution(4, user=9))
+    write_results(catalogs.source, OLD, texera.add_execution(5, user=3, status=PAUSING))
     catalogs.add_table("other.orders")
 
     result = catalogs.migrate(copy=True, texera=texera.url)
@@ -79,19 +80,54 @@ def test_results_move_to_their_users(catalogs: Catalogs, texera: TexeraDatabase)
         ("user-4-1", "2"),
     }
     reasons = " ".join(result.plan.skipped.values())
-    assert len(result.plan.skipped) == 7
+    assert len(result.plan.skipped) == 10
     assert "its execution is running" in reasons
     assert "user 9 has no warehouse user-9-NAME in --to" in reasons
     assert "no result of an execution" in reasons
     assert texera.read("whid", "user_warehouse", "whid") == []
 
     catalogs.migrate(Action.CUT_OVER, texera=texera.url)
-    check_results(catalogs, remove_executions(texera, 3, 4), expected)
-    rows = texera.read("uid, name, lakekeeper_warehouse_name, lakekeeper_warehouse_id", "user_warehouse", "uid")
+    check_results(catalogs, remove_executions(texera, 3, 4, 5), expected)
+    columns = "uid, name, lakekeeper_warehouse_name, flavor, CAST(lakekeeper_warehouse_id AS TEXT)"
     ids = {warehouse.name: warehouse.id for warehouse in catalogs.target.warehouses}
-    assert rows == [(3, "main", "user-3-main", ids["user-3-main"]), (4, "1", "user-4-1", ids["user-4-1"])]
+    assert texera.read(columns, "user_warehouse", "uid") == [
+        (3, "main", "user-3-main", "local", ids["user-3-main"]),
+        (4, "1", "user-4-1", "local", ids["user-4-1"]),
+    ]
     entries = catalogs.migrate(Action.FINISH, texera=texera.url).entries
     assert {entry.step for entry in entries} == {Step.FINISHED}
+    check_results(catalogs, texera, expected)
+
+
+def test_nothing_moves_if_a_row_is_refused(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    """User 4 has another warehouse with the display name of `user-4-1`."""
+    expected = write_executions(catalogs, texera)
+    catalogs.migrate(copy=True, texera=texera.url)
+    texera.add_warehouse(4, "1", "user-4-7")
+
+    with pytest.raises(RegistryError, match=r"(?i)unique.*user_warehouse"):
+        catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+
+    with open_ledger(catalogs.ledger, str(catalogs.route)) as ledger:
+        assert {entry.step for entry in ledger.list_entries()} == {Step.VERIFIED}
+    assert texera.read("lakekeeper_warehouse_name", "user_warehouse", "whid") == [("user-4-7",)]
+    reader = ResultReader(catalogs.source, OLD)
+    assert all(reader.read_all(uri) == rows for uri, rows in expected.items())
+
+
+def test_running_execution_is_not_cut_over(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    expected = write_executions(catalogs, texera)
+    catalogs.migrate(copy=True, texera=texera.url)
+    texera.set_status(2, PAUSING)
+
+    result = catalogs.migrate(Action.CUT_OVER, texera=texera.url)
+
+    assert {(entry.name.split("_")[1], entry.step) for entry in result.entries} == {("1", Step.CUT_OVER)}
+    assert len(result.plan.skipped) == 3
+    assert set(result.plan.skipped.values()) == {"its execution is running; run the migration again after its end"}
+    assert texera.read("whid", "workflow_executions", "eid")[1] == (None,)
+    texera.set_status(2, COMPLETED)
+    catalogs.migrate(Action.CUT_OVER, texera=texera.url)
     check_results(catalogs, texera, expected)
 
 
@@ -195,8 +231,7 @@ def test_row_that_another_process_adds(catalogs: Catalogs, tmp_path: Path) -> No
         rows = TexeraRows(url, catalogs.target)
         engine = database.connect(url)
         with engine.begin() as other, ThreadPoolExecutor(1) as pool:
-            row = "uid, name, lakekeeper_warehouse_name) VALUES (3, 'main', 'user-3-main') RETURNING whid"
-            number = other.execute(text(f"INSERT INTO texera_db.user_warehouse ({row}")).scalar_one()
+            number = texera.insert_warehouse(other, 3, "main", "user-3-main")
             pointed = pool.submit(rows.point, next(iter(rows.executions)), "user-3-main", ledger)
             with engine.connect() as observer:
                 query = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

@@ -45,6 +45,7 @@ def check(name: str, version: str = "", auth: CatalogAuth = CLIENT, job: int | N
         ("polars", {"job": 901, "credential_seconds": 900}, "for 900 seconds, a job takes 901"),
         ("trino", {"storage": "adls"}, "is on ADLS, for which Trino is not known"),
         ("duckdb", {"storage": "gcs"}, "is on Google Cloud Storage, for which DuckDB is not known"),
+        ("texera", {"storage": "adls"}, "executions is on ADLS, and Texera reads S3 only .*choose a warehouse on S3"),
         ("trino", {"auth": TokenFileAuth(kind="token-file", path="/t")}, "reads its token from a file.*--client-id"),
         ("snowflake", {"auth": NoAuth()}, "authenticates by none, which Snowflake cannot do"),
         ("trino", {"auth": CLIENT.model_copy(update={"audience": "lake"})}, "needs the audience lake"),
