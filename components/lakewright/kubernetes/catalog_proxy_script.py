@@ -27,7 +27,7 @@ const TABLE_KEYS = [
     '"adls.refresh-credentials-endpoint"',
 ];
 const CONFIG_KEYS = TABLE_KEYS.concat('"uri"');
-// All keys end so. A search for two short texts takes less time than a search for each key.
+// Ends of all keys. A search for two short texts takes less time than a search for each key.
 const KEY_ENDS = ['uri"', 'endpoint"'];
 const LONGEST_KEY = CONFIG_KEYS.reduce((longest, key) => Math.max(longest, key.length), 0);
 const LONGEST_ADDRESS = 8192;

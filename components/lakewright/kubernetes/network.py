@@ -52,12 +52,16 @@ def allow_egress(url: str, cluster: ClusterSettings = DEFAULT_CLUSTER) -> Rule:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = _tcp(parts.port or _PORTS.get(parts.scheme, 443))
+    blocks = [_make_block(cidr, cluster.cluster_cidrs) for cidr in cluster.outside_cidrs]
     if namespace := _find_namespace(host):
-        return {"to": [{"namespaceSelector": _namespace(namespace)}], "ports": [port]}
+        selector = {"namespaceSelector": _namespace(namespace)}
+        # `svc` may also be a label of a domain outside the cluster.
+        is_inside = host.rstrip(".").endswith((".svc", ".svc.cluster.local"))
+        return {"to": [selector] if is_inside else [selector, *blocks], "ports": [port]}
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return {"to": [_make_block(cidr, cluster.cluster_cidrs) for cidr in cluster.outside_cidrs], "ports": [port]}
+        return {"to": blocks, "ports": [port]}
     return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], "ports": [port]}
 
 

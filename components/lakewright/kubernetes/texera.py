@@ -89,7 +89,12 @@ def list_variable_mistakes(
     if unit.runtime != "texera":
         return []
     sources = {**SET_BY_STACK, **(SET_WITH_AUTHORITIES if ca_bundle else {})}
-    return [(name, f"is set by the stack, from {sources[name]}") for name in settings.variables if name in sources]
+    unused = _POSTGRES if catalog_kind(unit, settings) == "rest" else _REST
+    return [
+        (name, f"is set by the stack, from {sources[name]}")
+        for name in settings.variables
+        if name in sources and not name.startswith(unused)
+    ]
 
 
 def list_services(unit: ComputingUnitSpec, settings: TexeraSettings) -> list[tuple[str, str]]:

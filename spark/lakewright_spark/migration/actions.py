@@ -18,7 +18,7 @@ from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
 from lakewright_spark.migration.run import Migration, build_error, list_open_entries
 from lakewright_spark.migration.steps import TableMigration
-from lakewright_spark.migration.texera import IS_RUNNING, ExecutionKey, TexeraRows, find_execution
+from lakewright_spark.migration.texera import RUNNING_REASON, ExecutionKey, TexeraRows, find_execution
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.result_uris import ResultNamespaces
@@ -143,7 +143,7 @@ class _MigrationRun:
         selected = self._select(ledger.list_entries())
         if action is Action.CUT_OVER:
             running = self._find_running(selected)
-            skipped = {str(entry): IS_RUNNING for entry in selected if self._find_key(entry) in running}
+            skipped = {str(entry): RUNNING_REASON for entry in selected if self._find_key(entry) in running}
             plan = replace(plan, skipped=skipped)
             selected = [entry for entry in selected if self._find_key(entry) not in running]
         if not (selected or plan.blocked or plan.skipped):
@@ -164,7 +164,7 @@ class _MigrationRun:
             self._check_executions(selected)
             if self.has_grants:
                 grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
-            self._add_warehouses(selected)
+            self._add_warehouses(list_open_entries(Step.CUT_OVER, selected))
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
         def act_if_open(item: TableMigration | ViewMigration) -> None:

@@ -31,7 +31,7 @@ _ADDRESSES = {
 ATTEMPTS = 5
 """Attempts to add a row that another process adds as well."""
 _WAREHOUSE_PART = re.compile(r"^vfs:///(?:wh/[^/]+/)?(?=wid/)")
-IS_RUNNING = "its execution is running; run the migration again after its end"
+RUNNING_REASON = "its execution is running; run the migration again after its end"
 """Why a table is left out."""
 _FLAVOR = "local"
 """Flavor of added warehouses. Texera writes no other flavor (texera#7473): `aws` is planned for users' roles that
@@ -94,7 +94,7 @@ class TexeraRows:
         if execution is None:
             return "it is no result of an execution in Texera's database"
         if not execution.has_ended:
-            return IS_RUNNING
+            return RUNNING_REASON
         warehouse = self.warehouses.get(execution.user)
         if warehouse is None:
             return f"user {execution.user} has no warehouse user-{execution.user}-NAME in --to"
@@ -116,9 +116,11 @@ class TexeraRows:
             RegistryError: Texera's database refuses a row.
         """
         names = {(self.executions[key].user, name) for key, name in selected if key in self.executions}
+        warehouses = {warehouse.name: warehouse for warehouse in self._config.warehouses}
         with database.explain_errors(self._engine), self._engine.begin() as connection:
             for user, name in sorted(names):
-                self._require_row(connection, user, self._config.warehouse(name))
+                if name in warehouses:  # the cut-over of a table fails without its warehouse
+                    self._require_row(connection, user, warehouses[name])
 
     def point(self, key: ExecutionKey, warehouse_name: str, ledger: Ledger) -> None:
         """Let an execution's rows name its user's warehouse, in one transaction. Earlier values are in the ledger.

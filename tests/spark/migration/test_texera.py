@@ -244,3 +244,17 @@ def test_row_that_another_process_adds(catalogs: Catalogs, tmp_path: Path) -> No
             assert connection.execute(text("SELECT count(*) FROM texera_db.user_warehouse")).scalar_one() == 1
         rows.close()
         engine.dispose()
+
+
+def test_row_of_a_warehouse_outside_the_target_is_not_added(catalogs: Catalogs, tmp_path: Path) -> None:
+    """The cut-over of its own tables fails, and that of other users' tables does not."""
+    database_of_texera = TexeraDatabase(f"sqlite:///{tmp_path}/texera.db")
+    for number, user in ((1, 3), (2, 4)):
+        database_of_texera.add_execution(number, user)
+    rows = TexeraRows(database_of_texera.url, catalogs.target)
+
+    keys = sorted(rows.executions)
+    rows.add_warehouses(zip(keys, ("user-3-former", "user-4-1"), strict=True))
+
+    assert database_of_texera.read("uid, lakekeeper_warehouse_name", "user_warehouse", "uid") == [(4, "user-4-1")]
+    rows.close()

@@ -58,7 +58,6 @@ def test_gateway_is_all_of_the_catalog_that_pods_reach() -> None:
         "texera-db.texera.svc",
         "texera-db.texera.svc.",
         "texera-db.texera.svc.cluster.local",
-        "texera-db.texera.svc.k8s.corp.example",
         "texera-db-0.texera-db.texera.svc",
         "texera-db-0.texera-db.texera.svc.cluster.local",
     ],
@@ -68,6 +67,14 @@ def test_services_and_their_pods_are_in_their_namespace(host: str) -> None:
     rule = network.allow_egress(f"postgresql://{host}:5432")
 
     assert rule["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "texera"}}}]
+
+
+def test_service_of_another_cluster_domain_may_be_outside() -> None:
+    """The name may also belong to a domain of the company."""
+    selector, block = network.allow_egress("https://minio.prod.svc.corp.example:9000")["to"]
+
+    assert selector == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "prod"}}}
+    assert block["ipBlock"]["cidr"] == "0.0.0.0/0"
 
 
 @pytest.mark.parametrize("host", ["idp.example", "svc.example", "a.svc.example", "svc", "a.b.c.d.svc.example"])

@@ -286,7 +286,7 @@ def test_variables_of_the_stack_are_refused(kind: str) -> None:
     with_authorities = TOKEN_CATALOG.model_copy(update={"ca_bundle": "/trust/ca.pem", "truststore": "/trust/ca.p12"})
     names = variables(template(tenant(texera={"catalog": kind}), with_authorities, postgres=DATABASE))
     settings = TexeraSettings(variables=dict.fromkeys(names, "a"))
-    (unit,) = tenant().computing_units
+    (unit,) = tenant(texera={"catalog": kind}).computing_units
 
     mistakes = dict(texera.list_variable_mistakes(unit, settings, ca_bundle="/trust/ca.pem"))
 
@@ -295,8 +295,16 @@ def test_variables_of_the_stack_are_refused(kind: str) -> None:
 
 
 def test_variables_that_the_stack_does_not_set_are_free() -> None:
-    """Images may have certificate authorities of their own where the environment names none."""
-    names = ("STORAGE_ICEBERG_TABLE_COMMIT_BATCH_SIZE", "REQUESTS_CA_BUNDLE", "JAVA_OPTS")
+    """Images may have certificate authorities of their own where the environment names none.
+
+    The stack sets no variable of a kind of catalog that the unit does not have.
+    """
+    names = (
+        "STORAGE_ICEBERG_TABLE_COMMIT_BATCH_SIZE",
+        "REQUESTS_CA_BUNDLE",
+        "JAVA_OPTS",
+        "STORAGE_ICEBERG_CATALOG_POSTGRES_USERNAME",
+    )
     settings = TexeraSettings(variables=dict.fromkeys(names, "a"))
     (unit,), (spark,) = tenant().computing_units, tenant(runtime="spark").computing_units
 

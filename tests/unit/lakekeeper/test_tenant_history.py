@@ -220,3 +220,13 @@ def test_containers_of_one_name_in_two_accounts(accounts: tuple[str | None, str]
     first, second = (RecordedWarehouse(**warehouse(key_prefix="sales", account=account)) for account in accounts)
 
     assert share_place(first, second) is share
+
+
+def test_retained_places_of_two_accounts_are_both_recorded() -> None:
+    first = record(
+        a=warehouse("retain", account="eu", key_prefix="sales"), b=warehouse("retain", account="us", key_prefix="sales")
+    )
+
+    remaining = record(first)["kept"]
+
+    assert [(data["name"], data["account"]) for data in remaining] == [("a", "eu"), ("b", "us")]

@@ -51,7 +51,8 @@ STOP_SECONDS = 10
 def run_check(arguments: Sequence[str], *, clock: Callable[[], float] = time.time) -> DriftCheck:
     """Run `lakewright ARGUMENTS --json` and return its result. Its errors and progress go to standard error.
 
-    SIGTERM, which Kubernetes sends at the deadline of a job, ends the check. Its result is a failure.
+    SIGTERM, which Kubernetes sends at the deadline of a job, ends the check. Its result is a failure, unless it prints
+    its report before it ends.
     """
     command = [sys.executable, "-P", "-m", "lakewright.cli", *arguments]
     command += [] if "--json" in arguments else ["--json"]
@@ -72,12 +73,12 @@ def run_check(arguments: Sequence[str], *, clock: Callable[[], float] = time.tim
         kill.cancel()
     sys.stderr.write(errors)
     seconds = time.monotonic() - begun
-    if is_stopped:
-        failure = f"`lakewright {arguments[0]}` was stopped by SIGTERM after {seconds:.0f} s: it reached a deadline, or"
-        return DriftCheck(None, clock(), seconds, f"{failure} a user stopped it")
     try:
         report = read_drift(printed)
     except DocumentError as error:
+        if is_stopped:
+            failure = f"`lakewright {arguments[0]}` was stopped by SIGTERM after {seconds:.0f} s, as at a deadline"
+            return DriftCheck(None, clock(), seconds, failure)
         last = [line for line in errors.splitlines() if line.strip()][-1:] or [str(error)]
         ended = f"signal {-child.returncode}" if child.returncode < 0 else f"exit code {child.returncode}"
         return DriftCheck(

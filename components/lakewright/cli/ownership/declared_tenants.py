@@ -51,7 +51,7 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
     file = project.stack_file(stack)
     raw = raw_spec(file)
     names = _names(raw)
-    other_files = _read_others(project, file, names, shares_project=shares_project(raw)) if names else _OtherFiles()
+    other_files = _read_others(project, file, names, is_sharing=shares_project(raw)) if names else _OtherFiles()
     if not (other_files.specs or other_files.mistaken or other_files.unreadable):
         return
     from lakewright.project_files.shared_values import find_spec_positions  # noqa: PLC0415
@@ -69,7 +69,7 @@ def refuse_shared_tenant(access: ServerAccess, stack: str) -> None:
         raise SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
 
 
-def _read_others(project: PulumiProject, file: Path, names: list[str], *, shares_project: bool) -> _OtherFiles:
+def _read_others(project: PulumiProject, file: Path, names: list[str], *, is_sharing: bool) -> _OtherFiles:
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415 - slow to load
 
     other_files = _OtherFiles()
@@ -81,9 +81,7 @@ def _read_others(project: PulumiProject, file: Path, names: list[str], *, shares
         except (OSError, UnicodeDecodeError) as error:
             other_files.unreadable[str(other)] = " ".join(str(error).split())
             continue
-        # Names may come from defaults, and the roles of tenants of a shared project may be equal by chance.
-        has_hidden_names = "extends" in text or (shares_project and "shared" in text)
-        if not has_hidden_names and not any(name in text for name in names):
+        if not any(name in text for name in names) and not _has_hidden_names(other, text, names, is_sharing=is_sharing):
             continue
         try:
             other_files.specs[str(other)] = read_stack_file(other)
@@ -93,6 +91,15 @@ def _read_others(project: PulumiProject, file: Path, names: list[str], *, shares
             elif not _is_yaml(text) and any(_mentions(text, name) for name in names):
                 other_files.unreadable[str(other)] = str(error.problems[0])
     return other_files
+
+
+def _has_hidden_names(file: Path, text: str, names: list[str], *, is_sharing: bool) -> bool:
+    """Return whether a spec has a name from defaults, or roles in the same shared project, which may have one name."""
+    if "extends" not in text and not (is_sharing and "shared" in text):
+        return False
+    raw = raw_spec(file)
+    merged_text = str(raw)
+    return any(name in merged_text for name in names) or (is_sharing and shares_project(raw))
 
 
 def _possible_owners(

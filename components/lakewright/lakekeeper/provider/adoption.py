@@ -20,6 +20,7 @@ from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 from lakewright.lakekeeper.provider.resource_state import ObservedResource
 from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext, Taking
+from lakewright.ownership.consent import ConsentKind
 from lakewright.ownership.mark import Claimant
 from lakewright.ownership.marked_object import MarkedObject
 from lakewright.ownership.running_stack import record_adopted_resource
@@ -130,7 +131,10 @@ def find_missing_consent(provider: Adopter, client: Client, args: ResourceInputs
     marked = provider.find_marked(client, args) if provider.belongs_to_maker else None
     if marked is None or (is_begun(provider, args) and not marked.mark.names_owner):
         return None
-    is_in_own_project = provider.run.own_objects.has("Project", marked.consents[0].name)
+    own_objects = provider.run.own_objects
+    is_in_own_project = any(
+        consent.kind is ConsentKind.PROJECT and own_objects.has("Project", consent.name) for consent in marked.consents
+    )
     if is_in_own_project and not marked.mark.names_owner:
         return None
     return marked.find_adoption_problem(provider.claimant)

@@ -1,7 +1,6 @@
 """Storage credentials of warehouses: secrets by reference, and their conversion to requests."""
 
 import json
-import re
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal, cast
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from pydantic import Tag
 
 from lakewright.credentials.references import Reference, UnresolvedCredentialError
 from lakewright.lakekeeper.provider.inputs import Declared, discriminate_by_type, has_unknown
+from lakewright.names.host_kinds import is_loopback
 from lakewright.names.types import ExternalIdValue, NotBlank
 
 
@@ -184,6 +184,15 @@ GOOGLE_KEY_FIELDS = (
     "universe_domain",
 )
 """Fields that the server requires in the key of a service account."""
+GOOGLE_TOKEN_ADDRESSES = (
+    "https://oauth2.googleapis.com/token",
+    "https://accounts.google.com/o/oauth2/token",
+    "https://oauth2.s3nsapis.fr/token",
+)
+"""Values of `token_uri` in keys of Google, in early keys, and in keys of its partner S3NS.
+
+Source: Google Cloud, "Create and delete service account keys" and "Cloud de Confiance by S3NS".
+"""
 
 _WIRE = {
     # Every supported version accepts only this spelling for access keys, and only the other spelling for R2 keys.
@@ -220,10 +229,15 @@ def references(credential: object) -> list[str]:
     return [] if has_unknown(values) else values
 
 
-def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
-    """Return why the server would refuse a credential's secret.
+def mistake(credential: object, secret: Callable[[str], str], server: str) -> str | None:
+    """Return why the server would refuse a credential's secret, or must not get it.
 
     Return None if the secret is valid or cannot be read on this machine.
+
+    Args:
+        credential: The credential.
+        secret: Returns the secret of a reference.
+        server: Address of the server.
     """
     if not isinstance(credential, GoogleServiceAccount) or not references(credential):
         return None
@@ -232,23 +246,22 @@ def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
     except UnresolvedCredentialError:
         return None
     try:
-        _json(credential.key, text)
+        key = _json(credential.key, text)
     except UnresolvedCredentialError as malformed:
         return str(malformed)
-    return None
+    address = key["token_uri"]
+    if address in GOOGLE_TOKEN_ADDRESSES or (_is_on_this_machine(address) and _is_on_this_machine(server)):
+        return None
+    addresses = " or ".join(GOOGLE_TOKEN_ADDRESSES)
+    return (
+        f"`{credential.key}` has another `token_uri` than the keys of Google, {addresses}. The server sends requests"
+        " there. Create a new key at Google."
+    )
 
 
-def _is_token_address(uri: str, universe_domain: str) -> bool:
-    """Return whether a key may name an address of tokens: one of Google, or one of a trial on the server's machine.
-
-    Source: Google Cloud, "Create and delete service account keys"; clouds of partners have a domain of their own.
-    """
-    if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", universe_domain):
-        return False
-    if uri in {f"https://oauth2.{universe_domain}/token", "https://accounts.google.com/o/oauth2/token"}:
-        return True
+def _is_on_this_machine(url: str) -> bool:
     try:
-        return urlsplit(uri).hostname in {"127.0.0.1", "localhost", "::1"}
+        return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
         return False
 
@@ -270,11 +283,5 @@ def _json(reference: str, secret: str) -> dict[str, Any]:
         raise UnresolvedCredentialError(
             f"`{reference}` is an incomplete key of a service account: expected text in each of its"
             f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create a new key at Google."
-        )
-    if not _is_token_address(fields["token_uri"], fields["universe_domain"]):
-        raise UnresolvedCredentialError(
-            f"`{reference}` has another `token_uri` than keys of Google have:"
-            " `https://oauth2.googleapis.com/token`, or that of its `universe_domain`. The server sends requests there."
-            " Create a new key at Google."
         )
     return fields

@@ -15,7 +15,7 @@ def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], d
     """Return whether a warehouse has neither an object on the server nor files under its key prefix.
 
     Data counts as existing if it cannot be checked. Files in buckets outside the stack, which no stack deletes, do not
-    count.
+    count; their warehouses count as existing on servers whose lists may lack a warehouse.
 
     Args:
         client: Client of the server.
@@ -25,12 +25,24 @@ def is_gone(client: Client, project_id: str, buckets: Mapping[str, OwnBucket], d
     """
     bucket = next((bucket for bucket in buckets.values() if bucket.bucket == data.bucket), None)
     try:
-        if _is_on_server(client, project_id, data.name):
-            return False
-        return bucket is None or own_bucket.describe_contents(bucket, within=data.key_prefix) is None
+        if bucket is None:
+            # Only the list says that the warehouse was deleted.
+            return not client.server().unlisted and not _is_listed(client, project_id, data.name)
+        return (
+            not _is_on_server(client, project_id, data.name)
+            and own_bucket.describe_contents(bucket, within=data.key_prefix) is None
+        )
     except LakekeeperError as error:
         warn(f"Could not check the remaining data of warehouse `{data.name}`, so the tenant's record keeps it: {error}")
         return False
+
+
+def _is_listed(client: Client, project_id: str, name: str) -> bool:
+    """Return whether the list that all resources share has a warehouse. An empty list may be that of a refusal."""
+    shared_list = warehouses.list_cached(client, project_id).values()
+    if not shared_list:
+        return _is_on_server(client, project_id, name)
+    return any(str(warehouse["name"]).casefold() == name.casefold() for warehouse in shared_list)
 
 
 def _is_on_server(client: Client, project_id: str, name: str) -> bool:

@@ -27,7 +27,6 @@ from lakewright.lakekeeper.tenant.tenant_history import (
     share_place,
 )
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
-from lakewright.names.types import prefixes_overlap
 
 
 def refuse(
@@ -265,9 +264,8 @@ def _refuse_places(new: TenantRecordArgs) -> None:
         for other in new.kept:
             if (
                 other.deletion == "retain"
-                and warehouse.bucket == other.bucket
                 and (warehouse.origin, warehouse.key_prefix) != (other.origin, other.key_prefix)
-                and prefixes_overlap(warehouse.key_prefix or "", other.key_prefix)
+                and share_place(warehouse, other)
             ):
                 raise RemovalRefusedError(
                     f"warehouse `{name}` would be at {warehouse.key_prefix}/ of bucket `{warehouse.bucket}`,"

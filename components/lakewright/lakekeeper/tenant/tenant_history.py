@@ -53,6 +53,8 @@ class KeptData(Declared):
     origin: str
     """Its first name."""
     bucket: str
+    account: str | None = None
+    """Storage account, as in `RecordedWarehouse`."""
     key_prefix: str
     deletion: Deletion = "retain"
     """`retain` keeps its bucket. `protect` only protects its files from a purge of another warehouse."""
@@ -169,6 +171,7 @@ def find_retained_data(
             name=name,
             origin=find_origin(name, earlier),
             bucket=earlier.bucket,
+            account=earlier.account,
             key_prefix=earlier.key_prefix or "",
             deletion=earlier.deletion,
         )
@@ -176,7 +179,7 @@ def find_retained_data(
         if earlier.deletion != "purge"
     ]
     retained = [data for data in earlier_data if data.deletion == "retain"]
-    every = {(data.bucket, data.key_prefix): data for data in [*earlier_data, *leaving, *retained]}
+    every = {(data.account, data.bucket, data.key_prefix): data for data in [*earlier_data, *leaving, *retained]}
     remaining: list[KeptData] = []
     for data in every.values():
         successor = places.get((data.bucket, data.key_prefix, data.origin))
@@ -217,12 +220,11 @@ def find_threatened(
         for name, warehouse in warehouses.items()
         if warehouse.deletion == "purge" and not _was_purged_there(warehouse, before)
         for data in retained
-        if data.deletion == "protect" and data.name not in dropped and warehouse.bucket == data.bucket
-        if prefixes_overlap(warehouse.key_prefix or "", data.key_prefix)
+        if data.deletion == "protect" and data.name not in dropped and share_place(warehouse, data)
     ]
 
 
-def share_place(first: RecordedWarehouse, second: RecordedWarehouse) -> bool:
+def share_place(first: RecordedWarehouse, second: RecordedWarehouse | KeptData) -> bool:
     """Return whether two warehouses are in one bucket, and their key prefixes overlap."""
     are_apart = first.account and second.account and first.account != second.account
     is_same_bucket = first.bucket == second.bucket and not are_apart

@@ -32,6 +32,7 @@ from lakewright.lakekeeper.provider.errors import (
     NotOwnedError,
     RemovalRefusedError,
 )
+from lakewright.lakekeeper.provider.inputs import has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
@@ -65,8 +66,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
         if not result.failures:
-            credential = self.args.from_state(result.inputs).credential
-            if wrong := mistake(credential, self.secret):
+            checked = self.args.from_state(result.inputs)
+            server = "" if has_unknown(checked.server) else checked.server.endpoint
+            if wrong := mistake(checked.credential, self.secret, server):
                 return CheckResult(news, [CheckFailure("credential.key", wrong)])
         # A name that another stack owns is refused. The report lists this failure together with other failures.
         if report.is_wanted() and all(failure.property == "adopt" for failure in result.failures):

@@ -132,6 +132,7 @@ def test_refresh_forgets_retained_data_after_its_deletion(
     assert record.up(**record_without_warehouses) == "same"
 
 
+@pytest.mark.since("0.14")
 def test_refresh_forgets_retained_data_outside_the_stack(
     outer: Resource, warehouse_props: Props, own_bucket: Props
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, UnsupportedServerError
+from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.ownership.consent import ADOPT
 from lakewright.ownership.running_stack import run_as_stack
 
 from tests.integration.provider.resource import Props, Resource
@@ -172,3 +174,30 @@ def test_missing_right_to_mark_a_new_warehouse(
     run_context.start(run_context.current().next())
     give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
     assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "create"
+
+
+def test_retained_data_of_a_hidden_warehouse_is_kept(guarded_project: Props, unique: str) -> None:
+    """Lists of a server with OpenFGA may lack warehouses."""
+    record = Resource(TenantRecordProvider())
+    tenant = guarded_project | {"tenant": unique, "buckets": {}}
+    record.up(**tenant, warehouses={"old": {"bucket": "lake", "deletion": "retain"}})
+    record.up(**tenant, warehouses={})
+
+    record.refresh()
+
+    assert [item["name"] for item in record.outs["kept"]] == ["old"]
+
+
+def test_role_of_an_unmarked_project_in_the_state_is_adopted(
+    guarded: httpx.Client, guarded_project: Props, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version made the project, without a mark. A user wrote the role's description."""
+    monkeypatch.delenv(ADOPT)
+    project, role = Resource(ProjectProvider()), Resource(RoleProvider())
+    body = {"name": "analysts", "description": "People who analyze"}
+    guarded.post("/management/v1/role", json=body, headers={"x-project-id": unique}).raise_for_status()
+    project.id, project.inputs = unique, guarded_project | {"name": unique}
+    project.outs = project.inputs
+    project.preview(**project.inputs)
+
+    assert role.failures(**guarded_project, name="analysts", adopt=True) == {}

@@ -23,15 +23,15 @@ from lakewright_spark.run.facts import ExecutionFacts
 
 LINES = ["one", "two", "last words"]
 RUN = """
-import json, os, sys, time
+import json, os, sys
 from pathlib import Path
-from lakewright_spark.run.child import Child
+from lakewright_spark.run import child as child_module
 
-child = Child(Path(sys.argv[1]), [], os.environ, lambda line: print(line, flush=True))
+child_module.GRACE_SECONDS = 1000
+child = child_module.Child(Path(sys.argv[1]), [], os.environ, lambda line: print(line, flush=True))
 child.wait(60)
-began = time.monotonic()
 child.end()
-print(json.dumps({"code": child.wait(0), "seconds": time.monotonic() - began}))
+print(json.dumps({"code": child.wait(0)}))
 """
 LEAVE_PROCESS = "import subprocess; subprocess.Popen(['sleep', '60']); raise SystemExit(3)"
 """A script that ends before a process that it started, as before Spark's JVM."""
@@ -132,14 +132,13 @@ def reaps_nothing() -> Iterator[None]:
 
 @pytest.mark.usefixtures("reaps_nothing")
 def test_run_does_not_wait_for_zombies(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Otherwise it would wait for the grace period, which is longer than the limit of a test here."""
     script = tmp_path / "script.py"
     script.write_text(LEAVE_PROCESS)
 
     run = subprocess.run([sys.executable, "-c", RUN, script], env=environment, stdout=subprocess.PIPE, check=True)
 
-    report = json.loads(run.stdout)
-    assert report["code"] == 3
-    assert report["seconds"] < child_module.GRACE_SECONDS / 2
+    assert json.loads(run.stdout) == {"code": 3}
 
 
 def test_script_ends_with_a_killed_run(tmp_path: Path, environment: dict[str, str]) -> None:
