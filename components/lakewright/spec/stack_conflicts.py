@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakewright.names.types import prefixes_overlap
 from lakewright.project_files.servers import AWS, Servers, ServiceAddress
-from lakewright.spec.standard_roles import standard_roles
+from lakewright.spec.standard_roles import list_role_names
 from lakewright.spec.tenant import TenantSpec
 
 
@@ -89,18 +89,14 @@ def _find_shared_roles(spec: TenantSpec, other: TenantSpec, name: str) -> Iterat
 
     Lakekeeper ignores case.
     """
-    other_roles = {other.qualify_role(role).casefold() for role in _list_roles(other)}
-    roles = [spec.qualify_role(role) for role in _list_roles(spec)]
+    other_roles = {other.qualify_role(role).casefold() for role in list_role_names(other)}
+    roles = [spec.qualify_role(role) for role in list_role_names(spec)]
     if shared := [role for role in roles if role.casefold() in other_roles]:
         yield (
             "name",
             f"expected roles that no other tenant in the shared project {spec.project_id} has; {name} declares role"
             f" `{shared[0]}`, too. Rename the tenant, the warehouse or the role",
         )
-
-
-def _list_roles(spec: TenantSpec) -> list[str]:
-    return list(dict.fromkeys([*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]))
 
 
 def group_possible_conflicts(specs: Mapping[str, TenantSpec]) -> dict[str, dict[str, TenantSpec]]:

@@ -57,9 +57,14 @@ def roles_of_unit(spec: TenantSpec, unit: str) -> list[str]:
     return [name_role(name, "writer") for name in unit_spec.visible_warehouses(spec.warehouse_names)]
 
 
+def list_role_names(spec: TenantSpec) -> list[str]:
+    """Return the names of the standard roles and of the roles that `grants` name, which may repeat."""
+    return [*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]
+
+
 def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
     """Yield path and reason of each entry of `role_members` whose role nothing is granted to."""
-    roles = [*standard_roles(spec), *(grant.role for grant in spec.grants if grant.role)]
+    roles = list_role_names(spec)
     for name in spec.role_members:
         if name not in roles:
             yield (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, UnsupportedServerError
@@ -135,6 +137,19 @@ def test_managed_access_needs_an_authorizer_with_permissions(
     assert light.get("/management/v1/warehouse", headers=headers).json()["warehouses"] == []
 
 
+def preview_with_right_to_mark(guarded: httpx.Client, unique: str, preview: Callable[[], str]) -> str:
+    """Check that a preview names the missing right to create roles, and return its operation with this right."""
+    for relation in ("describe", "create", "modify"):
+        give(guarded, f"project/{unique}", f"stranger-{unique}", relation)
+
+    with pytest.raises(NotOwnedError, match=rf"nothing was changed: .* Allow `create_role` on project {unique} "):
+        run_as_stack("lakewright", "acme", preview)
+
+    run_context.start(run_context.current().next())
+    give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
+    return run_as_stack("lakewright", "acme", preview)
+
+
 def test_missing_right_to_mark_a_project_is_named_first(
     guarded: httpx.Client, guarded_project: Props, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
@@ -144,15 +159,8 @@ def test_missing_right_to_mark_a_project_is_named_first(
     run_as_stack("lakewright", "acme", lambda: record.up(**tenant))
     use_stranger_token(record, monkeypatch, unique)
     deployer = tenant | {"server": record.inputs["server"]}
-    for relation in ("describe", "create", "modify"):
-        give(guarded, f"project/{unique}", f"stranger-{unique}", relation)
 
-    with pytest.raises(NotOwnedError, match=rf"nothing was changed: .* Allow `create_role` on project {unique} "):
-        run_as_stack("lakewright", "acme", lambda: record.preview(**deployer))
-
-    run_context.start(run_context.current().next())
-    give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
-    assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "same"
+    assert preview_with_right_to_mark(guarded, unique, lambda: record.preview(**deployer)) == "same"
 
 
 def test_missing_right_to_mark_a_new_warehouse(
@@ -165,15 +173,8 @@ def test_missing_right_to_mark_a_new_warehouse(
     monkeypatch.setenv(f"STRANGER_{unique}", f"stranger-{unique}")
     auth = {"kind": "token", "token": f"env:STRANGER_{unique}"}
     deployer = tenant | {"server": tenant["server"] | {"auth": auth}}
-    for relation in ("describe", "create", "modify"):
-        give(guarded, f"project/{unique}", f"stranger-{unique}", relation)
 
-    with pytest.raises(NotOwnedError, match=rf"nothing was changed: .* Allow `create_role` on project {unique} "):
-        run_as_stack("lakewright", "acme", lambda: record.preview(**deployer))
-
-    run_context.start(run_context.current().next())
-    give(guarded, f"project/{unique}", f"stranger-{unique}", "role_creator")
-    assert run_as_stack("lakewright", "acme", lambda: record.preview(**deployer)) == "create"
+    assert preview_with_right_to_mark(guarded, unique, lambda: record.preview(**deployer)) == "create"
 
 
 def test_retained_data_of_a_hidden_warehouse_is_kept(guarded_project: Props, unique: str) -> None:
