@@ -25,7 +25,8 @@ def send(connection: socket.socket, message: dict[str, Any], descriptors: Sequen
     """Send a message, and open files with it. Raises OSError where the other end is closed."""
     data = json.dumps(message).encode() + b"\n"
     sent = socket.send_fds(connection, [data], list(descriptors)) if descriptors else 0
-    connection.sendall(data[sent:])
+    if sent < len(data):  # sending no bytes fails where the other end has read the message, responded and closed
+        connection.sendall(data[sent:])
 
 
 def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any] | None, list[int]]:
