@@ -259,7 +259,7 @@ def normalize_endpoint(value: str, *, keep_path: bool = False, keep_query: bool 
         port = parts.port
     except ValueError:
         parts, port = None, None
-    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0:
         raise ValueError("an endpoint looks like `https://host:port`")
     if parts.username or parts.password:
         raise ValueError("an endpoint must not contain a user name or password")

@@ -166,6 +166,38 @@ def test_credentials_in_the_address_of_nats_are_refused(address: str) -> None:
     assert "hunter2" not in reported
 
 
+METADATA_SERVICES = ("169.254.169.254", "metadata.google.internal")
+
+
+@pytest.mark.parametrize("host", METADATA_SERVICES)
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("server.egress", ["https://{host}:8443"]),
+        ("server.authentication.oidc.provider_uri", "https://{host}/realms/p"),
+        ("server.authorization", {"openfga": {"endpoint": "https://{host}"}}),
+        ("server.events.nats", {"address": "nats://{host}:4222", "topic": "t"}),
+        ("server.events.kafka", {"topic": "t", "config": {"bootstrap.servers": "kafka.example,{host}:9092"}}),
+        ("database.postgres.host_write", "{host}"),
+        ("database.postgres.host_read", "{host}"),
+    ],
+)
+def test_metadata_services_are_refused(path: str, form: Any, host: str) -> None:
+    document = replace_value(production(), path, yaml.safe_load(yaml.safe_dump(form).replace("{host}", host)))
+
+    reported = problems(document)
+
+    assert f"found `{host}`" in reported
+    assert f"{path}" in reported
+
+
+@pytest.mark.parametrize("url", ["https://idp.example:0", "https://idp.example:99999", "https://idp.example:x"])
+def test_ports_of_addresses_are_checked(url: str) -> None:
+    reported = problems(replace_value(production(), "server.authentication.oidc.provider_uri", url))
+
+    assert "provider_uri: an endpoint looks like `https://host:port`" in reported
+
+
 @pytest.mark.parametrize(
     "servers", ["", ",", "kafka.example:0", "kafka.example:99999", "a b", "SASL_SSL://a:x", "a:1;b:2"]
 )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from lakewright.kubernetes.drift_check.settings import DriftCheckSettings
 from lakewright.kubernetes.settings import DnsSettings
 from lakewright.lakekeeper.api.connection.server import NoServerAuth, ServerAuth
-from lakewright.names.types import RoleArn, ServiceUrl
+from lakewright.names.types import RoleArn
 from lakewright.platform_stack.settings.authentication import AuthenticationSettings
 from lakewright.platform_stack.settings.authorization import Authorization
 from lakewright.platform_stack.settings.database import Persistence
@@ -26,7 +26,7 @@ from lakewright.platform_stack.settings.operation import (
     UiSettings,
 )
 from lakewright.platform_stack.settings.pods import ExtraPodParts, PodSettings
-from lakewright.platform_stack.settings.types import Count, ObjectName, ResourceQuantity, Text, Version
+from lakewright.platform_stack.settings.types import Count, HttpUrl, ObjectName, ResourceQuantity, Text, Version
 from lakewright.platform_stack.settings.variables import EnvPrefix
 from lakewright.validation.strict_model import StrictModel
 
@@ -95,7 +95,7 @@ class ServerSettings(StrictModel):
     cluster's API, OpenFGA's database (`database_ca_bundle`), and clients of the gateway."""
     extra_env: dict[str, str] = {}
     """Further variables, which have no setting here. No secrets."""
-    egress: list[ServiceUrl] = []
+    egress: list[HttpUrl] = []
     """Further addresses that the server may reach, such as stores on other ports than 443."""
     monitoring_namespace: ObjectName | None = None
     """Namespace whose pods may read metrics, on port 9000."""
