@@ -170,6 +170,19 @@ def test_both_engines_report_equal_results(folder: ProjectFolder) -> None:
         assert embedded == pulumi
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_secret_within_an_output_is_hidden(folder: ProjectFolder, engine: str) -> None:
+    program = 'import pulumi\npulumi.export("access", {"user": "ops", "token": pulumi.Output.secret("CANARY")})\n'
+    (folder.path / "__main__.py").write_text(program)
+
+    for command in (("up", "--yes"), ("preview",), ("refresh", "--yes")):
+        printed = folder.lakewright(*command, "--json", "--engine", engine)
+
+        assert "CANARY" not in printed
+        outputs = json.loads(printed.partition("Engine: ")[0])["outputs"]
+        assert outputs == {"access": {"user": "ops", "token": "[secret]"}}
+
+
 def test_both_engines_update_targets(folder: ProjectFolder) -> None:
     (folder.path / "__main__.py").write_text(PARTS.format(1))
     folder.lakewright("up", "--yes", "--engine", "embedded")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent
 
     from lakewright.cli.engines.pulumi_plans import CliPlan
+    from lakewright.cli.engines.pulumi_process import PulumiInOwnSession
 
 
 _READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
@@ -96,9 +98,8 @@ class PulumiCli:
             plan.complete(report, result)
         result.changes, result.messages = report.changes, report.messages
         result.is_interrupted, result.declared_resources = command.is_interrupted, declared_resources
-        result.outputs = {
-            name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
-        }
+        with _cli_errors():
+            result.outputs = _read_outputs(command, stack)
         return result
 
 
@@ -194,6 +195,16 @@ def _operate(stack: Stack, plan: CliPlan, on_event: Callable[[EngineEvent], None
     else:
         _pass_exclusions(stack, operation)
         (stack.preview_destroy if operation.preview_only else stack.destroy)(**shared, **fresh)
+
+
+def _read_outputs(command: PulumiInOwnSession, stack: Stack) -> dict[str, Any]:
+    """Return the stack's outputs, with `[secret]` for each secret.
+
+    The Automation API reads secrets in a second call, and does not tell which values within an output are secret.
+    """
+    arguments = ["stack", "output", "--json", "--stack", stack.name]
+    done = command.run(arguments, stack.workspace.work_dir, stack.workspace.env_vars)
+    return json.loads(done.stdout)
 
 
 def _pass_exclusions(stack: Stack, operation: Operation) -> None:
