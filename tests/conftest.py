@@ -22,9 +22,11 @@ from lakewright_sandbox.runtime.state import Sandbox
 
 from tests import class_archive
 from tests.command_server import OWN_PROCESSES
+from tests.python_server import PYTHON, start_python_server
 from tests.real_servers import RealServers
 from tests.shared_parts import share_parts
 
+IS_LONG_FORM = bool(os.environ.get("LAKEWRIGHT_FULL"))
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
 # Variables that a shell or a container sets must not be what makes the product work.
@@ -34,7 +36,7 @@ for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
 if not os.environ.get(OWN_PROCESSES):
     share_parts()
 # The optimizing compiler would double the processor time of short JVMs; long forms have long JVMs.
-COMPILER = "" if os.environ.get("LAKEWRIGHT_FULL") else "-XX:TieredStopAtLevel=1 "
+COMPILER = "" if IS_LONG_FORM else "-XX:TieredStopAtLevel=1 "
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", COMPILER + class_archive.java_options())
 
@@ -51,7 +53,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # The same examples in every run, so that no change fails by chance. `make test-all` tries new ones.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("new", deadline=None)
-hypothesis.settings.load_profile("new" if os.environ.get("LAKEWRIGHT_FULL") else "same")
+hypothesis.settings.load_profile("new" if IS_LONG_FORM else "same")
 
 
 ASKED = os.environ.get("TEST_LAKEKEEPER_VERSION")
@@ -119,6 +121,19 @@ def _isolate_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("AWS_", "LAKEWRIGHT_", "PYICEBERG_"))]:
         if name not in {"LAKEWRIGHT_IVY", "LAKEWRIGHT_REQUIRE_PULUMI"}:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def forked_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the Python processes of the Pulumi CLI as forks of one process."""
+    monkeypatch.setenv(PYTHON, str(start_python_server()))
+
+
+@pytest.fixture(autouse=True)
+def _fork_python(request: pytest.FixtureRequest) -> None:
+    """Run them as forks in each test of the Pulumi CLI, but for the long form."""
+    if request.node.get_closest_marker("pulumi_cli") and not IS_LONG_FORM and not os.environ.get(OWN_PROCESSES):
+        request.getfixturevalue("forked_python")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

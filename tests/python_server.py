@@ -1,25 +1,36 @@
-"""Run the Python processes of the Pulumi CLI as forks of one process, so that hundreds of its runs are fast.
+"""Run the Python processes of the Pulumi CLI as forks of one process per worker, so that hundreds of its runs are fast.
 
 The CLI starts an interpreter for the program, another for the dynamic providers, and four that list packages: two
-seconds of processor time per run. Here `bin/python` of a project's virtual environment is a small client. It passes its
-arguments, folder, environment and open files to the server, which forks. Program and providers still get a process of
-their own in each run.
+seconds of processor time per run. Here `bin/python` of a virtual environment is a small client. It passes its
+arguments, folder, environment and open files to the server, `python -m tests.python_server ADDRESS`, which forks.
+Program and providers still get a process of their own in each run. With TEST_OWN_PROCESSES=1, and in the long form, the
+CLI starts interpreters.
 """
 
 from __future__ import annotations
 
 import array
+import atexit
+import contextlib
+import functools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.command_server import MODULES
+
+PYTHON = "PULUMI_PYTHON_CMD"
+"""Variable with the interpreter of the Pulumi CLI for projects without a virtual environment."""
 KILL_AFTER = "TEST_KILL_AFTER"
 """Variable of a run: the number of changing provider calls after which the CLI and its processes are killed."""
 CHANGING = ("Create", "Update", "Delete")
@@ -32,51 +43,105 @@ request = dict(arguments=sys.argv[1:], folder=os.getcwd(), environment=dict(os.e
 message = json.dumps(request).encode() + b"\\n"
 socket.send_fds(server, [len(message).to_bytes(4, "big")], [0, 1, 2])
 server.sendall(message)
-code = server.recv(8)
-os._exit(int(code) if code else 137)
+response = server.recv(8)
+if response == {declined!r}:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+os._exit(int(response) if response else 137)
 """
+DECLINED = b"declined"
+"""Response to a client that becomes an interpreter itself."""
+SEPARATE = ("pulumi.dynamic", "pulumi.run.plugin")
+"""Modules that the CLI runs as processes that last."""
 
 
-def write_environment(folder: Path, address: str) -> None:
-    """Write a virtual environment whose interpreter is a client of the server."""
+def find_environment() -> Path:
+    """Return the virtual environment for a project: that of the clients in a test of the Pulumi CLI."""
+    return Path(os.environ[PYTHON]).parents[1] if PYTHON in os.environ else Path(sys.prefix)
+
+
+@functools.cache
+def start_python_server() -> Path:
+    """Return an interpreter that is a client of this worker's server, which ends with the worker."""
+    folder = Path(tempfile.mkdtemp(prefix="python", dir="/tmp"))  # the path of a socket must be short
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    address = str(folder / "server.socket")
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, address],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    atexit.register(process.kill)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return write_environment(folder / "environment", address)
+
+
+def write_environment(folder: Path, address: str) -> Path:
+    """Write a virtual environment whose interpreter is a client of the server; return the interpreter."""
     (folder / "bin").mkdir(parents=True)
+    (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
     (folder / "pyvenv.cfg").write_text((Path(sys.prefix) / "pyvenv.cfg").read_text())
     for name in ("python", "python3"):
         client = folder / "bin" / name
-        client.write_text(CLIENT.format(python=sys.executable, address=address))
+        client.write_text(CLIENT.format(python=sys.executable, address=address, declined=DECLINED))
         client.chmod(0o755)
+    return folder / "bin" / "python"
 
 
-def serve_python(listener: socket.socket, parent: int, path: list[str]) -> NoReturn:
-    """Serve clients until the parent process has ended.
+def serve(address: str) -> NoReturn:
+    """Import what programs and providers of tenants import, and serve clients until the starting process has ended."""
+    from lakewright.warm.preload import FIRST, Preloader
 
-    Args:
-        listener: The socket that clients connect to.
-        parent: The process that forked this process.
-        path: `sys.path` of an interpreter without a script.
-    """
+    preloader = Preloader()
+    for name in (*FIRST, *MODULES):
+        preloader.load(name)
+    path = sys.path[1:]  # without the folder in which this process was started
     responses: dict[tuple[str, ...], tuple[int, bytes]] = {}
-    listener.settimeout(2)
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:
-            if os.getppid() != parent:
-                os._exit(0)
-            continue
-        connection.settimeout(None)
-        while _has_ended_child():
-            pass
-        request, descriptors = _receive(connection)
-        run = _find_run(request["arguments"])
-        if run is None:
-            _respond(connection, tuple(request["arguments"]), descriptors, responses)
-        elif os.fork() == 0:
-            listener.close()
-            _become(run, request, connection, descriptors, path)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        connection.close()
+    parent = os.getppid()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        listener.settimeout(2)
+        print("ready", flush=True)
+        while os.getppid() == parent:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(None)
+            while _has_ended_child():
+                pass
+            _serve_client(connection, path, responses, listener)
+            connection.close()
+    os._exit(0)
+
+
+def _serve_client(
+    connection: socket.socket,
+    path: list[str],
+    responses: dict[tuple[str, ...], tuple[int, bytes]],
+    listener: socket.socket,
+) -> None:
+    request, descriptors = _receive(connection)
+    arguments: list[str] = request["arguments"] if request else []
+    if request is None:
+        pass
+    elif run := _find_run(arguments):
+        if os.fork() == 0:
+            try:
+                listener.close()
+                _become(run, request, connection, descriptors, path)
+            finally:
+                os._exit(1)
+    elif arguments[:3] == ["-m", "pip", "list"] or arguments[:1] in (["-c"], ["--version"]):
+        with contextlib.suppress(BrokenPipeError):  # a client that was killed
+            _respond(connection, request, descriptors, responses)
+    else:
+        connection.sendall(DECLINED)
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _has_ended_child() -> bool:
@@ -86,47 +151,46 @@ def _has_ended_child() -> bool:
         return False
 
 
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """Return the request of a client and its open files; None for a client that was killed."""
     size = array.array("i").itemsize
     header, descriptors, _, _ = socket.recv_fds(connection, 4, 3 * size)
-    with connection.makefile("rb", buffering=0) as stream:
-        message, length = b"", int.from_bytes(header, "big")
-        while len(message) < length:
-            message += stream.read(length - len(message)) or b""
-    return json.loads(message), list(descriptors)
+    with connection.makefile("rb") as stream:
+        message = stream.read(int.from_bytes(header, "big"))
+    try:
+        return json.loads(message), list(descriptors)
+    except json.JSONDecodeError:
+        return None, list(descriptors)
 
 
 def _find_run(arguments: list[str]) -> Callable[[], object] | None:
-    """Return a function that runs the program or the providers; None for questions about packages."""
+    """Return a function that runs the program or the providers; None for other arguments."""
     import runpy
 
-    script_arguments = [word for word in arguments if word != "-u"]
-    if script_arguments[:2] == ["-m", "pulumi.dynamic"]:
-        sys.argv = script_arguments[1:]
-        return lambda: runpy.run_module("pulumi.dynamic", run_name="__main__", alter_sys=True)
-    if script_arguments[0].endswith("pulumi-language-python-exec"):
-        return lambda: _run_script(script_arguments)
+    words = [word for word in arguments if word != "-u"]
+    if words[0] == "-m" and words[1] in SEPARATE:
+        sys.argv = words[1:]
+        return lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    if words[0].endswith("pulumi-language-python-exec"):
+        sys.argv = words
+        return lambda: runpy.run_path(words[0], run_name="__main__")
     return None
-
-
-def _run_script(script_arguments: list[str]) -> None:
-    import runpy
-
-    sys.argv = script_arguments
-    runpy.run_path(script_arguments[0], run_name="__main__")
 
 
 def _respond(
     connection: socket.socket,
-    arguments: tuple[str, ...],
+    request: dict[str, Any],
     descriptors: list[int],
     responses: dict[tuple[str, ...], tuple[int, bytes]],
 ) -> None:
-    """Respond to a question about installed packages, which do not change during a test."""
-    if arguments not in responses:
-        completed = subprocess.run([sys.executable, *arguments], check=False, stdout=subprocess.PIPE)
-        responses[arguments] = (completed.returncode, completed.stdout)
-    code, output = responses[arguments]
+    """Respond to a question about the interpreter or its packages, which do not change during a test."""
+    arguments, environment = request["arguments"], request["environment"]
+    question = (*arguments, environment.get("PYTHONPATH", ""))
+    if question not in responses:
+        command = [sys.executable, *arguments]
+        completed = subprocess.run(command, check=False, stdout=subprocess.PIPE, cwd=request["folder"], env=environment)
+        responses[question] = (completed.returncode, completed.stdout)
+    code, output = responses[question]
     with os.fdopen(os.dup(descriptors[1]), "wb") as stream:
         stream.write(output)
     connection.sendall(str(code).encode())
@@ -148,8 +212,10 @@ def _become(
         os.close(source)
     os.environ.clear()
     os.environ.update(request["environment"])
+    time.tzset()
     os.chdir(request["folder"])
-    sys.path[:] = [request["folder"], *path]
+    user_path = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    sys.path[:] = [request["folder"], *user_path, *path]
     reopen_output()
     threading.Thread(target=_end_with_client, args=(connection,), daemon=True).start()
     if number := int(os.environ.get(KILL_AFTER, "0")):
@@ -211,3 +277,7 @@ def _kill_session(session: int) -> None:
     for pid in sorted((pid for pid in fields if int(fields[pid][3]) == session), key=session.__ne__):
         os.kill(pid, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

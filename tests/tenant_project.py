@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
 
 from tests.command_server import run_command
+from tests.python_server import find_environment
 from tests.real_servers import RealServers, leave_out
 
 REPOSITORY = Path(__file__).parents[1]
@@ -123,7 +123,7 @@ def create_project(folder: Path, environment: dict[str, Any]) -> None:
         (folder / part).mkdir(parents=True)
     for file in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(REPOSITORY / file, folder)
-    (folder / ".venv").symlink_to(sys.prefix)
+    (folder / ".venv").symlink_to(find_environment())
     (folder / "environments" / "sandbox.yaml").write_text(yaml.safe_dump(environment))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from programs.options import HEADER
 from stackrunner import Stack
+
+from tests.command_server import run_command
 
 pytestmark = pytest.mark.pulumi_cli
 
@@ -22,19 +23,8 @@ File("b", f"b{step}.json", a.id)
 
 def lakewright(stack: Stack, *arguments: str, step: int) -> subprocess.CompletedProcess[str]:
     """Run a command on the stack. It must not print a secret."""
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("lakewright")), *arguments],
-        cwd=stack.program_dir,
-        env={
-            **os.environ,
-            **stack.environment,
-            "STEP": str(step),
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    changes = {"STEP": str(step), "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
+    done = run_command(arguments, stack.program_dir, {**os.environ, **stack.environment, **changes})
     assert "CANARY" not in done.stdout + done.stderr
     return done
 

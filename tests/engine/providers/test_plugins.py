@@ -67,6 +67,11 @@ def join_messages(outcome: RunOutcome) -> str:
     return "".join(event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None)
 
 
+GROUP = pytest.mark.xdist_group("talkative")
+"""One worker builds the provider."""
+
+
+@GROUP
 @pytest.mark.parametrize("source", ["argument", "handshake"])
 def test_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source: str) -> None:
     outcome = stack.run("up", env=settings(talkative, source))
@@ -83,6 +88,7 @@ def test_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source
     assert diagnostics(destroyed) == [("info", "taking the thing away", False)]
 
 
+@GROUP
 def test_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) -> None:
     environ = os.environ | {"TALKATIVE_ENGINE": "attach"}
     with subprocess.Popen(
@@ -97,6 +103,7 @@ def test_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) -> No
     assert ("info", "making the thing", False) in diagnostics(outcome)
 
 
+@GROUP
 def test_status_arrives_while_plugin_waits(talkative: Path, stack: Stack, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
 
@@ -110,6 +117,7 @@ def test_status_arrives_while_plugin_waits(talkative: Path, stack: Stack, tmp_pa
     assert outcome.changes["create"] == 2
 
 
+@GROUP
 def test_plugin_crash_is_one_sentence(talkative: Path, stack: Stack) -> None:
     outcome = stack.run("up", env=settings(talkative, "argument") | {"CRASH": "1"})
 

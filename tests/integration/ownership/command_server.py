@@ -1,9 +1,8 @@
 """Run `lakewright` commands as forks of one process that has imported it, so that hundreds of runs are fast.
 
-`python -m tests.integration.ownership.command_server ADDRESS` reads a JSON object per line: `words`, `folder`,
+`python -m tests.integration.ownership.command_server FOLDER` reads a JSON object per line: `words`, `folder`,
 `environment`, `output` (a file), and `kill_after`: the number of changing provider calls after which the command is
-killed, or null. It responds to each with the exit code; a negative code is a signal. At the socket ADDRESS it serves
-the Python processes of the Pulumi CLI.
+killed, or null. It responds to each with the exit code; a negative code is a signal.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -20,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.command_server import MODULES, OWN_PROCESSES
-from tests.integration.ownership.python_server import serve_python
 from tests.shared_keys import share_keys
 
 CHANGING = ("create", "update", "delete")
@@ -76,16 +73,6 @@ def become_command(request: dict[str, Any], path: list[str]) -> NoReturn:
     os._exit(code)
 
 
-def start_python_server(address: str, path: list[str]) -> None:
-    """Start the server of the Pulumi CLI's Python processes as a fork, which ends after this process."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
-        listener.listen()
-        parent = os.getpid()
-        if os.fork() == 0:
-            serve_python(listener, parent, path)
-
-
 def serve() -> None:
     """Import the command line, and run a command for each line of standard input."""
     from lakewright.warm.preload import FIRST, Preloader
@@ -95,8 +82,7 @@ def serve() -> None:
         preloader.load(name)
     path = sys.path[1:]  # without the folder in which this process was started
     if not os.environ.get(OWN_PROCESSES):
-        share_keys(Path(sys.argv[1]).parent)
-    start_python_server(sys.argv[1], path)
+        share_keys(Path(sys.argv[1]))
     print("ready", flush=True)
     for line in sys.stdin:
         child = os.fork()

@@ -47,8 +47,7 @@ class RandomOwners:
     def __init__(self, random: Random | None = None) -> None:
         self.random = random or Random()
         self.life = uuid4().hex[:8]
-        address = self.server.address if self.engine == "pulumi" else None
-        self.slots = make_slots(self.folder / self.life, self.sandbox, address)
+        self.slots = make_slots(self.folder / self.life, self.sandbox)
         self.owners: dict[Object, set[Identity]] = {}
         """Stacks that may change an object. A stack becomes an owner by creating the object."""
         self.consents: dict[Object, set[str]] = {}

@@ -17,7 +17,7 @@ import yaml
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 
-from tests.integration.ownership.python_server import KILL_AFTER, write_environment
+from tests.python_server import KILL_AFTER
 from tests.tenant_project import ENCRYPTION_SALT, PASSPHRASE, REPOSITORY, create_project
 
 Spec = dict[str, Any]
@@ -86,16 +86,13 @@ class StackCommands:
     process: subprocess.Popen[str]
     environment: dict[str, str]
     output: Path
-    address: str
-    """Socket of the server of the Pulumi CLI's Python processes."""
     arguments: list[str] = field(default_factory=list[str])
     """The last command."""
 
     @classmethod
     def start(cls, sandbox: Sandbox, folder: Path) -> StackCommands:
-        address = str(folder / "python.socket")
         process = subprocess.Popen(
-            [sys.executable, "-m", SERVER, address],
+            [sys.executable, "-m", SERVER, str(folder)],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -107,7 +104,7 @@ class StackCommands:
             "STORE_ID": sandbox.admin.access_key_id,
             "STORE_SECRET": sandbox.admin.secret_access_key.get_secret_value(),
         }
-        return cls(process, {**keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}, folder / "output", address)
+        return cls(process, {**keys, "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}, folder / "output")
 
     def run(self, slot: Slot, *arguments: str, kill_after: int | None = None) -> int:
         """Run a command on a stack and return its exit code."""
@@ -155,20 +152,16 @@ def use_backend(slot: Slot) -> Generator[None]:
         yield
 
 
-def make_slots(folder: Path, sandbox: Sandbox, address: str | None = None) -> list[Slot]:
+def make_slots(folder: Path, sandbox: Sandbox) -> list[Slot]:
     """Create three stacks: two in one backend, and one with the first stack's name in another backend.
 
     Args:
         folder: Folder of the backends.
         sandbox: The sandbox of the stacks' environment.
-        address: Socket of the server of the Pulumi CLI's Python processes; None for the embedded engine.
     """
     slots: list[Slot] = []
     for folder_name, stack_names in (("here", ("one", "two")), ("there", ("one",))):
         create_project(folder / folder_name, {"sandbox": str(sandbox.dir)})
-        if address:
-            (folder / folder_name / ".venv").unlink()
-            write_environment(folder / folder_name / ".venv", address)
         for name in stack_names:
             slot = Slot(folder / folder_name, name)
             slot.file.write_text(f"encryptionsalt: {ENCRYPTION_SALT}\n")

@@ -19,7 +19,7 @@ from tests.integration.ownership.stack_slots import StackCommands
 from tests.state_machines import FULL
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
-CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 5)
+CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 3)
 CLI_GROUPS = [pytest.param(part, marks=pytest.mark.xdist_group(f"cli-owners-{part}")) for part in range(CLI_PARTS)]
 """2,000 steps on the Pulumi CLI take about two hours: in parts, which report and run in workers of their own."""
 
@@ -140,6 +140,7 @@ def test_no_stack_changes_aws_objects_of_another(owners: type[RandomOwners]) -> 
 @pytest.mark.long
 @pytest.mark.timeout(7200 if FULL else 1800)
 @pytest.mark.parametrize("part", CLI_GROUPS)
+@pytest.mark.usefixtures("forked_python")  # a server that kills a run after a number of calls
 def test_no_stack_changes_others_on_the_pulumi_cli(owners: type[RandomOwners], part: int) -> None:
     owners.engine = "pulumi"
 
