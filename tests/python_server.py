@@ -167,13 +167,13 @@ def _find_run(arguments: list[str]) -> Callable[[], object] | None:
     """Return a function that runs the program or the providers; None for other arguments."""
     import runpy
 
-    words = [word for word in arguments if word != "-u"]
-    if words[0] == "-m" and words[1] in SEPARATE:
-        sys.argv = words[1:]
-        return lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-    if words[0].endswith("pulumi-language-python-exec"):
-        sys.argv = words
-        return lambda: runpy.run_path(words[0], run_name="__main__")
+    program, *program_arguments = [argument for argument in arguments if argument != "-u"] or [""]
+    if program == "-m" and program_arguments[0] in SEPARATE:
+        sys.argv = program_arguments
+        return lambda: runpy.run_module(program_arguments[0], run_name="__main__", alter_sys=True)
+    if program.endswith("pulumi-language-python-exec"):
+        sys.argv = [program, *program_arguments]
+        return lambda: runpy.run_path(program, run_name="__main__")
     return None
 
 
