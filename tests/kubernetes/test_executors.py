@@ -176,6 +176,7 @@ def test_driver_makes_and_deletes_restricted_executors(
         assert pod["metadata"]["ownerReferences"][0]["name"] == RUN_POD
         assert pod["metadata"]["labels"]["app.kubernetes.io/name"] == "maintenance-executors"
         assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("maintenance", False)
+        assert spec["terminationGracePeriodSeconds"] == 150
         assert spec["securityContext"]["runAsNonRoot"] is True
         (executor,) = spec["containers"]
         assert executor["securityContext"]["readOnlyRootFilesystem"] is True

@@ -30,6 +30,8 @@ class RoleRequest:
     kms_key_arn: str | None = None
     session_tags: bool = False
     may_delete: bool = True
+    session_seconds: int = 3600
+    """Longest session that a warehouse of the storage asks for, in seconds."""
 
     @property
     def role(self) -> str:
@@ -58,6 +60,7 @@ def make_request(
     external_id: str,
     principal_arn: str,
     session_tags: bool,
+    session_seconds: int,
 ) -> RoleRequest:
     """Return the request for the role of a storage."""
     return RoleRequest(
@@ -71,6 +74,7 @@ def make_request(
         storage.kms_key_arn,
         session_tags,
         storage.may_delete,
+        session_seconds,
     )
 
 

@@ -35,6 +35,7 @@ def to_json(request: RoleRequest) -> str:
         "key_prefixes": list(request.key_prefixes),
         "principal_arn": request.principal_arn,
         "external_id": request.external_id,
+        "max_session_seconds": request.session_seconds,
         "trust_policy": request.trust,
         "permission_policy": request.permissions,
     }
@@ -48,7 +49,7 @@ def to_terraform(request: RoleRequest) -> str:
 resource "aws_iam_role" "{name}" {{
   name                 = {_hcl(request.role)}
   path                 = {_hcl(ROLE_PATH)}
-  max_session_duration = 3600
+  max_session_duration = {request.session_seconds}
   assume_role_policy   = jsonencode({_indent(_hcl(request.trust))})
 }}
 
@@ -70,7 +71,7 @@ def to_cloudformation(request: RoleRequest) -> str:
         "Properties": {
             "RoleName": request.role,
             "Path": ROLE_PATH,
-            "MaxSessionDuration": 3600,
+            "MaxSessionDuration": request.session_seconds,
             "AssumeRolePolicyDocument": request.trust,
             "Policies": [{"PolicyName": POLICY_NAME, "PolicyDocument": request.permissions}],
         },

@@ -18,8 +18,14 @@ from lakewright.kubernetes import connect
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.project_files.shared_values import EXTENDS, FOLDER, merge_defaults
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
-from lakewright.spec.checks.aws import check_vending
-from lakewright.spec.checks.cross_checks import find_made_storages, is_on_aws, makes_roles, place_warehouses
+from lakewright.spec.checks.aws import check_vending, key_checks
+from lakewright.spec.checks.cross_checks import (
+    find_made_storages,
+    is_on_aws,
+    list_storages,
+    makes_roles,
+    place_warehouses,
+)
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.documents import as_list, as_mapping, list_items
 from lakewright.validation.problems import format_path
@@ -151,7 +157,7 @@ def _find_missing_settings(document: Mapping[str, Any], environment: Environment
             if not new_storages[name].get("region")
         ]
     if default := region or environment.aws.region:
-        mistakes = check_vending(place_warehouses(document), default)
+        mistakes = [*check_vending(place_warehouses(document), default), *key_checks(list_storages(document), default)]
         problems += [Problem(format_path(path), expected) for path, expected in mistakes]
     if makes_roles(document) and not environment.lakekeeper.principal_arn:
         problems.append(Problem(f"environment {document['environment']}: lakekeeper.principal_arn", NO_PRINCIPAL))

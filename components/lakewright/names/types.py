@@ -23,6 +23,7 @@ RECORDED = "recorded"
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
+_KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _PRINCIPAL_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(root|(role|user)/[\w+=,.@/-]+)")
 _POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
@@ -164,6 +165,19 @@ def _region(value: str) -> str:
 def _arn(value: str) -> str:
     if not _ARN.fullmatch(value):
         raise ValueError("an ARN looks like `arn:aws:service:region:account:resource`")
+    return value
+
+
+def check_kms_key_arn(value: str) -> str:
+    """Return the ARN of a KMS key.
+
+    Raises:
+        ValueError: It is another ARN. An IAM policy that names an alias allows nothing.
+    """
+    if not _KMS_KEY_ARN.fullmatch(value):
+        raise ValueError(
+            "the ARN of a KMS key looks like `arn:aws:kms:REGION:123456789012:key/ID`. Policies of AWS know no aliases"
+        )
     return value
 
 
@@ -313,6 +327,7 @@ RoleProviderId = Annotated[str, AfterValidator(_role_provider_id)]
 """Identity provider of a role, as named in Lakekeeper's configuration."""
 Region = Annotated[str, AfterValidator(_region)]
 Arn = Annotated[str, AfterValidator(_arn)]
+KmsKeyArn = Annotated[str, AfterValidator(check_kms_key_arn)]
 RoleArn = Annotated[str, AfterValidator(_role_arn)]
 PrincipalArn = Annotated[str, AfterValidator(_principal_arn)]
 """IAM role, user or account that may assume a role."""

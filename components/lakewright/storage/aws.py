@@ -6,16 +6,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lakewright.names.types import AwsBucketName, Region
+from lakewright.names.types import AwsBucketName, Region, check_kms_key_arn
 from lakewright.storage.backend import AwsBackend
 from lakewright.storage.lifecycle import Days
 from lakewright.validation.strict_model import StrictModel
 
 
 def _kms(value: str) -> str:
-    if value not in {"own", "s3"} and not (value.startswith("arn:") and ":kms:" in value):
+    if value in {"own", "s3"}:
+        return value
+    if not value.startswith("arn:"):
         raise ValueError("expected `own` (a key made for the bucket), `s3` (Amazon's keys) or the ARN of a KMS key")
-    return value
+    return check_kms_key_arn(value)
 
 
 class Encryption(StrictModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BeforeValidator, model_validator
 
 from lakewright.field_map.marks import NotExpressibleError
-from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
+from lakewright.names.types import ExternalIdValue, KmsKeyArn, Region, RoleArn, check_kms_key_arn
 from lakewright.storage.backend import AwsBackend, BucketProbe, Question, StorageAddress
 from lakewright.storage.live_storage import AccessKeys, LiveStorage, Placeholders, RoleFactsReader
 from lakewright.storage.restricted_fields import ConfigKeyOrText
@@ -50,6 +50,13 @@ def _require_role(value: Any) -> Any:
     return value
 
 
+def _check_readable_key(arn: str) -> None:
+    try:
+        check_kms_key_arn(arn)
+    except ValueError as error:
+        raise NotExpressibleError(f"its `aws-kms-key-arn` is {arn}: {error}") from None
+
+
 class ExistingStorage(AwsBackend):
     """A bucket on AWS that the tenant provides. The stack makes nothing in it; a role of the tenant gives access."""
 
@@ -71,7 +78,7 @@ class ExistingStorage(AwsBackend):
     the first `up` fails at the role, `lakewright byo reserve` prints the policies that the role needs, and the next
     `up` continues.
     """
-    kms_key_arn: Arn | None = None
+    kms_key_arn: KmsKeyArn | None = None
 
     may_delete: bool = True
     """Whether the platform may delete objects. With `false`, the role needs `s3:DeleteObject` on Lakekeeper's own probe
@@ -100,12 +107,14 @@ class ExistingStorage(AwsBackend):
                 f"the trust policy of {role} requires no `sts:ExternalId`; specs always send it. Add the condition, and"
                 " the ID to the warehouse's credential"
             )
+        if key := profile.get("aws-kms-key-arn"):
+            _check_readable_key(key)
         fields = {
             "bucket": profile["bucket"],
             "region": profile["region"],
             "role_arn": role,
             "external_id": facts.external_id if facts else None,
-            "kms_key_arn": profile.get("aws-kms-key-arn") or None,
+            "kms_key_arn": key or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

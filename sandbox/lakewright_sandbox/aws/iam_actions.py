@@ -23,6 +23,10 @@ _DOCUMENTS: tuple[tuple[str, str, PolicyKind], ...] = (
 )
 
 
+_DESCRIPTION = re.compile(r"[\t\n\r -~\u00a1-\u00ff]{0,1000}")
+"""Description of a role. Source: IAM API Reference, "CreateRole"."""
+
+
 def resource(parameters: dict[str, str]) -> str:
     """Return the ARN that a call is about; `*` for calls such as listing that are about no single object."""
     if parameters.get("PolicyArn") and "RoleName" not in parameters and "UserName" not in parameters:
@@ -41,6 +45,12 @@ def check_documents(parameters: dict[str, str]) -> None:
     action = parameters.get("Action", "")
     if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
         raise AwsError("InvalidInput", "The sandbox supports permissions boundaries of roles only, not of users.")
+    if action.endswith("Role") and not _DESCRIPTION.fullmatch(parameters.get("Description", "")):
+        raise AwsError(
+            "ValidationError",
+            "1 validation error detected: Value at 'description' failed to satisfy constraint: Member must satisfy"
+            " regular expression pattern: [\\u0009\\u000A\\u000D\\u0020-\\u007E\\u00A1-\\u00FF]*",
+        )
     for parameter, required_action, kind in _DOCUMENTS:
         if parameter in parameters and required_action in ("", action):
             try:

@@ -28,6 +28,7 @@ _SHORTEST = 900
 _LONGEST = 43200
 _LONGEST_CHAINED = 3600
 _POLICY_LIMIT = 2048
+_POLICY_CHARACTERS = re.compile(r"[\t\n\r -\u00ff]+")
 _SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}")
 _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
 
@@ -188,6 +189,8 @@ def _session_policies(parameters: dict[str, str]) -> tuple[Policy, ...] | None:
     if parameters.get("Policy"):
         if len(parameters["Policy"]) > _POLICY_LIMIT:
             raise _invalid("policy", "...", f"length of at most {_POLICY_LIMIT}")
+        if parameters.get("RoleArn") and not _POLICY_CHARACTERS.fullmatch(parameters["Policy"]):
+            raise _invalid("policy", "...", "regular expression pattern: [\\u0009\\u000A\\u000D\\u0020-\\u00FF]+")
         try:
             policies.append(parse(parameters["Policy"], "identity"))
         except MalformedPolicyError as error:

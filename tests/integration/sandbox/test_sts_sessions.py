@@ -178,11 +178,18 @@ class TestInvalidRequests:
             ({"RoleSessionName": "with space"}, "ValidationError"),
             ({"Policy": "{"}, "MalformedPolicyDocument"),
             ({"Policy": policy(allow("s3:*")) + " " * 2048}, "ValidationError"),
+            ({"Policy": policy(allow("s3:*")).replace("s3:*", "s3:*データ")}, "ValidationError"),
         ],
     )
     def test_parameters(self, aws: Aws, parameters: dict[str, Any], code: str) -> None:
         with expect_refusal(code):
             aws.assume(aws.role(trusts(CATALOG_ARN)), **parameters)
+
+    @pytest.mark.parametrize("description", ["データ", "Łódź", "x" * 1001])
+    def test_description_of_a_role(self, aws: Aws, description: str) -> None:
+        with expect_refusal("ValidationError"):
+            aws.role(trusts(ROOT), Description=description)
+        aws.role(trusts(ROOT), Description="Reads acme/é/")
 
     def test_too_short_a_session(self, aws: Aws) -> None:
         sts = aws.client("sts", "lakekeeper", parameter_validation=False)

@@ -99,13 +99,22 @@ def test_limits_are_tried_without_earlier_sessions(use: RoleUse, sandbox: Sandbo
     assert list_failed_checks(use) == set()
 
 
-@pytest.mark.parametrize(("listed_prefix", "expected"), [(None, "passed"), ("", "failed"), ("acme/", "failed")])
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (None, "passed"),
+        ({"StringEquals": {"s3:prefix": ""}}, "failed"),
+        ({"StringEquals": {"s3:prefix": "acme/"}}, "failed"),
+        ({"StringLike": {"s3:prefix": f"{PREFIX}*"}}, "failed"),
+        ({"StringLike": {"s3:prefix": "acme/?*"}}, "failed"),
+        ({"StringLikeIfExists": {"s3:prefix": f"{PREFIX}/*"}}, "failed"),
+    ],
+)
 def test_listing_is_tried_with_the_catalog_identity(
-    use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any], listed_prefix: str | None, expected: str
+    use: RoleUse, sandbox: Sandbox, aws: Callable[..., Any], condition: dict[str, Any] | None, expected: str
 ) -> None:
-    if listed_prefix is not None:
+    if condition is not None:
         policy = access_policy(use.storage.bucket, PREFIX, region=use.storage.region)
-        condition = {"StringEquals": {"s3:prefix": listed_prefix}}
         more = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{use.storage.bucket}"}
         allow(aws, use.storage.bucket, policy | {"Statement": [*policy["Statement"], more | {"Condition": condition}]})
     session = open_aws_session("lakekeeper", use.storage.region, sandbox.credentials_file)

@@ -78,3 +78,12 @@ def test_cloudformation_holds_both_policies(may_delete: bool) -> None:  # noqa: 
     assert role["AssumeRolePolicyDocument"] == role_request.trust
     assert role["Policies"][0]["PolicyDocument"] == role_request.permissions
     assert (role["Path"], role["RoleName"]) == ("/lakewright/", "lakewright.acme.own")
+
+
+def test_role_allows_the_longest_session() -> None:
+    role_request = request(session_seconds=7200)
+
+    template = json.loads(render(role_request, RequestFormat.CLOUDFORMATION))
+    assert template["Resources"]["LakewrightRole"]["Properties"]["MaxSessionDuration"] == 7200
+    assert "max_session_duration = 7200" in render(role_request, RequestFormat.TERRAFORM)
+    assert json.loads(render(role_request, RequestFormat.JSON))["max_session_seconds"] == 7200

@@ -76,6 +76,16 @@ def test_vending_depends_on_the_default_region_too(*, stack: bool, tmp_path: Pat
     assert [problem.path for problem in caught.value.problems] == ["warehouses.0.delegation"]
 
 
+def test_key_is_in_the_default_region(tmp_path: Path) -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+    spec = small(storage={"main": {"backend": "aws", "bucket": "acme-lakehouse", "encryption": {"kms": key}}})
+    environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
+
+    read(tmp_path, spec, environment, region="us-east-1")
+    with pytest.raises(SpecError, match="expected a key of the bucket's region, eu-west-1; found one of us-east-1"):
+        read(tmp_path, spec, environment, region="eu-west-1")
+
+
 DIGEST = f"registry.example/spark@sha256:{'0' * 64}"
 ROLES = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\naws: {{region: us-east-1}}\n"
 UNIT = {"name": "cu", "runtime": "spark", "warehouse": "executions"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -92,6 +93,49 @@ def test_two_storages_do_not_make_one_log_bucket() -> None:
     storage = {"a": AWS | {"access_logs": logs}, "b": AWS | {"bucket": "acme-other", "access_logs": logs}}
 
     assert list(mistakes(small({"storage": "a"}, storage))) == ["storage.b.access_logs.bucket"]
+
+
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("storage", "path"),
+    [
+        (AWS | {"region": "eu-west-1", "encryption": {"kms": "{key}"}}, "storage.main.encryption.kms"),
+        (OWN | {"kms_key_arn": "{key}"}, "storage.main.kms_key_arn"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (KEY.partition(":key/")[0] + ":alias/lake", "Policies of AWS know no aliases"),
+        (KEY.replace("123456789012", ""), "the ARN of a KMS key looks like"),
+        (KEY.replace("arn:aws:", "arn:x:"), "the ARN of a KMS key looks like"),
+        (KEY.replace("eu-west-1", "us-west-2"), "expected a key of the bucket's region, eu-west-1; found one of us-w"),
+    ],
+)
+def test_keys_that_policies_cannot_name(storage: dict[str, Any], path: str, key: str, message: str) -> None:
+    document = json.loads(json.dumps(storage).replace("{key}", key))
+
+    assert message in mistakes(small({}, {"main": document}))[path]
+
+
+@pytest.mark.parametrize("key", [KEY, KEY.replace("key/", "key/mrk-"), KEY.replace("arn:aws:", "arn:aws-cn:")])
+def test_keys_of_the_region(key: str) -> None:
+    parse_spec(small({}, {"main": OWN | {"kms_key_arn": key}}), "the test's spec")
+
+
+@pytest.mark.parametrize("storage", [AWS, OWN])
+def test_prefixes_that_policies_cannot_have(storage: dict[str, Any]) -> None:
+    for prefix in ("データ/売上", "acme/Łódź"):
+        problems = mistakes(small({"key_prefix": prefix}, {"main": storage}))
+        assert problems["warehouses.0.key_prefix"].startswith("expected characters up to U+00FF")
+    problems = mistakes(small({"key_prefix": "p" * 401}, {"main": storage}))
+    assert problems["warehouses.0.key_prefix"].startswith("expected at most 400 bytes with `delegation: vended`")
+
+    parse_spec(small({"key_prefix": "acme/é" + "p" * 392}, {"main": storage}), "the test's spec")
+    signing = {"delegation": "remote-signing", "key_prefix": "p" * 896}
+    parse_spec(small(signing, {"main": storage}), "the test's spec")
 
 
 @pytest.mark.parametrize("bucket", ["xn--lake", "10.0.0.1", "lake-s3alias", "lake--x-s3"])

@@ -96,6 +96,7 @@ def reserve(
         principal_arn=principal,
         session_tags=environment.lakekeeper.principal_has_session_tags
         or any(warehouse.session_tags for warehouse in warehouses),
+        session_seconds=max([3600, *(warehouse.token_seconds or 0 for warehouse in warehouses)]),
     )
     print(render(request, request_format))
 

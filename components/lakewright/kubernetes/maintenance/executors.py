@@ -26,6 +26,8 @@ _API = "k8s://https://kubernetes.default.svc"
 _DRIVER_PORT, _BLOCKS_PORT = 7078, 7079
 _CONTAINER = "executor"
 DRIVER_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_DRAIN_SECONDS = 150
+"""Seconds in which an executor hands over its files. Spark overwrites the pod template's value, by default with 30."""
 _DECOMMISSION_SCRIPT = "/opt/decommission.sh"
 """In the image: Kubernetes runs it before it stops an executor."""
 _DRIVER = {"app.kubernetes.io/name": MAINTENANCE}
@@ -168,6 +170,7 @@ def arguments(tenant: TenantSpec, executors: ExecutorsSpec, image: str, java_opt
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",
         "spark.kubernetes.decommission.script": _DECOMMISSION_SCRIPT,
+        "spark.kubernetes.executor.terminationGracePeriodSeconds": f"{_DRAIN_SECONDS}s",
         **(_build_allocation_properties(executors) if executors.max_count else {}),
     }
     return ["--master", _API, *(word for key, value in properties.items() for word in ("--conf", f"{key}={value}"))]

@@ -6,11 +6,13 @@ Lakekeeper lists below its prefix only, so this limit cannot be proven through i
 # boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
+import secrets
 from collections.abc import Iterator
 from typing import Any, cast
 
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage.profiles import S3Profile
+from lakewright.lakekeeper.warehouse.role_checks import NEIGHBOR
 
 _DENIED = frozenset({"AccessDenied", "403"})
 
@@ -50,11 +52,9 @@ def check_listings(session: Any, storage: S3Profile, external_id: str | None, en
 def _listings(s3: Any, storage: S3Profile) -> Iterator[Check]:
     from botocore.exceptions import ClientError  # noqa: PLC0415
 
-    parts = storage.key_prefix.split("/")
-    for prefix in ["", *("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))]:
-        location = f"s3://{storage.bucket}/{prefix}"
+    for location, prefix in _list_locations(storage):
         try:
-            s3.list_objects_v2(Bucket=storage.bucket, Prefix=prefix, MaxKeys=1)
+            s3.list_objects_v2(Bucket=storage.bucket, MaxKeys=1, **prefix)
         except ClientError as error:
             denied = _code(error) in _DENIED
             reason = f"{location} cannot be listed" if denied else f"{location} could not be tried: {_code(error)}"
@@ -63,6 +63,20 @@ def _listings(s3: Any, storage: S3Profile) -> Iterator[Check]:
         limit = f"Limit s3:ListBucket by s3:prefix to {storage.key_prefix}/*."
         reason = f"{storage.assume_role_arn} can list {location}. {limit}"
         yield Check(name="bucket listing", status="failed", reason=reason)
+
+
+def _list_locations(storage: S3Profile) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield locations outside the prefix, and the argument of a listing of each.
+
+    A policy for `PREFIX*` in place of `PREFIX/*` allows the neighbor. A condition that ends with `IfExists` allows a
+    listing without a prefix. A policy that names the prefix of another tenant cannot be found in this way.
+    """
+    parts = storage.key_prefix.split("/")
+    above = ["/".join(parts[:depth]) + "/" for depth in range(1, len(parts))]
+    neighbors = [f"{storage.key_prefix}{NEIGHBOR}/", "".join(above[-1:]) + f"{secrets.token_hex(4)}{NEIGHBOR}/"]
+    yield f"s3://{storage.bucket} without a prefix", {}
+    for prefix in ["", *above, *neighbors]:
+        yield f"s3://{storage.bucket}/{prefix}", {"Prefix": prefix}
 
 
 def _code(error: Exception) -> str:

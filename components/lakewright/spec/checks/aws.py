@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -123,3 +124,56 @@ def check_vending(warehouses: PlacedWarehouses, default_region: str | None = Non
                 f"expected `remote-signing`: region {region} is in partition {partition}, and credentials that"
                 " Lakekeeper vends allow ARNs of partition aws alone",
             )
+
+
+LONGEST_VENDED_PREFIX = 400
+"""Bytes of the longest key prefix with vended credentials. Their session policy has the prefix twice, besides the path
+of the table, the bucket and the KMS key, in 2,048 characters. Source: AWS STS, `AssumeRole`, `Policy`."""
+_ROLE_CHARACTERS = re.compile(r"[ -~\u00a1-\u00ff]*")
+"""Characters of session policies and of roles' descriptions. Source: AWS STS, `AssumeRole`; IAM, `CreateRole`."""
+
+
+def prefix_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
+    """Yield key prefixes that AWS refuses in session policies or in the description of a role."""
+    for index, warehouse, storage in warehouses:
+        backend, prefix = find_backend(storage), warehouse.get("key_prefix")
+        if not (backend and backend.is_on_aws) or not isinstance(prefix, str):
+            continue
+        is_vended = warehouse.get("delegation", "vended") == "vended"
+        path = ("warehouses", index, "key_prefix")
+        if is_vended and len(prefix.encode()) > LONGEST_VENDED_PREFIX:
+            yield (
+                path,
+                f"expected at most {LONGEST_VENDED_PREFIX} bytes with `delegation: vended`: AWS limits the policy of"
+                f" vended credentials to 2048 characters; found {len(prefix.encode())}",
+            )
+        if (is_vended or backend.makes_role) and not _ROLE_CHARACTERS.fullmatch(prefix):
+            yield (
+                path,
+                "expected characters up to U+00FF, such as `A` or `é`: AWS refuses all further characters in roles and"
+                " in the policies of vended credentials",
+            )
+
+
+def key_checks(storages: Mapping[str, Mapping[str, Any]], default_region: str | None = None) -> Iterator[SpecMistake]:
+    """Yield KMS keys of another region than their bucket, which S3 refuses.
+
+    Args:
+        storages: The storages of the spec by name.
+        default_region: Region of storages that name none; with it, only those are checked.
+    """
+    for name, item in storages.items():
+        region = item.get("region")
+        if default_region is not None:
+            region = None if region else default_region
+        arns = {
+            ("encryption", "kms"): as_mapping(item.get("encryption")).get("kms"),
+            ("kms_key_arn",): item.get("kms_key_arn"),
+        }
+        for path, arn in arns.items():
+            parts = str(arn).split(":")
+            if isinstance(region, str) and parts[0] == "arn" and len(parts) > 5 and parts[3] != region:
+                yield (
+                    ("storage", name, *path),
+                    f"expected a key of the bucket's region, {region}; found one of {parts[3] or 'no region'}",
+                )

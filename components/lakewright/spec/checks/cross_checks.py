@@ -10,7 +10,15 @@ from lakewright_spark.suggestions import suggest_name
 
 from lakewright.names.grant_names import RoleKind
 from lakewright.names.types import prefixes_overlap
-from lakewright.spec.checks.aws import access_checks, check_vending, log_checks, role_checks, tag_checks
+from lakewright.spec.checks.aws import (
+    access_checks,
+    check_vending,
+    key_checks,
+    log_checks,
+    prefix_checks,
+    role_checks,
+    tag_checks,
+)
 from lakewright.spec.checks.data_checks import data_check_mistakes
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
@@ -45,10 +53,12 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _storages_of_warehouses(document)
     yield from role_checks(document.get("name"), place_warehouses(document))
     yield from check_vending(place_warehouses(document))
+    yield from prefix_checks(place_warehouses(document))
+    yield from key_checks(list_storages(document))
     yield from access_checks(place_warehouses(document))
     yield from service_checks(place_warehouses(document))
     yield from archive_checks(document, place_warehouses(document))
-    yield from log_checks(_storages(document))
+    yield from log_checks(list_storages(document))
     yield from tag_checks(document.get("owner"), place_warehouses(document))
     yield from _find_overlapping_prefixes(document)
     yield from unit_checks(document)
@@ -76,7 +86,7 @@ def _find_grants_on_shared_project(document: Mapping[str, Any]) -> Iterator[Spec
 
 def place_warehouses(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
     """Return position, document and storage of each warehouse; an empty storage if it is unknown."""
-    storages = _storages(document)
+    storages = list_storages(document)
     return [
         (index, warehouse, storages.get(_find_storage_name(document, warehouse) or "", {}))
         for index, warehouse in list_items(document, "warehouses")
@@ -87,7 +97,7 @@ def find_made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, An
     """Return the storages whose buckets the stack makes, by name."""
     return {
         name: item
-        for name, item in _storages(document).items()
+        for name, item in list_storages(document).items()
         if (backend := find_backend(item)) and backend.is_made(item)
     }
 
@@ -104,7 +114,8 @@ def makes_roles(document: Mapping[str, Any]) -> bool:
     return any(backend.makes_role for backend in backends if backend)
 
 
-def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def list_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the storages by name."""
     storages = as_mapping(document.get("storage"))
     return {str(name): cast(Mapping[str, Any], item) for name, item in storages.items() if isinstance(item, Mapping)}
 
@@ -146,12 +157,12 @@ def _find_shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 
 def _find_storage_name(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
     storage_name = as_text(warehouse.get("storage"))
-    storages = list(_storages(document))
+    storages = list(list_storages(document))
     return storage_name or (storages[0] if len(storages) == 1 else None)
 
 
 def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    storages = _storages(document)
+    storages = list_storages(document)
     names = [str(name) for name in as_mapping(document.get("storage"))]
     servers = as_mapping(as_mapping(document.get("maintenance")).get("server"))
     for index, warehouse in list_items(document, "warehouses"):
@@ -186,7 +197,7 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
 
 
 def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    storages = _storages(document)
+    storages = list_storages(document)
     prefixes: list[tuple[int, str, str]] = []
     for index, warehouse in list_items(document, "warehouses"):
         storage = storages.get(_find_storage_name(document, warehouse) or "", {})

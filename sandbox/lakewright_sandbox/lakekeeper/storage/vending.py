@@ -52,7 +52,8 @@ def session_policy(profile: S3ProfileBody, location: str, *, writable: bool = Tr
         statements.append(
             {"Sid": "KmsAccess", "Effect": "Allow", "Action": actions, "Resource": profile.aws_kms_key_arn}
         )
-    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+    document = {"Version": "2012-10-17", "Statement": statements}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)  # as serde_json does
 
 
 class CredentialVendor:
