@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from lakewright_spark.times import format_json_time
 
-from lakewright.report.levels import Level
+from lakewright.report.history import join_runs, read_runs, sum_usage
+from lakewright.report.levels import Level, find_worst
 from lakewright.report.maintenance_runs import describe_runs, sum_by_day
 from lakewright.report.sources import ReportSource, SourceKind
+from lakewright.report.stack_documents import CommandDocuments, find_stacks, group_sources
 from lakewright.report.tenant_sections import (
     describe_checks,
     describe_drift,
@@ -25,79 +27,58 @@ from lakewright.validation.documents import as_list, as_mapping, as_text
 
 MODEL_VERSION = 1
 
-Sources = Mapping[SourceKind, Sequence[ReportSource]]
+DocumentsByKind = Mapping[SourceKind, CommandDocuments]
 
 
 def build_report(sources: Sequence[ReportSource], *, now: datetime, title: str = "") -> dict[str, Any]:
     """Return the model of a report.
 
     Args:
-        sources: The sources in any order. The later of two documents of a kind counts; storage use shows them all as
-            its history, and maintenance runs are joined.
+        sources: The sources in any order. The latest document of a kind that has a stack counts for it; storage use
+            shows all documents as its history, and maintenance runs are joined. Stacks that a collected `list` lacks
+            are left out.
         now: The time of the report.
         title: Name of the project.
     """
-    by_kind: dict[SourceKind, list[ReportSource]] = {kind: [] for kind in SourceKind}
-    for source in sorted(sources, key=lambda source: source.at):
-        by_kind[source.kind].append(source)
-    latest = {kind: _merge_stacks(by_kind[kind]) for kind in SourceKind}
-    names = sorted({name for stacks in latest.values() for name in stacks})
+    by_kind = group_sources(sources)
+    stacks = find_stacks(by_kind)
+    present_stacks = {name for name, missing_since in stacks.items() if not missing_since}
+    usage, runs = by_kind[SourceKind.USAGE], by_kind[SourceKind.RUNS]
     return {
         "version": MODEL_VERSION,
         "title": title,
         "at": format_json_time(now.replace(microsecond=0)),
-        "sources": [_describe_source(kind, by_kind[kind]) for kind in SourceKind],
-        "tenants": [_describe_tenant(name, latest, by_kind, now) for name in names],
-        "causes": _list_causes(by_kind[SourceKind.DRIFT]),
-        "history": {"usage": _sum_usage(by_kind[SourceKind.USAGE]), "maintenance": _sum_maintenance(latest)},
+        "sources": [_describe_source(documents, stacks) for documents in by_kind.values()],
+        "tenants": [_describe_tenant(name, missing_since, by_kind, now) for name, missing_since in stacks.items()],
+        "causes": _list_causes(by_kind[SourceKind.DRIFT], stacks),
+        "history": {
+            "usage": sum_usage(usage, present_stacks),
+            "maintenance": sum_by_day(run for name in stacks for run in join_runs(runs.entries.get(name, ()))),
+        },
     }
 
 
-def _merge_stacks(sources: Sequence[ReportSource]) -> dict[str, Mapping[str, Any]]:
-    """Return the entry of each stack of the latest document that has the stack."""
-    return {name: entry for source in sources for name, entry in source.stacks.items()}
-
-
-def _describe_source(kind: SourceKind, sources: Sequence[ReportSource]) -> dict[str, Any]:
-    latest = sources[-1] if sources else None
-    error = latest.error if latest else ""
+def _describe_source(documents: CommandDocuments, stacks: Collection[str]) -> dict[str, Any]:
+    failures, latest = documents.failures, documents.documents[-1:]
+    page_sources = [*failures, *latest]
     return {
-        "kind": kind,
-        "command": f"lakewright {' '.join(kind.command)} --json",
-        "origin": latest.origin if latest else "",
-        "at": latest.at if latest else "",
-        "stacks": len(latest.stacks) if latest else 0,
-        "documents": len(sources),
-        "level": Level.NONE if latest is None else Level.BAD if error else Level.OK,
-        "error": error,
+        "kind": documents.kind,
+        "command": f"lakewright {' '.join(documents.kind.command)} --json",
+        "origin": page_sources[0].origin if page_sources else "",
+        "at": documents.latest_at,
+        "stacks": sum(name in documents.entries for name in stacks),
+        "documents": len(documents.sources),
+        "level": Level.BAD if failures else Level.OK if latest else Level.NONE,
+        "error": "; ".join(dict.fromkeys(source.error for source in failures)),
     }
 
 
-def _describe_tenant(
-    name: str,
-    latest: Mapping[SourceKind, Mapping[str, Mapping[str, Any]]],
-    by_kind: Sources,
-    now: datetime,
-) -> dict[str, Any]:
-    entries = {kind: latest[kind].get(name) for kind in SourceKind}
+def _describe_tenant(name: str, missing_since: str, by_kind: DocumentsByKind, now: datetime) -> dict[str, Any]:
+    entries = {kind: documents.get_entry(name) for kind, documents in by_kind.items()}
     listing = as_mapping(entries[SourceKind.LIST])
     parts = as_mapping(listing.get("declared"))
     shares = describe_shares(parts, now)
-    history = [
-        (source.at, as_mapping(source.stacks[name].get("usage")))
-        for source in by_kind[SourceKind.USAGE]
-        if name in source.stacks
-    ]
-    runs = entries[SourceKind.RUNS]
-    sections = {
-        "state": describe_state(entries[SourceKind.LIST]),
-        "drift": describe_drift(entries[SourceKind.DRIFT]),
-        "checks": describe_checks(entries[SourceKind.CHECK]),
-        "verify": describe_verification(entries[SourceKind.VERIFY]),
-        "restrictions": describe_restrictions(entries[SourceKind.STATUS]),
-        "usage": describe_usage(entries[SourceKind.USAGE], history),
-        "runs": _describe_maintenance(runs),
-    }
+    sections = _describe_sections(name, missing_since, by_kind, entries)
     facts = [as_mapping(entry) for entry in entries.values() if entry]
     return {
         "stack": name,
@@ -105,6 +86,7 @@ def _describe_tenant(
         "labels": {str(label): str(value) for label, value in as_mapping(listing.get("labels")).items()},
         "resources": listing.get("resources") if listing else None,
         "updated": as_text(listing.get("last_update")) or "",
+        "missing_since": missing_since,
         "level": judge_tenant(sections.values(), shares),
         **sections,
         "shares": shares,
@@ -115,38 +97,57 @@ def _describe_tenant(
 _FACTS = ("tenant", "owner", "environment")
 
 
-def _describe_maintenance(entry: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _describe_sections(
+    name: str,
+    missing_since: str,
+    by_kind: DocumentsByKind,
+    entries: Mapping[SourceKind, Mapping[str, Any] | None],
+) -> dict[str, Any]:
+    """Return the sections of a tenant. Results before a later run have its time as `as_of`."""
+    usage = by_kind[SourceKind.USAGE].entries.get(name, [])
+    history = [(measurement.at, as_mapping(measurement.entry.get("usage"))) for measurement in usage]
+    state = describe_state(entries[SourceKind.LIST])
+    sections = {
+        "state": (SourceKind.LIST, _mark_missing(state) if missing_since else state),
+        "drift": (SourceKind.DRIFT, describe_drift(entries[SourceKind.DRIFT])),
+        "checks": (SourceKind.CHECK, describe_checks(entries[SourceKind.CHECK])),
+        "verify": (SourceKind.VERIFY, describe_verification(entries[SourceKind.VERIFY])),
+        "restrictions": (SourceKind.STATUS, describe_restrictions(entries[SourceKind.STATUS])),
+        "usage": (SourceKind.USAGE, describe_usage(entries[SourceKind.USAGE], history)),
+        "runs": (SourceKind.RUNS, _describe_maintenance(name, by_kind[SourceKind.RUNS])),
+    }
+    return {
+        key: section and {**section, "as_of": by_kind[kind].get_age_note(name)}
+        for key, (kind, section) in sections.items()
+    }
+
+
+def _mark_missing(state: Mapping[str, Any]) -> dict[str, Any]:
+    level = find_worst([Level(state["level"]), Level.WARN])
+    return {**state, "level": level, "text": f"not in the latest list: {state['text']}"}
+
+
+def _describe_maintenance(name: str, runs: CommandDocuments) -> dict[str, Any] | None:
+    """Return the runs of a tenant in all documents. Its latest document alone decides the level."""
+    entry = runs.get_entry(name)
     if entry is None or entry.get("deployed") is False:
         return None
     problem = as_text(entry.get("problem")) or ""
-    described = describe_runs(_list_runs(entry))
-    level = Level.WARN if problem and described["level"] is not Level.BAD else described["level"]
-    return {**described, "level": level, "problems": [problem] if problem else []}
+    joined_runs = join_runs(runs.entries[name])
+    level = describe_runs(read_runs(entry))["level"]
+    if problem and level is not Level.BAD:
+        level = Level.WARN
+    return {**describe_runs(joined_runs), "level": level, "problems": [problem] if problem else []}
 
 
-def _list_runs(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [as_mapping(run) for run in as_list(entry.get("runs"))]
-
-
-def _list_causes(sources: Sequence[ReportSource]) -> list[dict[str, Any]]:
-    """Return the causes of drift on several tenants of the latest document."""
-    groups = as_list(sources[-1].document.get("groups")) if sources else []
-    return [
-        {"text": as_text(group.get("text")) or "", "stacks": [str(stack) for stack in as_list(group.get("stacks"))]}
+def _list_causes(drift: CommandDocuments, stacks: Collection[str]) -> list[dict[str, Any]]:
+    """Return the causes of drift on several tenants of the latest document, with the stacks of the report."""
+    groups = as_list(drift.documents[-1].document.get("groups")) if drift.documents else []
+    causes = [
+        {
+            "text": as_text(group.get("text")) or "",
+            "stacks": [str(stack) for stack in as_list(group.get("stacks")) if stack in stacks],
+        }
         for group in map(as_mapping, groups)
     ]
-
-
-def _sum_usage(sources: Sequence[ReportSource]) -> list[dict[str, Any]]:
-    """Return live and reclaimable bytes of all tenants by the time of each document, the earliest first."""
-    points: list[dict[str, Any]] = []
-    for source in sources:
-        totals = [as_mapping(as_mapping(entry.get("usage")).get("total")) for entry in source.stacks.values()]
-        sums = {key: sum(int(total.get(f"bytes_{key}") or 0) for total in totals) for key in ("live", "reclaimable")}
-        if source.at:
-            points.append({"at": source.at, **sums})
-    return points
-
-
-def _sum_maintenance(latest: Mapping[SourceKind, Mapping[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    return sum_by_day(run for entry in latest[SourceKind.RUNS].values() for run in _list_runs(entry))
+    return [cause for cause in causes if cause["stacks"]]

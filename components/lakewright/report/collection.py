@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from lakewright.report.errors import ReportSourceError
@@ -45,10 +46,10 @@ def _run_command(kind: SourceKind, arguments: Sequence[str], folder: Path) -> Re
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     origin = f"lakewright {' '.join(arguments)}"
     try:
-        return read_source(done.stdout, origin)
+        return replace(read_source(done.stdout, origin), is_collected=True)
     except ReportSourceError:
         last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-        return ReportSource(kind, origin, error=last.removeprefix("error: "))
+        return ReportSource(kind, origin, error=last.removeprefix("error: "), is_collected=True)
 
 
 def read_files(paths: Sequence[Path]) -> list[ReportSource]:

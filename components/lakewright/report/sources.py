@@ -40,6 +40,8 @@ class ReportSource:
     document: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: str = ""
     """Why there is no document, or what the document itself reports for the whole fleet."""
+    is_collected: bool = False
+    """Whether the report ran the command, with its selection of stacks. A file does not say its selection."""
 
     @property
     def at(self) -> str:

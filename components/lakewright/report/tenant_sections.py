@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from lakewright_spark.times import parse_json_time
+from lakewright_spark.times import format_json_time
 
 from lakewright.report.levels import Level, find_worst
 from lakewright.terminal.text_lines import plural
 from lakewright.validation.documents import as_list, as_mapping, as_text
+from lakewright.validation.moment import parse_end
 
 MOST_ITEMS = 200
 """Differences, checks or tables of a tenant that the page lists."""
@@ -213,7 +214,7 @@ def _read_count(mapping: Entry, name: str) -> int:
 
 
 def describe_shares(parts: Entry, now: datetime) -> list[dict[str, Any]]:
-    """Return the shares of a tenant's warehouses. A share with `until` expires at that time.
+    """Return the shares of a tenant's warehouses. A share with `until` expires at `ends_at`: a day is included.
 
     Args:
         parts: The declared parts of `fleet list`.
@@ -223,20 +224,27 @@ def describe_shares(parts: Entry, now: datetime) -> list[dict[str, Any]]:
         {
             "warehouse": as_text(warehouse.get("name")) or "",
             **{key: as_text(share.get(key)) or "" for key in ("name", "principal", "until")},
-            "level": _judge_expiry(as_text(share.get("until")) or "", now),
+            "ends_at": "" if end is None else format_json_time(end),
+            "level": _judge_end(end, now),
         }
         for warehouse in map(as_mapping, as_list(parts.get("warehouses")))
         for share in map(as_mapping, as_list(warehouse.get("shares")))
+        for end in [_parse_until(as_text(share.get("until")) or "")]
     ]
 
 
-def _judge_expiry(until: str, now: datetime) -> Level:
-    moment = parse_json_time(until)
-    if moment is None:
+def _parse_until(until: str) -> datetime | None:
+    """Return the end of a share; None without one. Specs in documents are unchecked, so the text may be no time."""
+    try:
+        return parse_end(until)
+    except ValueError:
+        return None
+
+
+def _judge_end(end: datetime | None, now: datetime) -> Level:
+    if end is None:
         return Level.NONE
-    if len(until) == len("2026-12-31"):
-        moment += timedelta(days=1)  # a day is included
-    return Level.BAD if moment <= now else Level.WARN if moment - now <= SHARE_WARNING else Level.OK
+    return Level.BAD if end <= now else Level.WARN if end - now <= SHARE_WARNING else Level.OK
 
 
 def judge_tenant(sections: Iterable[Mapping[str, Any] | None], shares: Iterable[Entry]) -> Level:

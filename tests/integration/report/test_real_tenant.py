@@ -96,6 +96,24 @@ def test_failed_commands_are_in_the_report(deployed: Path, sandbox: Sandbox) -> 
     assert "error: lakewright drift --json: --stack 'nothing' matches none" in done.stderr
 
 
+def test_failed_command_beside_an_older_file(tmp_path: Path) -> None:
+    """The project has no stack, so `drift` fails. The page has the older result, and the report fails."""
+    assert run_command(["init", ".", "--name", "empty"], tmp_path, os.environ).returncode == 0
+    file = tmp_path / "Pulumi.yaml"
+    file.write_text(file.read_text().replace(".venv", str(Path(sys.prefix))))
+    entry = {"stack": "acme", "differences": [], "problems": []}
+    document = {"version": 1, "command": "drift", "at": "2026-01-01T00:00:00Z", "stacks": [entry]}
+    (tmp_path / "drift.json").write_text(json.dumps(document))
+    options = ("--from", "drift.json", "--collect", "drift")
+    done = run_command(["report", "--out", "public", *options], tmp_path, os.environ)
+    model = read_model(tmp_path / "public" / "index.html")
+
+    assert done.returncode == 1
+    assert "error: lakewright drift --json: " in done.stderr
+    assert [source["level"] for source in model["sources"] if source["kind"] == "drift"] == ["bad"]
+    assert model["tenants"][0]["drift"]["as_of"] == "2026-01-01T00:00:00Z"
+
+
 def test_preview_page_has_whole_policies(deployed: Path) -> None:
     changes = read_model(deployed / "preview.html")
     documents = {

@@ -189,6 +189,21 @@ def test_shares_expire(until: str, level: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("until", "ends_at"),
+    [
+        ("2026-12-31", "2027-01-01T00:00:00Z"),
+        ("2026-12-31T18:00:00+01:00", "2026-12-31T17:00:00Z"),
+        ("someday", ""),
+        ("", ""),
+    ],
+)
+def test_share_is_valid_through_its_last_day(until: str, ends_at: str) -> None:
+    parts = {"warehouses": [{"name": "curated", "shares": [{"name": "audit", "until": until}]}]}
+
+    assert describe_shares(parts, NOW)[0]["ends_at"] == ends_at
+
+
+@pytest.mark.parametrize(
     ("job", "metrics", "gain"),
     [
         ("compaction", {"rewritten": 40, "added": 2, "bytes": 12_000_000}, "40 files rewritten to 2, 12.0 MB read"),

@@ -62,7 +62,7 @@ function drawMaintenance(figure, days) {
 /** Return the sums of storage by owner, the largest first. */
 function sumOwners(tenants) {
   const sums = new Map();
-  for (const tenant of tenants.filter((candidate) => candidate.usage?.is_measured)) {
+  for (const tenant of tenants.filter(counted)) {
     const sum = sums.get(tenant.owner) ?? { owner: tenant.owner || "no owner", live: 0, reclaimable: 0 };
     sum.live += tenant.usage.live;
     sum.reclaimable += tenant.usage.reclaimable;

@@ -10,9 +10,9 @@ const HOW_TO = {
   runs: "No runs are known. Run: lakewright fleet runs",
 };
 
-function makeSection(title, section, kind, makeContent) {
+function makeSection(title, section, kind, makeContent, now) {
   return make("section", {},
-    make("h3", {}, title, section?.text && makeLevel(section.level, section.text)),
+    make("h3", {}, title, section?.text && makeLevel(section.level, section.text), makeAsOf(section, now)),
     section ? [section.problems?.map((problem) => make("p", { class: "problem small" }, problem)), makeContent(section)] : make("p", { class: "muted small" }, HOW_TO[kind]));
 }
 
@@ -102,13 +102,13 @@ function makeShares(shares, now) {
   return make("section", {}, make("h3", {}, "Shares"),
     makeCards("Shares", [["Share"], ["Warehouse"], ["Principal", "wide"], ["Expires"]], shares.map((share) => [
       share.name, share.warehouse, make("span", { class: "code" }, share.principal),
-      share.until ? makeLevel(share.level, [share.until, " (", formatAge(share.until, now), ")"]) : make("span", { class: "muted" }, "never"),
+      share.until ? makeLevel(share.level, [formatEnd(share), share.ends_at && ` (${formatAge(share.ends_at, now)})`]) : make("span", { class: "muted" }, "never"),
     ])));
 }
 
 function makeFacts(tenant, now) {
   const labels = Object.entries(tenant.labels).map(([name, value]) => `${name}=${value}`).join(", ");
-  const facts = [["Stack", tenant.stack], ["State", makeLevel(tenant.state.level, tenant.state.text)], ["Owner", tenant.owner], ["Environment", tenant.environment], ["Labels", labels],
+  const facts = [["Stack", tenant.stack], ["State", [makeLevel(tenant.state.level, tenant.state.text), makeAsOf(tenant.state, now)]], ["Owner", tenant.owner], ["Environment", tenant.environment], ["Labels", labels],
     ["Resources", tenant.resources === null ? "" : formatCount(tenant.resources)], ["Last update", makeTime(tenant.updated, now)]];
   return make("dl", { class: "facts" }, facts.filter(([, value]) => value).map(([title, value]) => make("div", {}, make("dt", {}, title), make("dd", {}, value))));
 }
@@ -119,11 +119,11 @@ function makeDetails(tenant, now) {
   return make("div", { class: "inside" },
     makeFacts(tenant, now),
     hasParts && make("section", {}, make("h3", {}, "Declared parts"), makeDiagram(tenant.declared)),
-    makeSection("Drift", tenant.drift, "drift", (section) => makeDrift(section, now)),
-    makeSection("Checks", tenant.checks, "checks", makeChecks),
-    makeSection("Verify", tenant.verify, "verify", makeVerification),
-    makeSection("Archives and limits", tenant.restrictions, "restrictions", (section) => makeRestrictions(section, now)),
-    makeSection("Storage", tenant.usage, "usage", makeUsage),
-    makeSection("Maintenance", tenant.runs, "runs", (section) => makeRuns(section, now)),
+    makeSection("Drift", tenant.drift, "drift", (section) => makeDrift(section, now), now),
+    makeSection("Checks", tenant.checks, "checks", makeChecks, now),
+    makeSection("Verify", tenant.verify, "verify", makeVerification, now),
+    makeSection("Archives and limits", tenant.restrictions, "restrictions", (section) => makeRestrictions(section, now), now),
+    makeSection("Storage", tenant.usage, "usage", makeUsage, now),
+    makeSection("Maintenance", tenant.runs, "runs", (section) => makeRuns(section, now), now),
     tenant.shares.length > 0 && makeShares(tenant.shares, now));
 }

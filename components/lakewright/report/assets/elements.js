@@ -51,6 +51,9 @@ function formatAge(text, now) {
   return seconds < 0 ? `in ${amount}` : `${amount} ago`;
 }
 
+/** Return the end of a share as its spec has it: a day is the last day, and is included. */
+const formatEnd = (share) => (/^\d{4}-\d{2}-\d{2}$/.test(share.until) ? `through ${share.until}` : share.until);
+
 /** Return a time element: its age, and the instant in UTC as its title. */
 function makeTime(text, now) {
   if (!text) return null;

@@ -16,7 +16,7 @@ function makeTile(title, value, note, level) {
 
 function makeTiles() {
   const count = (isCounted) => report.tenants.filter(isCounted).length;
-  const used = report.tenants.map(measured).filter(Boolean);
+  const used = report.tenants.map(counted).filter(Boolean);
   const sum = (values) => values.reduce((total, value) => total + value, 0);
   const growths = used.map((usage) => usage.growth?.bytes).filter((bytes) => bytes !== undefined);
   const tested = (name) => count((tenant) => tenant[name]);
@@ -25,13 +25,15 @@ function makeTiles() {
     return tested(name) ? [formatCount(bad), `of ${formatCount(tested(name))} ${noun}`, bad ? "bad" : null] : ["-", `no tenant ${noun}`, null];
   };
   const attention = count((tenant) => rank(tenant) >= 2);
-  const growth = growths.length ? `${sum(growths) < 0 ? "" : "+"}${formatBytes(sum(growths))} growth` : "";
+  const uncounted = count((tenant) => tenant.usage && (!counted(tenant) || tenant.usage.level === "warn"));
+  const notes = [growths.length && `${sum(growths) < 0 ? "" : "+"}${formatBytes(sum(growths))} growth`, uncounted && `${formatPlural(uncounted, "tenant")} not fully counted`];
+  const note = notes.filter(Boolean).join(", ");
   return make("section", { class: "tiles", "aria-label": "Summary" },
     makeTile("Tenants", formatCount(report.tenants.length), attention ? `${formatCount(attention)} need${attention === 1 ? "s" : ""} attention` : "all in order"),
     makeTile("With drift", ...result("drift", "compared")),
     makeTile("Failed checks", ...result("checks", "with checks")),
     makeTile("Not proven isolated", ...result("verify", "verified")),
-    makeTile("Live storage", used.length ? formatBytes(sum(used.map((usage) => usage.live))) : "-", used.length ? growth : "not measured"),
+    makeTile("Live storage", used.length ? formatBytes(sum(used.map((usage) => usage.live))) : "-", used.length ? note : "not measured"),
     makeTile("Reclaimable", used.length ? formatBytes(sum(used.map((usage) => usage.reclaimable))) : "-", used.length ? "by expiring snapshots" : "not measured"));
 }
 
@@ -39,7 +41,7 @@ function makeSources(now) {
   return make("section", { class: "card sources", "aria-labelledby": "sources-title" }, make("h2", { id: "sources-title" }, "Sources"),
     make("ul", {}, report.sources.map((source) => {
       const isOld = source.at && now - Date.parse(source.at) > OLD_SECONDS * 1000;
-      const age = source.error ? "failed" : source.at ? makeTime(source.at, now) : source.origin ? "age unknown" : "none";
+      const age = source.error ? ["failed", source.at && [", data of ", makeTime(source.at, now)]] : source.at ? makeTime(source.at, now) : source.origin ? "age unknown" : "none";
       return make("li", { title: source.origin || source.command }, makeLevel(source.error ? "bad" : isOld ? "warn" : source.level, [make("b", {}, source.kind), " ", age]));
     })));
 }

@@ -17,18 +17,22 @@ const FILTERS = {
 };
 
 const absent = (text) => make("span", { class: "absent" }, text);
+const makeAsOf = (section, now) => (section?.as_of ? make("div", { class: "as-of", title: "A later run failed, or does not have this tenant" }, makeTime(section.as_of, now)) : null);
 const makeResult = (section) => (section ? makeLevel(section.level, section.text) : absent("-"));
 const makeGrowth = (growth) => (growth
   ? make("span", { title: `since ${growth.since.slice(0, 10)}` }, `${growth.bytes < 0 ? "" : "+"}${formatBytes(growth.bytes)}`) : absent("-"));
 
 function makeMaintenance(runs, now) {
   if (!runs?.count) return absent(runs ? "no runs" : "-");
-  return makeLevel(runs.level, runs.failed ? `${runs.failed} of ${runs.count} failed` : [makeTime(runs.last, now)]);
+  return makeLevel(runs.level, runs.failed && runs.level === "bad" ? `${runs.failed} of ${runs.count} failed` : [makeTime(runs.last, now)]);
 }
 
 function makeExpiry(tenant, now) {
-  const ending = tenant.shares.filter((share) => share.until).sort((first, second) => (first.until < second.until ? -1 : 1));
-  return ending.length ? makeLevel(ending[0].level, [ending[0].name, " ", formatAge(ending[0].until, now)]) : absent("-");
+  const ending = tenant.shares.filter((share) => share.ends_at).sort((first, second) => Date.parse(first.ends_at) - Date.parse(second.ends_at));
+  if (!ending.length) return absent("-");
+  const level = makeLevel(ending[0].level, [ending[0].name, " ", formatAge(ending[0].ends_at, now)]);
+  level.title = formatEnd(ending[0]);
+  return level;
 }
 
 const MOST_STATE_LETTERS = 60;
@@ -41,17 +45,19 @@ function makeState(state) {
 }
 
 const measured = (tenant) => (tenant.usage?.is_measured ? tenant.usage : null);
+/** Sums leave out tenants that may no longer exist. */
+const counted = (tenant) => (tenant.missing_since ? null : measured(tenant));
 
-/** Columns: title, value to sort by, content of a cell, class. Larger values come first, names in their order. */
+/** Columns: title, section whose age a cell shows, value to sort by, content of a cell, class. Larger values come first, names in their order. */
 const TABLE_COLUMNS = {
-  state: { title: "State", kind: "state", value: (tenant) => rank(tenant.state), cell: (tenant) => makeState(tenant.state) },
-  drift: { title: "Drift", value: (tenant) => rank(tenant.drift) * 1e6 + (tenant.drift?.count ?? 0), cell: (tenant) => makeResult(tenant.drift) },
-  checks: { title: "Checks", value: (tenant) => rank(tenant.checks), cell: (tenant) => makeResult(tenant.checks) },
-  verify: { title: "Verify", value: (tenant) => rank(tenant.verify), cell: (tenant) => makeResult(tenant.verify) },
-  live: { title: "Live", kind: "number", value: (tenant) => measured(tenant)?.live ?? -1, cell: (tenant) => (measured(tenant) ? formatBytes(tenant.usage.live) : absent("-")) },
+  state: { title: "State", section: "state", kind: "state", value: (tenant) => rank(tenant.state), cell: (tenant) => makeState(tenant.state) },
+  drift: { title: "Drift", section: "drift", value: (tenant) => rank(tenant.drift) * 1e6 + (tenant.drift?.count ?? 0), cell: (tenant) => makeResult(tenant.drift) },
+  checks: { title: "Checks", section: "checks", value: (tenant) => rank(tenant.checks), cell: (tenant) => makeResult(tenant.checks) },
+  verify: { title: "Verify", section: "verify", value: (tenant) => rank(tenant.verify), cell: (tenant) => makeResult(tenant.verify) },
+  live: { title: "Live", section: "usage", kind: "number", value: (tenant) => measured(tenant)?.live ?? -1, cell: (tenant) => (measured(tenant) ? formatBytes(tenant.usage.live) : absent("-")) },
   growth: { title: "Growth", kind: "number growth", value: (tenant) => measured(tenant)?.growth?.bytes ?? -Infinity, cell: (tenant) => makeGrowth(measured(tenant)?.growth) },
   reclaimable: { title: "Reclaimable", kind: "number", value: (tenant) => measured(tenant)?.reclaimable ?? -1, cell: (tenant) => (measured(tenant) ? formatBytes(tenant.usage.reclaimable) : absent("-")) },
-  maintenance: { title: "Maintenance", value: (tenant) => tenant.runs?.last ?? "", cell: (tenant, now) => makeMaintenance(tenant.runs, now) },
+  maintenance: { title: "Maintenance", section: "runs", value: (tenant) => tenant.runs?.last ?? "", cell: (tenant, now) => makeMaintenance(tenant.runs, now) },
   shares: { title: "Next expiry", value: (tenant) => (isExpiring(tenant) ? 1 : 0), cell: makeExpiry, isShown: (report) => report.tenants.some((tenant) => tenant.shares.some((share) => share.until)) },
 };
 
@@ -90,8 +96,8 @@ function groupByOwner(tenants) {
 }
 
 function makeOwnerRow(owner, tenants, span) {
-  const sum = (name) => tenants.reduce((total, tenant) => total + (measured(tenant)?.[name] ?? 0), 0);
-  const sizes = tenants.some(measured) ? `, ${formatBytes(sum("live"))} live, ${formatBytes(sum("reclaimable"))} reclaimable` : "";
+  const sum = (name) => tenants.reduce((total, tenant) => total + (counted(tenant)?.[name] ?? 0), 0);
+  const sizes = tenants.some(counted) ? `, ${formatBytes(sum("live"))} live, ${formatBytes(sum("reclaimable"))} reclaimable` : "";
   return make("tr", { class: "owner", role: "row" }, make("th", { scope: "rowgroup", colspan: span, role: "rowheader" }, owner || "No owner",
     make("span", { class: "sums" }, `${formatPlural(tenants.length, "tenant")}${sizes}`)));
 }
@@ -103,7 +109,7 @@ function makeTenantRow(tenant, columns, now, onToggle) {
   const button = make("button", { type: "button", "aria-expanded": String(isOpen), "data-stack": tenant.stack, onclick: () => onToggle(tenant) }, name);
   return make("tr", { class: "tenant", role: "row" },
     make("th", { scope: "row", role: "rowheader" }, button, context && make("div", { class: "where" }, context)),
-    columns.map(([, column]) => make("td", { class: column.kind, role: "cell", "data-label": column.title }, column.cell(tenant, now))));
+    columns.map(([, column]) => make("td", { class: column.kind, role: "cell", "data-label": column.title }, column.cell(tenant, now), makeAsOf(tenant[column.section], now))));
 }
 
 function makeDetailsRow(tenant, span, now) {
