@@ -140,6 +140,67 @@ def folder(tmp_path: Path) -> ProjectFolder:
     return folder
 
 
+def wrap_export(folder: ProjectFolder, ending: str) -> None:
+    """Have a shell command follow each export of the state that the Pulumi CLI does."""
+    wrapper = folder.path / "bin" / "pulumi"
+    wrapper.parent.mkdir()
+    program = shutil.which("pulumi")
+    wrapper.write_text(
+        f'#!/bin/sh\ncase "$*" in *"stack export"*) {program} "$@"; {ending};; *) exec {program} "$@";; esac\n'
+    )
+    wrapper.chmod(0o755)
+    folder.environment["PATH"] = f"{wrapper.parent}{os.pathsep}{folder.environment['PATH']}"
+
+
+def test_killed_export_prints_no_state(folder: ProjectFolder) -> None:
+    wrap_export(folder, "kill -TERM $$")
+
+    printed = folder.lakewright("preview", "--engine", "pulumi", code=1)
+
+    assert "error: the Pulumi CLI was ended by SIGTERM" in printed
+    assert "deployment" not in printed
+    assert "stdout" not in printed
+
+
+def test_interrupt_before_the_operation_changes_nothing(folder: ProjectFolder) -> None:
+    folder.lakewright("up", "--yes", "--engine", "pulumi")
+    wrap_export(folder, "trap '' INT; kill -INT $PPID; sleep 0.5")
+
+    printed = folder.lakewright("destroy", "--yes", "--engine", "pulumi", code=1)
+
+    assert "interrupted before the operation began; nothing was changed" in printed
+    assert (folder.store / "a.json").exists()
+
+
+REFUSING = """
+import pulumi
+from pulumi.dynamic import CheckFailure, CheckResult, Resource, ResourceProvider
+
+class Refusing(ResourceProvider):
+    def check(self, olds, news):
+        return CheckResult(news, [CheckFailure(name, "is refused") for name in ("plain", "flat", "nested", "many")])
+
+secret = pulumi.Output.secret("CANARY")
+inputs = {"plain": "visible", "flat": secret, "nested": {"a": {"b": secret}}, "many": [secret]}
+class Refused(Resource):
+    def __init__(self, name):
+        super().__init__(Refusing(), name, inputs)
+
+Refused("refused")
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_refused_secret_is_hidden(folder: ProjectFolder, engine: str) -> None:
+    (folder.path / "__main__.py").write_text(REFUSING)
+
+    for options in ((), ("--json",)):
+        printed = folder.lakewright("preview", "--engine", engine, *options, code=1)
+
+        assert "CANARY" not in printed
+        assert printed.count("is refused") >= 4
+
+
 @pytest.mark.parametrize(("first", "second"), [ENGINES, ENGINES[::-1]])
 def test_engines_continue_each_others_state(folder: ProjectFolder, first: str, second: str) -> None:
     created = folder.json("up", "--yes", "--engine", first)
@@ -170,8 +231,10 @@ def test_both_engines_report_equal_results(folder: ProjectFolder) -> None:
         assert embedded == pulumi
 
 
+@pytest.mark.parametrize("shows", ["false", "true"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_secret_within_an_output_is_hidden(folder: ProjectFolder, engine: str) -> None:
+def test_secret_within_an_output_is_hidden(folder: ProjectFolder, engine: str, shows: str) -> None:
+    folder.environment["PULUMI_OPTION_SHOW_SECRETS"] = shows
     program = 'import pulumi\npulumi.export("access", {"user": "ops", "token": pulumi.Output.secret("CANARY")})\n'
     (folder.path / "__main__.py").write_text(program)
 

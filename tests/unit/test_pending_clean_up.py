@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from lakewright.cli.engines.pulumi_cli import write_pending_creations
-from pulumi.automation import Deployment, Stack
+from pulumi.automation import CommandError, CommandResult, Stack
 
 URN = "urn:pulumi:acme::lakehouse::pulumi-python:dynamic/lakekeeper:Warehouse::acme-executions"
 RESOURCE = {"urn": URN, "type": "pulumi-python:dynamic/lakekeeper:Warehouse", "inputs": {}}
@@ -19,14 +21,34 @@ class RecordedStack:
     """A stack whose exported states are given, the last one repeatedly; it keeps what is imported."""
 
     states: list[dict[str, Any]]
+    refuses: bool = False
+    """Whether imports fail."""
     imported: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    files: list[Path] = field(default_factory=list[Path])
+    """Files that were imported."""
+    name: str = "acme"
+    work_dir: str = "."
+    env_vars: dict[str, str] = field(default_factory=dict[str, str])
 
-    def export_stack(self) -> Deployment:
-        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        return Deployment(version=3, deployment=state)
+    @property
+    def workspace(self) -> RecordedStack:
+        return self
 
-    def import_stack(self, state: Deployment) -> None:
-        self.imported.append(state.deployment or {})
+    @property
+    def pulumi_command(self) -> RecordedStack:
+        return self
+
+    def run(self, arguments: list[str], _folder: str, _environment: dict[str, str]) -> CommandResult:
+        command, *options = arguments[1:]
+        if command == "import":
+            self.files.append(Path(options[1]))
+            self.imported.append(json.loads(self.files[0].read_text())["deployment"])
+            if self.refuses:
+                raise CommandError(CommandResult("", "error: the stack is locked", 1))
+            return CommandResult("", "", 0)
+        assert (command, options) == ("export", ["--stack", "acme"]), "secrets remain encrypted"
+        exported = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return CommandResult(json.dumps({"version": 3, "deployment": exported}), "", 0)
 
 
 def state(*, is_made: bool) -> dict[str, Any]:
@@ -79,3 +101,15 @@ def test_state_that_another_run_changes_is_not_written() -> None:
     stack = RecordedStack([state(is_made=True), state(is_made=True), {**state(is_made=True), "metadata": {}}])
     run(stack)
     assert not stack.imported
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_no_file_of_the_state_remains(*, refuses: bool) -> None:
+    stack = RecordedStack([state(is_made=False), state(is_made=True)], refuses=refuses)
+    if refuses:
+        with pytest.raises(CommandError, match="the stack is locked"):
+            run(stack)
+    else:
+        run(stack)
+    assert stack.files
+    assert not any(file.exists() or file.parent.exists() for file in stack.files)

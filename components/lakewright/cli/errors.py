@@ -11,6 +11,9 @@ class UsageError(LakewrightError):
     exit_code = 2
 
 
+NO_MESSAGE = "the Pulumi CLI failed without an error message"
+
+
 class PulumiCliError(LakewrightError):
     """The Pulumi CLI failed."""
 

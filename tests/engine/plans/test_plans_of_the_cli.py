@@ -57,3 +57,18 @@ def test_plan_of_the_cli_is_checked_and_followed(tmp_path: Path) -> None:
     assert "store:File 'a': property size: was nothing, is 7" in moved.stderr
     assert "violates plan: properties changed: content. Make a new plan" in other.stderr
     assert list(stack.files()) == ["a.json", "b1.json"]
+
+
+def test_plan_with_other_outputs_names_the_next_step(tmp_path: Path) -> None:
+    stack, plan = Stack(tmp_path, HEADER + 'pulumi.export("size", step)'), tmp_path / "plan.json"
+    on_cli = ("--stack", "dev", "--engine", "pulumi")
+    lakewright(stack, "up", *on_cli, "--yes", step=1)
+    lakewright(stack, "preview", *on_cli, "--save-plan", str(plan), step=2)
+
+    other = lakewright(stack, "up", *on_cli, "--plan", str(plan), step=3)
+
+    assert other.returncode == 1
+    assert "If the stack's outputs differ from the plan, make a new plan: `lakewright preview --save-plan FILE`" in (
+        other.stdout + other.stderr
+    )
+    assert "Traceback" not in other.stdout + other.stderr

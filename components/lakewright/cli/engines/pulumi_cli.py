@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakewright.cli.engines.cli_state import export_deployment, export_state, import_state, read_outputs
 from lakewright.cli.engines.launcher_tracebacks import LauncherTracebacks
-from lakewright.cli.errors import PulumiCliError, UsageError
+from lakewright.cli.errors import NO_MESSAGE, PulumiCliError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent
 
     from lakewright.cli.engines.pulumi_plans import CliPlan
-    from lakewright.cli.engines.pulumi_process import PulumiInOwnSession
 
 
 _READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
@@ -84,6 +84,8 @@ class PulumiCli:
             try:
                 with write_pending_creations(stack, clears=not operation.is_dry) as environment:
                     workspace.env_vars = {**workspace.env_vars, **environment, **plan.environment}
+                    if command.is_interrupted:
+                        raise PulumiCliError("interrupted before the operation began; nothing was changed", 1)
                     _operate(stack, plan, observe(plan, collect_event))
             except automation.CommandError as error:
                 cli_error, result.exit = _message_and_code(error)
@@ -98,8 +100,7 @@ class PulumiCli:
             plan.complete(report, result)
         result.changes, result.messages = report.changes, report.messages
         result.is_interrupted, result.declared_resources = command.is_interrupted, declared_resources
-        with _cli_errors():
-            result.outputs = _read_outputs(command, stack)
+        _add_outputs(result, stack)
         return result
 
 
@@ -140,7 +141,7 @@ def write_pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str
     from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415 - `--help` needs no engine
     from pulumi.automation import CommandError  # noqa: PLC0415
 
-    before = dict(stack.export_stack().deployment or {})
+    before = export_deployment(stack)
     has_failed = True
     try:
         with pending.write_environment(pending.from_export(before)) as environment:
@@ -158,12 +159,11 @@ def write_pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str
 def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
     """Remove completed creations from the state, unless another run changes it in the meantime."""
     from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415
-    from pulumi.automation import Deployment  # noqa: PLC0415
 
-    after = stack.export_stack()
-    cleared = pending.remove_completed(after.deployment or {}, before)
-    if cleared is not None and stack.export_stack().deployment == after.deployment:
-        stack.import_stack(Deployment(version=after.version, deployment=cleared))
+    after = export_state(stack)
+    cleared = pending.remove_completed(after.get("deployment") or {}, before)
+    if cleared is not None and export_state(stack) == after:
+        import_state(stack, {**after, "deployment": cleared})
 
 
 def _operate(stack: Stack, plan: CliPlan, on_event: Callable[[EngineEvent], None]) -> None:
@@ -197,14 +197,15 @@ def _operate(stack: Stack, plan: CliPlan, on_event: Callable[[EngineEvent], None
         (stack.preview_destroy if operation.preview_only else stack.destroy)(**shared, **fresh)
 
 
-def _read_outputs(command: PulumiInOwnSession, stack: Stack) -> dict[str, Any]:
-    """Return the stack's outputs, with `[secret]` for each secret.
+def _add_outputs(result: Result, stack: Stack) -> None:
+    """Add the stack's outputs to a result. The operation has ended, so a failure is a warning."""
+    from pulumi.automation import CommandError  # noqa: PLC0415 - `--help` needs no engine
 
-    The Automation API reads secrets in a second call, and does not tell which values within an output are secret.
-    """
-    arguments = ["stack", "output", "--json", "--stack", stack.name]
-    done = command.run(arguments, stack.workspace.work_dir, stack.workspace.env_vars)
-    return json.loads(done.stdout)
+    try:
+        result.outputs = read_outputs(stack)
+    except (CommandError, ValueError) as error:
+        reason = _message_and_code(error)[0] if isinstance(error, CommandError) else str(error)
+        result.messages.append(f"warning: the outputs of the stack could not be read: {reason}")
 
 
 def _pass_exclusions(stack: Stack, operation: Operation) -> None:
@@ -241,6 +242,8 @@ def _environment(operation: Operation) -> dict[str, str]:
         **operation.environment,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
+        # The CLI reads this option from the environment, too.
+        "PULUMI_OPTION_SHOW_SECRETS": "false",
     }
     if is_native(operation.project.state_url):
         environment["PULUMI_BACKEND_URL"] = operation.project.backend().cli_url
@@ -250,10 +253,12 @@ def _environment(operation: Operation) -> dict[str, str]:
 
 
 def _message_and_code(error: CommandError) -> tuple[str, int]:
-    """Return the CLI's error lines and its exit code."""
+    """Return the CLI's error lines and its exit code, 1 where a signal ended it."""
     text = str(error)
-    code = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
-    stderr = text.partition("\n stderr: ")[2] or text
-    lines = [line.removeprefix("error: ").strip() for line in stderr.splitlines() if line.strip()]
-    lines = [line for line in lines if not _SDK_LOG.match(line)]
-    return "\n".join(lines) or "the Pulumi CLI failed without an error message", int(code[1]) if code else 1
+    match = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
+    code = int(match[1]) if match else 1
+    lines = [line.removeprefix("error: ").strip() for line in text.partition("\n stderr: ")[2].splitlines()]
+    lines = [line for line in lines if line and not _SDK_LOG.match(line)]
+    if code < 0:
+        lines.append(f"the Pulumi CLI was ended by {signal.Signals(-code).name}")
+    return "\n".join(lines) or NO_MESSAGE, max(code, 1)

@@ -41,6 +41,9 @@ from lakewright_engine.plans.state_version import state_version
 from lakewright_engine.state.secrets import PassphraseManager
 from typing_extensions import override
 
+from lakewright.cli.engines.cli_state import export_deployment
+from lakewright.cli.errors import NO_MESSAGE
+
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
     from pulumi.automation import Stack
@@ -53,6 +56,9 @@ UNSIGNED = (
 )
 _UNTOUCHED = ("same", "create", "read", "refresh", "import")
 _VIOLATION = re.compile(r"(violates plan: properties changed:).*", re.DOTALL)
+_REFUSED_SECRET = re.compile(r"value \{(?=.*&\{\{).*\} has a problem:", re.DOTALL)
+"""A refused input within which a secret is, as Go prints it."""
+_NEW_PLAN = "`lakewright preview --save-plan FILE`"
 _CHANGED_KEY = re.compile(r"(?:^|, )[-+~=]{2}([\w.:/-]+)")
 
 
@@ -72,8 +78,8 @@ class CliPlan:
         """Complete the result of an operation that did not fail."""
 
     def redact(self, text: str) -> str:
-        """Return a message of the CLI without secrets: it prints the values that violate a plan."""
-        return text
+        """Return a message of the CLI without secrets: it prints inputs that a provider refuses."""
+        return _REFUSED_SECRET.sub("value {[secret]} has a problem:", text)
 
     def redact_event(self, event: EngineEvent) -> None:
         """Remove secrets from an event's message."""
@@ -81,7 +87,7 @@ class CliPlan:
             event.diagnostic_event.message = self.redact(event.diagnostic_event.message)
 
     def _deployment(self) -> dict[str, Any]:
-        return dict(self._stack.export_stack().deployment or {})
+        return export_deployment(self._stack)
 
     def _current_inputs(self) -> dict[str, str]:
         return {**plan_inputs(self.operation.project, self.operation.stack), **self.operation.plan_inputs}
@@ -206,9 +212,11 @@ class FollowedCliPlan(CliPlan):
 
     @override
     def redact(self, text: str) -> str:
+        if text == NO_MESSAGE:  # of outputs that differ from the plan, the CLI says nothing
+            return f"{NO_MESSAGE}. If the stack's outputs differ from the plan, make a new plan: {_NEW_PLAN}"
         violation = _VIOLATION.search(text)
         if violation is None:
-            return text
+            return super().redact(text)
         property_names = _property_names(self._document)
         keys = [
             key
@@ -217,7 +225,7 @@ class FollowedCliPlan(CliPlan):
         ]
         names = ", ".join(dict.fromkeys(keys)) or "properties that are not in the plan"
         beginning = text[: violation.start()]
-        return f"{beginning}{violation[1]} {names}. Make a new plan with `lakewright preview --save-plan FILE`"
+        return f"{beginning}{violation[1]} {names}. Make a new plan with {_NEW_PLAN}"
 
 
 @contextmanager

@@ -38,7 +38,10 @@ class PulumiInOwnSession(PulumiCommand):
         on_output: Listen | None = None,
         on_error: Listen | None = None,
     ) -> CommandResult:
-        """Run a command as `PulumiCommand.run` does. Raises CommandError if it fails."""
+        """Run a command as `PulumiCommand.run` does. Raises CommandError if it fails, without the command's output.
+
+        The output may be a state or outputs, with secrets.
+        """
         options = [] if "--non-interactive" in args else ["--non-interactive"]
         env = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
         if Path(self.command).is_absolute():
@@ -74,7 +77,7 @@ class PulumiInOwnSession(PulumiCommand):
         self.is_interrupted = self.is_interrupted or passed.has_arrived
         result = CommandResult(stdout="\n".join(lines[0]), stderr="\n".join(lines[1]), code=code)
         if code != 0:
-            raise create_command_error(result)
+            raise create_command_error(CommandResult(stdout="", stderr=result.stderr, code=code))
         return result
 
 
