@@ -59,11 +59,11 @@ def build_report(sources: Sequence[ReportSource], *, now: datetime, title: str =
 
 
 def _describe_source(documents: CommandDocuments, stacks: Collection[str]) -> dict[str, Any]:
-    failures, latest = documents.failures, documents.documents[-1:]
+    kind, failures, latest = documents.kind, documents.failures, documents.documents[-1:]
     page_sources = [*failures, *latest]
     return {
-        "kind": documents.kind,
-        "command": f"lakewright {' '.join(documents.kind.command)} --json",
+        "kind": kind,
+        "command": f"lakewright {' '.join(kind.command)} --json",
         "origin": page_sources[0].origin if page_sources else "",
         "at": documents.latest_at,
         "stacks": sum(name in documents.entries for name in stacks),
