@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine.display.events import Events, OnEvent
+from lakewright_engine.display.secret_mask import SecretMask
 from lakewright_engine.kept_plan import KeptPlan, create_kept_plan
 from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, StateError
-from lakewright_engine.model.properties import redact
+from lakewright_engine.model.properties import to_output_json
 from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
@@ -102,7 +103,12 @@ class _Run:
         refuse_unsupported_state(stack, self._before)
         config = project.configuration(stack)
         refuse_autonaming(config.values)
-        self._events = Events(on_event, planning=operation.is_dry, refreshing=operation.verb == "refresh")
+        self._events = Events(
+            on_event,
+            planning=operation.is_dry,
+            refreshing=operation.verb == "refresh",
+            mask=SecretMask(config.secret_values),
+        )
         self._deployment = Deployment(
             project=project.name,
             stack=stack,
@@ -177,7 +183,8 @@ class _Run:
         try:
             self._deployment.journal.close()
         except (EngineError, OSError) as error:
-            if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported the error
+            # A step that waited for the save has reported the error.
+            if not self._events.has_reported_error(str(error)):
                 self._deployment.fail(str(error))
             snapshot = self._deployment.journal.snapshot()
             if is_unsaved(snapshot, self._base):
@@ -354,7 +361,7 @@ class _Run:
 
 def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
     stack = next((state for state in resources if state.type == ROOT_STACK_TYPE), None)
-    return {key: redact(value) for key, value in stack.outputs.items()} if stack is not None else {}
+    return {key: to_output_json(value) for key, value in stack.outputs.items()} if stack is not None else {}
 
 
 def _is_debugging() -> bool:

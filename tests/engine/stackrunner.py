@@ -159,10 +159,29 @@ class Stack:
     def cli(self, *command: str, env: dict[str, str] | None = None) -> RunOutcome:
         """Run the same with the Pulumi CLI."""
         log = self._forget_calls()
-        path = self.environment.get("PATH", os.environ["PATH"])
         flags = [] if command[0] == "preview" or "--preview-only" in command else ["--yes", "--skip-preview"]
-        done = subprocess.run(
-            ["pulumi", *command, "--stack", self.name, "--non-interactive", "--json", *flags],
+        done = self._run_cli(*command, "--json", *flags, env=env)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        events = [EngineEvent.from_json(line) for line in lines if "sequence" in line]
+        messages = [line["diagnosticEvent"]["message"] for line in lines if "diagnosticEvent" in line]
+        return RunOutcome(
+            exit=done.returncode,
+            steps=_steps(events),
+            messages=[*messages, done.stderr],
+            provider_calls=_calls(log),
+            files=self.files(),
+            outputs=stack_outputs(self.backend, self.project_name, self.name),
+            events=events,
+        )
+
+    def read_cli_outputs(self, *flags: str) -> dict[str, Any]:
+        """Return the outputs that `pulumi stack output` prints."""
+        return json.loads(self._run_cli("stack", "output", "--json", *flags).stdout)
+
+    def _run_cli(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        path = self.environment.get("PATH", os.environ["PATH"])
+        return subprocess.run(
+            ["pulumi", *arguments, "--stack", self.name, "--non-interactive"],
             cwd=self.program_dir,
             env={
                 **os.environ,
@@ -176,18 +195,6 @@ class Stack:
             capture_output=True,
             text=True,
             check=False,
-        )
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        events = [EngineEvent.from_json(line) for line in lines if "sequence" in line]
-        messages = [line["diagnosticEvent"]["message"] for line in lines if "diagnosticEvent" in line]
-        return RunOutcome(
-            exit=done.returncode,
-            steps=_steps(events),
-            messages=[*messages, done.stderr],
-            provider_calls=_calls(log),
-            files=self.files(),
-            outputs=stack_outputs(self.backend, self.project_name, self.name),
-            events=events,
         )
 
     def files(self) -> dict[str, Any]:

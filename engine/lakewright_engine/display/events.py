@@ -11,6 +11,8 @@ from typing import Any, cast
 
 from pulumi.automation.events import EngineEvent
 
+from lakewright_engine.display.hidden_properties import copy_hidden_paths
+from lakewright_engine.display.secret_mask import SecretMask
 from lakewright_engine.model.properties import to_display_json
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
@@ -21,9 +23,17 @@ OnEvent = Callable[[EngineEvent], None]
 class Events:
     """Send numbered events in order, one at a time, and count the changes."""
 
-    def __init__(self, on_event: OnEvent, *, planning: bool, refreshing: bool) -> None:
-        """Send events to `on_event`; `planning` is a preview, `refreshing` the `refresh` command."""
+    def __init__(self, on_event: OnEvent, *, planning: bool, refreshing: bool, mask: SecretMask | None = None) -> None:
+        """Send events to a function.
+
+        Args:
+            on_event: Receives the events.
+            planning: Whether the run is a preview.
+            refreshing: Whether the command is `refresh`.
+            mask: Masks secret configuration values in messages, program output and properties.
+        """
         self._on_event = on_event
+        self._mask = mask or SecretMask()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._planning = planning
@@ -63,6 +73,7 @@ class Events:
         self, severity: str, message: str, urn: str = "", *, stream: int = 0, ephemeral: bool = False
     ) -> None:
         """Send a message. An ephemeral message is a resource's status, which its next message replaces."""
+        message = self._mask.apply(message)
         if severity in ("error", "warning") and not ephemeral:
             self.messages.append(f"{severity}: {message.strip()}")
         prefix = {"error": "error: ", "warning": "warning: ", "debug": "debug: "}.get(severity, "")
@@ -77,9 +88,14 @@ class Events:
 
     def output(self, line: str, *, error: bool) -> None:
         """Send a line that the program printed."""
+        severity = "info#err" if error else "info"
         self._send(
-            "diagnosticEvent", {"message": line + "\n", "color": "never", "severity": "info#err" if error else "info"}
+            "diagnosticEvent", {"message": self._mask.apply(line) + "\n", "color": "never", "severity": severity}
         )
+
+    def has_reported_error(self, message: str) -> bool:
+        """Return whether a message was sent as an error."""
+        return f"error: {self._mask.apply(message).strip()}" in self.messages
 
     def summary(self) -> None:
         """Send the counts of changes and the duration, the last events."""
@@ -102,24 +118,24 @@ class Events:
                     {"sequence": number, "timestamp": int(time.time()), kind: body if kind != "cancelEvent" else {}},
                 )
             )
+            copy_hidden_paths(event, body)
             try:
                 self._on_event(event)
             except (OSError, SystemExit):
                 # The terminal or pipe is closed, and rich requests an exit. The run still ends in an orderly way.
                 self._on_event = _ignore
 
-    @staticmethod
-    def _metadata(step: DeploymentStep, op: str) -> dict[str, Any]:
+    def _metadata(self, step: DeploymentStep, op: str) -> dict[str, Any]:
         state, diff = step.state, step.diff
         detailed = diff.detailed
-        old = _state(step.old)
+        old = self._state(step.old)
         return {
             "op": op,
             "urn": state.urn,
             "type": state.type,
             "provider": state.provider,
             "old": old,
-            "new": old if step.new is step.old else _state(step.new),
+            "new": old if step.new is step.old else self._state(step.new),
             "keys": diff.replace_keys or None,
             "diffs": diff.keys or None,
             "detailedDiff": {p: {"diffKind": k, "inputDiff": i} for p, (k, i) in detailed.items()}
@@ -128,25 +144,26 @@ class Events:
             "logical": step.logical,
         }
 
+    def _state(self, state: ResourceState | None) -> dict[str, Any] | None:
+        if state is None:
+            return None
+        mask_text = self._mask.apply if self._mask.is_active else None
+        return {
+            "type": state.type,
+            "urn": state.urn,
+            "id": state.id,
+            "parent": state.parent,
+            "provider": state.provider,
+            "custom": state.custom,
+            "delete": state.delete,
+            "protect": state.protect,
+            "retainOnDelete": state.retain_on_delete,
+            "inputs": to_display_json(state.inputs, mask_text),
+            "outputs": to_display_json(state.outputs, mask_text),
+            "initErrors": [self._mask.apply(error) for error in state.init_errors] or None,
+            "hideDiffs": state.hide_diff or None,
+        }
+
 
 def _ignore(_event: EngineEvent) -> None:
     """Discard an event."""
-
-
-def _state(state: ResourceState | None) -> dict[str, Any] | None:
-    if state is None:
-        return None
-    return {
-        "type": state.type,
-        "urn": state.urn,
-        "id": state.id,
-        "parent": state.parent,
-        "provider": state.provider,
-        "custom": state.custom,
-        "delete": state.delete,
-        "protect": state.protect,
-        "retainOnDelete": state.retain_on_delete,
-        "inputs": to_display_json(state.inputs),
-        "outputs": to_display_json(state.outputs),
-        "initErrors": state.init_errors or None,
-    }

@@ -136,8 +136,14 @@ class Display:
             self._progress()
 
     def summary(self, outputs: dict[str, Any]) -> None:
-        """Display the outputs of a deployment and the counts of changes."""
+        """Display the outputs of a deployment and the counts of changes.
+
+        Args:
+            outputs: The outputs in the state. If the engine has sent an output, its masked form is displayed.
+        """
         if outputs and not self._dry:
+            sent_outputs = self.report.stack_outputs
+            outputs = {name: sent_outputs.get(name, value) for name, value in outputs.items()}
             self._line("[bold]Outputs:[/bold]")
             width = max(len(name) for name in outputs)
             for name, value in sorted(outputs.items()):

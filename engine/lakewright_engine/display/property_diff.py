@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
+from lakewright_engine.display.hidden_properties import HIDDEN_DIFF, HiddenValue
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
@@ -80,6 +81,9 @@ def diff_at_path(
         parts = parse_path(path)
     except ProgramError:
         parts = [path]
+    depth = min(_find_hidden_depth(old, parts), _find_hidden_depth(new, parts))
+    if depth < len(parts):  # the difference is inside a hidden value
+        parts, kind = parts[:depth], "update"
     before = ABSENT if kind.startswith("add") else _get_value(old, parts)
     after = ABSENT if kind.startswith("delete") else _get_value(new, parts)
     if before is ABSENT and after is ABSENT:
@@ -140,6 +144,9 @@ def _diff_values(path: str, old: Any, new: Any, form: ValueForm) -> Iterator[Pro
         yield PropertyChange("+", path, _text(path, new, form))
     elif new is ABSENT:
         yield PropertyChange("-", path, _text(path, old, form))
+    elif isinstance(old, HiddenValue) and isinstance(new, HiddenValue):
+        if old != new:
+            yield PropertyChange("~", path, HIDDEN_DIFF)
     elif redact_json(old) != redact_json(new):
         yield PropertyChange("~", path, f"{_text(path, old, form)} => {_text(path, new, form)}")
 
@@ -166,7 +173,8 @@ def _diff_lines(path: str, old: str, new: str) -> str:
 def _dump_json(value: Any, indent: int | None) -> str:
     value = redact_json(value)
     text = value if value == HIDDEN_SECRET else json.dumps(value, ensure_ascii=False, default=str, indent=indent)
-    return text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
+    text = text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
+    return text.replace(f'"{HIDDEN_DIFF}"', HIDDEN_DIFF)
 
 
 def _is_inside(path: str, outer: str) -> bool:
@@ -182,6 +190,14 @@ def _get_value(value: Any, parts: Sequence[str | int]) -> Any:
         else:
             return ABSENT
     return value
+
+
+def _find_hidden_depth(value: Any, parts: Sequence[str | int]) -> int:
+    """Return the number of parts that lead to a hidden value; that of all parts if there is none on the way."""
+    for depth in range(len(parts)):
+        if isinstance(_get_value(value, parts[:depth]), HiddenValue):
+            return depth
+    return len(parts)
 
 
 def _label(parts: Sequence[str | int]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.display.hidden_properties import HIDDEN_DIFF, HiddenValue, find_hidden_paths, hide_values
 from lakewright_engine.display.property_diff import (
     PropertyChange,
     ValueForm,
@@ -16,7 +17,7 @@ from lakewright_engine.display.property_diff import (
     redact_json,
     server_managed_paths,
 )
-from lakewright_engine.model.urns import is_default_provider, urn_name
+from lakewright_engine.model.urns import ROOT_STACK_TYPE, is_default_provider, urn_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,9 @@ class StepReport:
     keys: list[str]
     """The names of the top-level properties that change."""
     old: dict[str, Any]
+    """The properties before, without secrets and without values whose differences the program hides."""
     new: dict[str, Any]
+    """The properties after, likewise."""
     result: str = ""
     failed: bool = False
     done: bool = False
@@ -74,12 +77,21 @@ class StepReport:
 
     def changes(self, form: ValueForm = ValueForm.SHORT) -> list[PropertyChange]:
         """Return the differences by property, from the provider's detailed diff if there is one."""
-        details = self.metadata.detailed_diff if self.metadata is not None else None
-        if self.metadata is None or not details:
-            opaque = server_managed_paths(self.type) if self.op == "refresh" else ()
+        opaque = server_managed_paths(self.type) if self.op == "refresh" else ()
+        if self.metadata is None:
             return changes(self.old, self.new, opaque, form)
-        sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
-        states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
+        details, hidden_paths = self.metadata.detailed_diff, find_hidden_paths(self.metadata)
+        if not details:
+            old, new = _properties(self.metadata, self.op)
+            old, new = (hide_values(side, hidden_paths, HiddenValue) for side in (old, new))
+            return changes(old, new, opaque, form)
+        sides, states = (
+            [
+                hide_values(_part(state, part), hidden_paths, HiddenValue)
+                for state in (self.metadata.old, self.metadata.new)
+            ]
+            for part in ("inputs", "outputs")
+        )
         against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
         changes_by_path: dict[str, PropertyChange] = {}
         for path, detail in sorted(details.items()):
@@ -100,6 +112,8 @@ class OperationReport:
     messages: list[str] = field(default_factory=list[str])
     """Errors, warnings and notes."""
     seconds: int = 0
+    stack_outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The stack's outputs for a display: without secrets, values of secret configuration and texts of assets."""
     _open: dict[tuple[str, str], StepReport] = field(default_factory=dict[tuple[str, str], StepReport])
 
     def take(self, event: EngineEvent) -> None:
@@ -109,9 +123,13 @@ class OperationReport:
     def add(self, event: EngineEvent) -> StepReport | None:
         """Add an event. Return the step that the event starts or ends, if any."""
         if event.resource_pre_event is not None:
-            return self._open_step(event.resource_pre_event.metadata)
+            metadata = event.resource_pre_event.metadata
+            self._read_stack_outputs(metadata.type, metadata.old)
+            return self._open_step(metadata)
         if event.res_outputs_event is not None:
-            return self._close_step(event.res_outputs_event.metadata)
+            metadata = event.res_outputs_event.metadata
+            self._read_stack_outputs(metadata.type, metadata.new)
+            return self._close_step(metadata)
         if event.res_op_failed_event is not None:
             return self._close_step(event.res_op_failed_event.metadata, failed=True)
         if event.diagnostic_event is not None:
@@ -166,12 +184,17 @@ class OperationReport:
             "messages": self.messages,
         }
 
+    def _read_stack_outputs(self, type_: str, state: StepEventStateMetadata | None) -> None:
+        if type_ == ROOT_STACK_TYPE and state is not None:
+            self.stack_outputs = _part(state, "outputs")
+
     def _open_step(self, metadata: StepEventMetadata) -> StepReport | None:
         if is_default_provider(metadata.urn):
             return None
         op = to_text(metadata.op)
         old, new = _properties(metadata, op)
         keys = _keys(metadata, op, old, new)
+        old, new = _hide_properties(metadata, old, new)
         step = StepReport(op, metadata.urn, metadata.type, keys, old, new, metadata=metadata)
         self.steps.append(step)
         self._open[metadata.urn, op] = step
@@ -187,8 +210,9 @@ class OperationReport:
             return None
         if step.op == "refresh":
             step.metadata = metadata
-            step.old, step.new = _properties(metadata, "refresh")
-            step.keys = _keys(metadata, "refresh", step.old, step.new)
+            old, new = _properties(metadata, "refresh")
+            step.keys = _keys(metadata, "refresh", old, new)
+            step.old, step.new = _hide_properties(metadata, old, new)
             if not failed and step.result in ("", "refresh"):
                 step.result = "delete" if metadata.new is None else "update" if step.keys else "same"
         step.failed = failed
@@ -229,6 +253,15 @@ def _properties(metadata: StepEventMetadata, op: str) -> tuple[dict[str, Any], d
     """Return the old and new properties that the step compares, without secrets."""
     part = "outputs" if op in READ_FROM_OUTPUTS else "inputs"
     return _part(metadata.old, part), _part(metadata.new, part)
+
+
+def _hide_properties(
+    metadata: StepEventMetadata, old: dict[str, Any], new: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the old and new properties with a placeholder for values whose differences the program hides."""
+    paths = find_hidden_paths(metadata)
+    hidden_old, hidden_new = (hide_values(side, paths, lambda _: HIDDEN_DIFF) for side in (old, new))
+    return hidden_old, hidden_new
 
 
 def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:

@@ -40,7 +40,10 @@ def contains(path: Path, other: Path) -> bool:
 
 
 def apply_ignore_changes(inputs: Properties, old_inputs: Properties, paths: list[str]) -> Properties:
-    """Return the inputs with the old values at the ignored paths."""
+    """Return the inputs with the old values at the ignored paths.
+
+    An old value that was secret, or was inside a secret, remains secret.
+    """
     if not paths:
         return inputs
     result = copy.deepcopy(inputs)
@@ -74,7 +77,10 @@ def _open(value: Any) -> Any:
 
 
 def _get(value: Any, path: Path) -> Any:
+    """Return the value at a path. A value inside a secret is a secret."""
+    is_secret = False
     for part in path:
+        is_secret = is_secret or isinstance(value, SecretValue)
         value = _open(value)
         if isinstance(value, dict) and part in value:
             value = cast("dict[Any, Any]", value)[part]
@@ -82,11 +88,13 @@ def _get(value: Any, path: Path) -> Any:
             value = cast("list[Any]", value)[part]
         else:
             return _ABSENT
-    return value
+    return SecretValue(value) if is_secret and not isinstance(value, SecretValue) else value
 
 
 def _reset(target: Properties, path: Path, old: Value | object) -> None:
-    parent = _open(_get(target, path[:-1]))
+    parent = _get(target, path[:-1])
+    if isinstance(parent, SecretValue):
+        parent, old = _open(parent), _open(old)  # the whole parent is encrypted
     last = path[-1]
     if isinstance(parent, dict):
         holder = cast("dict[Any, Any]", parent)

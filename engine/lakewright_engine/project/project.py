@@ -31,6 +31,11 @@ class Configuration:
 
     values: dict[str, str] = field(default_factory=dict[str, str])
     secret_keys: list[str] = field(default_factory=list[str])
+    secret_values: list[str] = field(default_factory=list[str])
+    """The encrypted values of the stack's settings, decrypted; for an object the encrypted values in it.
+
+    Displays mask them. Values in plain text, such as secret defaults of Pulumi.yaml, are left out, as by the CLI.
+    """
 
 
 @dataclass(frozen=True)
@@ -170,17 +175,19 @@ class PulumiProject:
         config.refuse_unsupported()
         values = {key: to_text(value) for key, value in self.defaults.items()}
         secret_keys = set(self.secret_defaults)
+        secret_values: list[str] = []
         for key in config.values:
             values[key] = config.plaintext(key)
             if config.is_secret(key):
                 secret_keys.add(key)
+                secret_values += config.list_secrets(key)
         missing = [key for key in self.required_keys if key not in values]
         if missing:
             message = (
                 f"stack '{stack}' is missing configuration value(s) {', '.join(missing)}, which {self.file} requires"
             )
             raise ProjectError(message)
-        return Configuration(values, sorted(secret_keys & values.keys()))
+        return Configuration(values, sorted(secret_keys & values.keys()), secret_values)
 
 
 def _read(file: Path) -> PulumiProject:

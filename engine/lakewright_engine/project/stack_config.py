@@ -96,6 +96,10 @@ class StackConfig:
         """Return the value for the program: text unchanged, anything else as JSON text, secrets decrypted."""
         return to_text(self._decrypt(self.values[key]))
 
+    def list_secrets(self, key: str) -> list[str]:
+        """Return the decrypted secrets in the value."""
+        return [self._manager().decrypt(ciphertext) for ciphertext in _list_ciphertexts(self.values[key])]
+
     def mask_secrets(self, key: str) -> str:
         """Return the value with `[secret]` in place of secrets."""
         return to_text(_mask(self.values[key]))
@@ -221,6 +225,17 @@ def _holds_secret(value: Any) -> bool:
     if isinstance(value, dict):
         return _is_secure(value) or any(_holds_secret(item) for item in cast("dict[str, Any]", value).values())
     return isinstance(value, list) and any(_holds_secret(item) for item in cast("list[Any]", value))
+
+
+def _list_ciphertexts(value: Any) -> list[str]:
+    if _is_secure(value):
+        return [value["secure"]]
+    items: list[Any] = []
+    if isinstance(value, dict):
+        items = list(cast("dict[str, Any]", value).values())
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+    return [ciphertext for item in items for ciphertext in _list_ciphertexts(item)]
 
 
 def _mask(value: Any) -> Any:

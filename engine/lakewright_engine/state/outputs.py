@@ -16,14 +16,14 @@ def stack_outputs(backend: StateBackend, project: str, stack: str, *, show_secre
     Secrets are `[secret]`. With `show_secrets` they are decrypted, which needs the passphrase.
     """
     if show_secrets:
-        from lakewright_engine.model.properties import plaintext  # noqa: PLC0415 - protobuf is needed for secrets only
+        from lakewright_engine.model.properties import to_output_json  # noqa: PLC0415 - only secrets need protobuf
 
         snapshot = backend.load(project, stack)
         states = snapshot.resources if snapshot is not None else []
         outputs: Properties = next(
             (root.outputs for root in states if root.type == ROOT_STACK_TYPE), dict[str, Value]()
         )
-        return {key: plaintext(value) for key, value in outputs.items()}
+        return {key: to_output_json(value, show_secrets=True) for key, value in outputs.items()}
     latest = backend.export(project, stack)["deployment"]
     resources: list[dict[str, Any]] = latest.get("resources") or []
     root = next((resource for resource in resources if resource["type"] == ROOT_STACK_TYPE), dict[str, Any]())

@@ -43,6 +43,39 @@ Thing(Nested(), "c", {"path": "c.json", "content": content if step != 2 else {}}
 """,
         ("up", "preview", "up", "up"),
     ),
+    "ignored paths within secrets": Scenario(
+        """
+class Nested(FileProvider):
+    def diff(self, _id, olds, news):
+        return DiffResult(changes=any(olds.get(key) != news.get(key) for key in ("conn", "list", "deep", "pair")))
+    def create(self, props):
+        return CreateResult(props["path"], {key: value for key, value in props.items() if key != "__provider"})
+    def read(self, id_, props):
+        return ReadResult(id_, props, {key: props[key] for key in ("path", "conn", "list", "deep", "pair")})
+    def update(self, id_, olds, news):
+        return UpdateResult({key: value for key, value in news.items() if key != "__provider"})
+class Thing(Resource, module="store", name="Thing"):
+    pass
+secret = pulumi.Output.secret if step == 1 else lambda value: value
+user = "u" if step == 1 else "u2"
+pw = "SECRET" if step == 1 else "placeholder"
+Thing(Nested(), "a", {
+    "path": "a.json",
+    "conn": secret({"user": user, "pw": pw}),
+    "list": secret([pw, user]),
+    "deep": {"inner": secret({"pw": pw, "list": [{"pw": pw}, user]}), "value": secret(pw)},
+    "pair": pulumi.Output.secret({"pw": pw, "user": user}) if step > 1 else {"pw": secret(pw), "user": user},
+}, Options(ignore_changes=["conn.pw", "list[0]", "deep.inner.pw", "deep.inner.list[0].pw", "deep.value", "pair.pw"]))
+Thing(Nested(), "b", {
+    "path": "b.json",
+    "conn": secret({"pw": pw}),
+    "list": secret([pw, pw]),
+    "deep": {"inner": secret({"pw": pw})},
+    "pair": {},
+}, Options(ignore_changes=["conn.*", "list[*]", "deep.*.pw"]))
+""",
+        ("up", "preview", "up", "preview --expect-no-changes", "up --refresh --expect-no-changes"),
+    ),
     "a protected resource that is replaced, renamed and deleted": Scenario(
         """
 if step < 4:

@@ -9,7 +9,7 @@ import os
 import pulumi
 from filestore import File, FileProvider
 from pulumi import Alias, ResourceOptions as Options
-from pulumi.dynamic import CreateResult, DiffResult, Resource, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 step = int(os.environ["STEP"])
 """
 

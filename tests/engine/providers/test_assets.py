@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.gotar import write_tar
 from lakewright_engine.model.resources import Asset, SecretValue
 from lakewright_engine.model.signatures import ARCHIVE, ASSET, SIGNATURE
-from stackrunner import Stack
+from lakewright_engine.state.outputs import stack_outputs
+from stackrunner import PASSPHRASE, Stack
 from vaultplugin import install
 
 
@@ -124,3 +126,48 @@ def test_assets_of_program_in_subfolder(tmp_path: Path) -> None:
     policy = stack.resource("thing").inputs["policy"]
     assert policy.wire == {SIGNATURE: ASSET, "path": "policy.txt", "hash": hashlib.sha256(b"policy").hexdigest()}
     assert stack.resource("thing").outputs["tree"].wire["path"] == "tree"
+
+
+OUTPUTS = """
+from pulumi import AssetArchive, FileArchive, FileAsset, Output, StringAsset, export
+export("file", FileAsset("policy.txt"))
+export("archive", FileArchive("tree"))
+export("assets", AssetArchive({"inner": StringAsset("inside"), "tree": FileArchive("tree")}))
+export("nested", [StringAsset("hello"), Output.secret({"asset": StringAsset("CANARY")})])
+export("secret", Output.secret(StringAsset("CANARY")))
+"""
+
+
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def test_outputs_have_the_contents_of_assets(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Stack(tmp_path, OUTPUTS)
+    (stack.program_dir / "policy.txt").write_text("policy")
+    (stack.program_dir / "tree").mkdir()
+    (stack.program_dir / "tree" / "a").write_text("a")
+
+    if engine == "embedded":
+        outputs = stack.run("up").outputs
+        monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+        decrypted = stack_outputs(stack.backend, stack.project_name, stack.name, show_secrets=True)
+    else:
+        stack.cli("up")
+        outputs, decrypted = stack.read_cli_outputs(), stack.read_cli_outputs("--show-secrets")
+
+    tree = {SIGNATURE: ARCHIVE, "path": "tree", "hash": tar_digest(("a", b"a"))}
+    archive_hash = tar_digest(("inner", b"inside"), ("tree/a", b"a"))
+    plain = {
+        "file": {SIGNATURE: ASSET, "path": "policy.txt", "hash": hashlib.sha256(b"policy").hexdigest()},
+        "archive": tree,
+        "assets": {SIGNATURE: ARCHIVE, "assets": {"inner": text_asset("inside"), "tree": tree}, "hash": archive_hash},
+    }
+    assert outputs == {**plain, "nested": [text_asset("hello"), "[secret]"], "secret": "[secret]"}
+    canary = text_asset("CANARY")
+    assert json.loads(json.dumps(decrypted)) == {
+        **plain,
+        "nested": [text_asset("hello"), {"asset": canary}],
+        "secret": canary,
+    }
+
+
+def text_asset(text: str) -> dict[str, str]:
+    return {SIGNATURE: ASSET, "text": text, "hash": hashlib.sha256(text.encode()).hexdigest()}
