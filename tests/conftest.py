@@ -30,7 +30,7 @@ IS_LONG_FORM = bool(os.environ.get("LAKEWRIGHT_FULL"))
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
 # Variables that a shell or a container sets must not be what makes the product work.
-for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", PYTHON):
     os.environ.pop(name, None)
 
 if not os.environ.get(OWN_PROCESSES):

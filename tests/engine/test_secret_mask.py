@@ -96,6 +96,17 @@ def test_the_state_and_providers_have_the_values(stack: Stack) -> None:
     assert outcome.outputs == {"token": TOKEN, "url": f"http://{SECRETS['longer']}"}
 
 
+def test_events_have_the_exact_properties(stack: Stack) -> None:
+    """Deletions are checked with the properties of events, and a short secret may be part of an address."""
+    stack.run("up")
+
+    outcome = stack.run("destroy", "--preview-only")
+
+    states = [event.resource_pre_event.metadata.old for event in outcome.events if event.resource_pre_event is not None]
+    assert {"values": [TOKEN], "flag": "true"} in [(state.outputs or {}).get("token") for state in states if state]
+    assert "CANARY" not in display(stack, outcome, "destroy") + json.dumps(to_json(outcome))
+
+
 def test_config_secrets_are_masked_in_errors(stack: Stack) -> None:
     stack.run("up")
     stack.write_program(PROGRAM + FAILURE)

@@ -37,7 +37,7 @@ def sum_usage(usage: CommandDocuments, present_stacks: Collection[str]) -> list[
 def _update_value(values: dict[str, Mapping[str, Any]], name: str, entry: Mapping[str, Any]) -> None:
     if entry.get("deployed") is False:
         values.pop(name, None)
-    elif _read_total(entry) and (not entry.get("problem") or as_mapping(values.get(name)).get("problem", True)):
+    elif _read_total(entry) and (not entry.get("problem") or name not in values or values[name].get("problem")):
         values[name] = entry
 
 

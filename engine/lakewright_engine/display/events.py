@@ -30,7 +30,8 @@ class Events:
             on_event: Receives the events.
             planning: Whether the run is a preview.
             refreshing: Whether the command is `refresh`.
-            mask: Masks secret configuration values in messages, program output and properties.
+            mask: Masks secret configuration values in messages and program output, and in properties where they are
+                displayed.
         """
         self._on_event = on_event
         self._mask = mask or SecretMask()
@@ -119,6 +120,7 @@ class Events:
                 )
             )
             copy_hidden_paths(event, body)
+            self._mask.attach(event)
             try:
                 self._on_event(event)
             except (OSError, SystemExit):
@@ -147,7 +149,6 @@ class Events:
     def _state(self, state: ResourceState | None) -> dict[str, Any] | None:
         if state is None:
             return None
-        mask_text = self._mask.apply if self._mask.is_active else None
         return {
             "type": state.type,
             "urn": state.urn,
@@ -158,8 +159,8 @@ class Events:
             "delete": state.delete,
             "protect": state.protect,
             "retainOnDelete": state.retain_on_delete,
-            "inputs": to_display_json(state.inputs, mask_text),
-            "outputs": to_display_json(state.outputs, mask_text),
+            "inputs": to_display_json(state.inputs),
+            "outputs": to_display_json(state.outputs),
             "initErrors": [self._mask.apply(error) for error in state.init_errors] or None,
             "hideDiffs": state.hide_diff or None,
         }

@@ -17,6 +17,7 @@ from lakewright_engine.display.property_diff import (
     redact_json,
     server_managed_paths,
 )
+from lakewright_engine.display.secret_mask import mask_properties
 from lakewright_engine.model.urns import ROOT_STACK_TYPE, is_default_provider, urn_name
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _hide_properties(
 
 
 def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", redact_json(getattr(state, part, None) or {}))
+    return mask_properties(state, cast("dict[str, Any]", redact_json(getattr(state, part, None) or {})))
 
 
 def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:

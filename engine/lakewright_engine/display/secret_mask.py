@@ -11,9 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.display.property_diff import HIDDEN_SECRET
 
+if TYPE_CHECKING:
+    from pulumi.automation.events import EngineEvent, StepEventStateMetadata
+
+_ATTRIBUTE = "secret_mask"
 _MIN_BYTES = 3
 _GO_ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 """Characters that Go's `json.Marshal` escapes and Python's `json.dumps` does not."""
@@ -37,6 +42,29 @@ class SecretMask:
     def apply(self, text: str) -> str:
         """Return the text with `[secret]` in place of each secret value."""
         return text if self._pattern is None else self._pattern.sub(HIDDEN_SECRET, text)
+
+    def apply_to_texts(self, value: Any) -> Any:
+        """Return a JSON value with `[secret]` in place of each secret value in its texts."""
+        if isinstance(value, str):
+            return self.apply(value)
+        if isinstance(value, dict):
+            return {key: self.apply_to_texts(item) for key, item in cast("dict[str, Any]", value).items()}
+        return [self.apply_to_texts(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+    def attach(self, event: EngineEvent) -> None:
+        """Attach the mask to the states of an event, whose properties remain exact: deletions are checked with them."""
+        if not self.is_active:
+            return
+        for payload in (event.resource_pre_event, event.res_outputs_event, event.res_op_failed_event):
+            for state in (payload.metadata.old, payload.metadata.new) if payload is not None else ():
+                if state is not None:
+                    setattr(state, _ATTRIBUTE, self)
+
+
+def mask_properties(state: StepEventStateMetadata | None, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return properties of a state with the mask that is attached to it; without one, as they are."""
+    mask: SecretMask | None = getattr(state, _ATTRIBUTE, None)
+    return properties if mask is None else mask.apply_to_texts(properties)
 
 
 def _is_masked(value: str) -> bool:

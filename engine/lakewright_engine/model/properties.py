@@ -228,28 +228,20 @@ def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Prop
     return {key: make_secret(value) if key in keys else value for key, value in outputs.items()}
 
 
-def to_display_json(  # noqa: PLR0911 - one return for each kind
-    value: Value, mask_text: Callable[[str], str] | None = None
-) -> Any:
-    """Return JSON for events and the display: secrets are redacted, unknown values are placeholders.
-
-    Args:
-        value: The value.
-        mask_text: Returns a text without secret configuration values. None leaves texts as they are.
-    """
+def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one return for each kind
+    """Return JSON for events and the display: secrets are redacted, unknown values are placeholders."""
     if type(value) in _SCALARS:
-        return value if mask_text is None or not isinstance(value, str) else mask_text(value)
+        return value
     if isinstance(value, SecretValue):
         return {SIGNATURE: SECRET, "ciphertext": "[secret]"}
     if isinstance(value, Unknown):
         return UNKNOWN
     if isinstance(value, dict):
-        return {key: to_display_json(item, mask_text) for key, item in value.items()}
+        return {key: to_display_json(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [to_display_json(item, mask_text) for item in value]
+        return [to_display_json(item) for item in value]
     if isinstance(value, ResourceReference):
-        urn = value.urn if mask_text is None else mask_text(value.urn)
-        return {SIGNATURE: RESOURCE, "urn": urn, "id": to_display_json(value.id, mask_text)}
+        return {SIGNATURE: RESOURCE, "urn": value.urn, "id": to_display_json(value.id)}
     if isinstance(value, Asset):
         return _drop_text(value.wire)
     return value

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from lakewright.spec import SpecError, parse_spec
+from lakewright.spec.checks.aws import find_longest_prefix
+from lakewright_sandbox.lakekeeper.storage.s3_profile import S3ProfileBody
+from lakewright_sandbox.lakekeeper.storage.vending import session_policy
 
 ROLE = "arn:aws:iam::123456789012:role/consumer"
 OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": f"{ROLE}-own"}
@@ -130,12 +133,28 @@ def test_prefixes_that_policies_cannot_have(storage: dict[str, Any]) -> None:
     for prefix in ("データ/売上", "acme/Łódź"):
         problems = mistakes(small({"key_prefix": prefix}, {"main": storage}))
         assert problems["warehouses.0.key_prefix"].startswith("expected characters up to U+00FF")
-    problems = mistakes(small({"key_prefix": "p" * 401}, {"main": storage}))
-    assert problems["warehouses.0.key_prefix"].startswith("expected at most 400 bytes with `delegation: vended`")
-
-    parse_spec(small({"key_prefix": "acme/é" + "p" * 392}, {"main": storage}), "the test's spec")
     signing = {"delegation": "remote-signing", "key_prefix": "p" * 896}
     parse_spec(small(signing, {"main": storage}), "the test's spec")
+
+
+@pytest.mark.parametrize("letter", ["p", "é"])
+@pytest.mark.parametrize("storage", [AWS, OWN, OWN | {"bucket": "l" * 63, "kms_key_arn": KEY}])
+def test_longest_prefix_fits_the_session_policy(storage: dict[str, Any], letter: str) -> None:
+    """The sandbox writes the policy of a table as Lakekeeper does, and a table has two levels below the prefix."""
+    longest = find_longest_prefix(storage)
+    lengths = [len(write_session_policy(storage, letter * length)) for length in (longest, longest + 1)]
+    assert lengths[0] <= 2048 < lengths[1]
+
+    parse_spec(small({"key_prefix": letter * 400}, {"main": storage}), "the test's spec")
+    if longest < 896:
+        problems = mistakes(small({"key_prefix": "p" * (longest + 1)}, {"main": storage}))
+        assert problems["warehouses.0.key_prefix"].startswith(f"expected at most {longest} characters with")
+
+
+def write_session_policy(storage: dict[str, Any], prefix: str) -> str:
+    level = "01980000-0000-7000-8000-000000000001"
+    profile = S3ProfileBody.model_construct(aws_kms_key_arn=storage.get("kms_key_arn"))
+    return session_policy(profile, f"s3://{storage['bucket']}/{prefix}/{level}/{level}")
 
 
 @pytest.mark.parametrize("bucket", ["xn--lake", "10.0.0.1", "lake-s3alias", "lake--x-s3"])

@@ -260,5 +260,13 @@ def _message_and_code(error: CommandError) -> tuple[str, int]:
     lines = [line.removeprefix("error: ").strip() for line in text.partition("\n stderr: ")[2].splitlines()]
     lines = [line for line in lines if line and not _SDK_LOG.match(line)]
     if code < 0:
-        lines.append(f"the Pulumi CLI was ended by {signal.Signals(-code).name}")
+        lines.append(f"the Pulumi CLI was ended by {_name_signal(-code)}")
     return "\n".join(lines) or NO_MESSAGE, max(code, 1)
+
+
+def _name_signal(number: int) -> str:
+    """Return the name of a signal; real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -56,7 +56,9 @@ UNSIGNED = (
 )
 _UNTOUCHED = ("same", "create", "read", "refresh", "import")
 _VIOLATION = re.compile(r"(violates plan: properties changed:).*", re.DOTALL)
-_REFUSED_SECRET = re.compile(r"value \{(?=.*&\{\{).*\} has a problem:", re.DOTALL)
+_REFUSED_SECRET = re.compile(
+    r"value \{(?:(?!\} has a problem:|&\{\{).)*&\{\{(?:(?!\} has a problem:).)*\} has a problem:", re.DOTALL
+)
 """A refused input within which a secret is, as Go prints it."""
 _NEW_PLAN = "`lakewright preview --save-plan FILE`"
 _CHANGED_KEY = re.compile(r"(?:^|, )[-+~=]{2}([\w.:/-]+)")

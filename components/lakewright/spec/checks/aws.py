@@ -126,9 +126,12 @@ def check_vending(warehouses: PlacedWarehouses, default_region: str | None = Non
             )
 
 
-LONGEST_VENDED_PREFIX = 400
-"""Bytes of the longest key prefix with vended credentials. Their session policy has the prefix twice, besides the path
-of the table, the bucket and the KMS key, in 2,048 characters. Source: AWS STS, `AssumeRole`, `Policy`."""
+_SESSION_POLICY = 2048
+"""Characters of the longest session policy. Source: AWS STS, `AssumeRole`, `Policy`."""
+_REST_OF_POLICY, _REST_WITH_KEY = 641, 739
+"""Characters of the session policy of Lakekeeper 0.13 for a table, without key prefix, bucket and ARN of the key."""
+_KEY_ARN = 80
+"""Characters of the ARN of a key that the stack makes, at most."""
 _ROLE_CHARACTERS = re.compile(r"[ -~\u00a1-\u00ff]*")
 """Characters of session policies and of roles' descriptions. Source: AWS STS, `AssumeRole`; IAM, `CreateRole`."""
 
@@ -141,11 +144,12 @@ def prefix_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
             continue
         is_vended = warehouse.get("delegation", "vended") == "vended"
         path = ("warehouses", index, "key_prefix")
-        if is_vended and len(prefix.encode()) > LONGEST_VENDED_PREFIX:
+        longest = find_longest_prefix(storage)
+        if is_vended and len(prefix) > longest:
             yield (
                 path,
-                f"expected at most {LONGEST_VENDED_PREFIX} bytes with `delegation: vended`: AWS limits the policy of"
-                f" vended credentials to 2048 characters; found {len(prefix.encode())}",
+                f"expected at most {longest} characters with `delegation: vended`: AWS limits the policy of vended"
+                f" credentials to {_SESSION_POLICY} characters; found {len(prefix)}",
             )
         if (is_vended or backend.makes_role) and not _ROLE_CHARACTERS.fullmatch(prefix):
             yield (
@@ -153,6 +157,19 @@ def prefix_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
                 "expected characters up to U+00FF, such as `A` or `é`: AWS refuses all further characters in roles and"
                 " in the policies of vended credentials",
             )
+
+
+def find_longest_prefix(storage: Mapping[str, Any]) -> int:
+    """Return the characters of the longest key prefix whose session policy STS accepts.
+
+    The policy has the prefix twice and the bucket three times. AWS also limits the packed size, and publishes no rule.
+    """
+    kms = storage.get("kms_key_arn") or as_mapping(storage.get("encryption")).get("kms")
+    bucket = 3 * len(str(storage.get("bucket", "")))
+    if not kms or kms == "s3":
+        return (_SESSION_POLICY - _REST_OF_POLICY - bucket) // 2
+    arn = _KEY_ARN if kms == "own" else len(str(kms))
+    return (_SESSION_POLICY - _REST_WITH_KEY - bucket - arn) // 2
 
 
 def key_checks(storages: Mapping[str, Mapping[str, Any]], default_region: str | None = None) -> Iterator[SpecMistake]:
