@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -22,7 +21,7 @@ from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
 from lakewright_engine.planning.deletes import check_nothing_left, delete_unregistered, refuse_delete_hooks
 from lakewright_engine.planning.planner import Planner
 from lakewright_engine.processes import rpc
-from lakewright_engine.processes.child_process import ChildProcess
+from lakewright_engine.processes.child_process import ChildProcess, name_signal
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.interrupts import Interrupts
 from lakewright_engine.processes.sockets import SocketFolder
@@ -291,7 +290,7 @@ class _Run:
             self._deployment.failed = True
             self._deployment.stopped.set()
         elif code < 0:
-            self._deployment.fail(f"program was ended by signal {-code} ({signal.Signals(-code).name})")
+            self._deployment.fail(f"program was ended by signal {-code} ({name_signal(-code)})")
         else:
             self._deployment.fail(f"program exited with non-zero exit code: {code}")
 

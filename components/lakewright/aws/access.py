@@ -26,6 +26,9 @@ OBJECT_ACTIONS = (
 
 Policy = dict[str, Any]
 
+DEFAULT_SESSION_SECONDS = 3600
+"""Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
+
 CURRENT_TIME = "aws:CurrentTime"
 """Condition key of the time at which AWS decides about a request."""
 

@@ -8,13 +8,10 @@ from collections.abc import Mapping, Sequence
 import pulumi
 from pulumi_aws import iam
 
-from lakewright.aws.access import Policy
+from lakewright.aws.access import DEFAULT_SESSION_SECONDS, Policy
 from lakewright.aws.existing import ROLE_POLICY
 from lakewright.credentials.policy_fingerprint import TRUST_FINGERPRINT, fingerprint_policy
 from lakewright.lakekeeper.provider.options import list_aliases
-
-_DEFAULT_SESSION = 3600
-"""Seconds that sessions of a role may last unless the role says otherwise; also IAM's minimum for that setting."""
 
 
 class AccessRole(pulumi.ComponentResource):
@@ -62,7 +59,7 @@ class AccessRole(pulumi.ComponentResource):
         super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
         inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
         within = pulumi.ResourceOptions.merge(inside, earlier)
-        longest = session_seconds if session_seconds and session_seconds > _DEFAULT_SESSION else None
+        longest = session_seconds if session_seconds and session_seconds > DEFAULT_SESSION_SECONDS else None
         iam_role = iam.Role(
             name,
             name=role,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from lakewright_spark.aws_partition import bucket_arn
 
-from lakewright.aws.access import Policy, access_policy, trust_policy
+from lakewright.aws.access import DEFAULT_SESSION_SECONDS, Policy, access_policy, trust_policy
 from lakewright.storage.existing import ExistingStorage
 
 DELETE_OBJECT = "s3:DeleteObject"
@@ -30,7 +30,7 @@ class RoleRequest:
     kms_key_arn: str | None = None
     session_tags: bool = False
     may_delete: bool = True
-    session_seconds: int = 3600
+    session_seconds: int = DEFAULT_SESSION_SECONDS
     """Longest session that a warehouse of the storage asks for, in seconds."""
 
     @property

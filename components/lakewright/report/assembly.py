@@ -65,7 +65,7 @@ def _describe_source(documents: CommandDocuments, stacks: Collection[str]) -> di
         "kind": kind,
         "command": f"lakewright {' '.join(kind.command)} --json",
         "origin": page_sources[0].origin if page_sources else "",
-        "at": documents.latest_at,
+        "at": documents.latest_time,
         "stacks": sum(name in documents.entries for name in stacks),
         "documents": len(documents.sources),
         "level": Level.BAD if failures else Level.OK if latest else Level.NONE,

@@ -51,14 +51,14 @@ class CommandDocuments:
         return [source for source in self.sources if not source.error]
 
     @cached_property
-    def latest_at(self) -> str:
+    def latest_time(self) -> str:
         """Time of the latest document without an error; empty if there is none."""
         return self.documents[-1].at if self.documents else ""
 
     @cached_property
     def failures(self) -> list[ReportSource]:
         """Sources with an error. A document that is later by more than RECENT replaces a failed document."""
-        return [source for source in self.sources if source.error and not is_outdated(source.at, self.latest_at)]
+        return [source for source in self.sources if source.error and not is_outdated(source.at, self.latest_time)]
 
     @cached_property
     def entries(self) -> dict[str, list[StackEntry]]:
@@ -80,7 +80,7 @@ class CommandDocuments:
     def get_age_note(self, name: str) -> str:
         """Return the time of the latest entry of a stack if the page must show it: a later run failed or lacks it."""
         at = self.get_time(name)
-        return at if self.failures or is_outdated(at, self.latest_at) else ""
+        return at if self.failures or is_outdated(at, self.latest_time) else ""
 
 
 def group_sources(sources: Iterable[ReportSource]) -> dict[SourceKind, CommandDocuments]:
@@ -102,4 +102,4 @@ def find_stacks(by_kind: Mapping[SourceKind, CommandDocuments]) -> dict[str, str
         return dict.fromkeys(sorted(collected[-1].stacks), "")
     names = sorted({name for documents in by_kind.values() for name in documents.entries})
     times = {name: max(documents.get_time(name) for documents in by_kind.values()) for name in names}
-    return {name: at if is_outdated(at, listing.latest_at) else "" for name, at in times.items()}
+    return {name: at if is_outdated(at, listing.latest_time) else "" for name, at in times.items()}

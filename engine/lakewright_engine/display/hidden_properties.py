@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.display.event_states import list_states
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.model.signatures import SIGNATURE
@@ -35,14 +36,9 @@ class HiddenValue:
 
 def copy_hidden_paths(event: EngineEvent, body: dict[str, Any]) -> None:
     """Copy the hidden paths from an event's JSON to its states. The SDK's `EngineEvent.from_json` leaves them out."""
-    for name in ("resource_pre_event", "res_outputs_event", "res_op_failed_event"):
-        payload: Any = getattr(event, name)
-        if payload is None:
-            continue
-        for side in ("old", "new"):
-            state = getattr(payload.metadata, side)
-            if state is not None and (paths := body["metadata"][side].get("hideDiffs")):
-                setattr(state, _ATTRIBUTE, paths)
+    for side, state in list_states(event):
+        if paths := body["metadata"][side].get("hideDiffs"):
+            setattr(state, _ATTRIBUTE, paths)
 
 
 def find_hidden_paths(metadata: StepEventMetadata) -> list[str]:

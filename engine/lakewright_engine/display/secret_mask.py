@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright_engine.display.event_states import list_states
 from lakewright_engine.display.property_diff import HIDDEN_SECRET
 
 if TYPE_CHECKING:
@@ -55,10 +56,8 @@ class SecretMask:
         """Attach the mask to the states of an event, whose properties remain exact: deletions are checked with them."""
         if not self.is_active:
             return
-        for payload in (event.resource_pre_event, event.res_outputs_event, event.res_op_failed_event):
-            for state in (payload.metadata.old, payload.metadata.new) if payload is not None else ():
-                if state is not None:
-                    setattr(state, _ATTRIBUTE, self)
+        for _, state in list_states(event):
+            setattr(state, _ATTRIBUTE, self)
 
 
 def mask_properties(state: StepEventStateMetadata | None, properties: dict[str, Any]) -> dict[str, Any]:

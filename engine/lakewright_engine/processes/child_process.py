@@ -199,6 +199,14 @@ def parent_bound_command(command: list[str]) -> list[str]:
     return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]
 
 
+def name_signal(number: int) -> str:
+    """Return a signal's name, such as `SIGKILL`; most real-time signals have none, and become `SIG35`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
 def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
     """Return one sentence about a provider that ended before the engine stopped it.
 
@@ -209,7 +217,7 @@ def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
     """
     lines = [line for line in output if line.strip()]
     if code < 0:
-        return f"{name}'s process was ended by signal {-code} ({signal.Signals(-code).name})"
+        return f"{name}'s process was ended by signal {-code} ({name_signal(-code)})"
     if reason := find_crash(lines):
         return f"{name} crashed: {reason} (exit code {code})"
     last = f", after it printed: {lines[-1].strip()}" if lines else ""

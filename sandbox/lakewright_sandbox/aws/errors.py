@@ -39,6 +39,15 @@ class AwsAccessDeniedError(AwsError):
         super().__init__("AccessDenied", message, 403)
 
 
+def invalid_value(name: str, value: str, expected: str) -> AwsError:
+    """Return the error of a parameter that IAM or STS refuses."""
+    return AwsError(
+        "ValidationError",
+        f"1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
+        f"Member must satisfy {expected}",
+    )
+
+
 def s3_error(error: AwsError, resource: str) -> tuple[int, str]:
     """Return status and body of an error in S3's format."""
     code, status = _S3_NAMES.get(error.code, (error.code, error.status))

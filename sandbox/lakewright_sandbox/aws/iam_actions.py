@@ -4,7 +4,7 @@ import re
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.directory import find_role
-from lakewright_sandbox.aws.errors import AwsError
+from lakewright_sandbox.aws.errors import AwsError, invalid_value
 from lakewright_sandbox.aws.moto_app import iam
 from lakewright_sandbox.policies.document import MalformedPolicyError, PolicyKind, parse
 
@@ -46,11 +46,8 @@ def check_documents(parameters: dict[str, str]) -> None:
     if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
         raise AwsError("InvalidInput", "The sandbox supports permissions boundaries of roles only, not of users.")
     if action.endswith("Role") and not _DESCRIPTION.fullmatch(parameters.get("Description", "")):
-        raise AwsError(
-            "ValidationError",
-            "1 validation error detected: Value at 'description' failed to satisfy constraint: Member must satisfy"
-            " regular expression pattern: [\\u0009\\u000A\\u000D\\u0020-\\u007E\\u00A1-\\u00FF]*",
-        )
+        pattern = "[\\u0009\\u000A\\u000D\\u0020-\\u007E\\u00A1-\\u00FF]*"
+        raise invalid_value("description", "...", f"regular expression pattern: {pattern}")
     for parameter, required_action, kind in _DOCUMENTS:
         if parameter in parameters and required_action in ("", action):
             try:

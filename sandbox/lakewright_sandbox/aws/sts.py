@@ -17,7 +17,7 @@ from moto.iam.models import Role
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.directory import Directory, Identity, Session, find_managed_policy, find_role
-from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError
+from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError, invalid_value
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
 from lakewright_sandbox.policies.evaluation import ActionRequest, decide
 from lakewright_sandbox.policies.patterns import Context
@@ -141,11 +141,11 @@ class _AssumeRole:
         self.role_arn = parameters["RoleArn"]
         self.session_name = parameters.get("RoleSessionName", "")
         if not _SESSION_NAME.fullmatch(self.session_name):
-            raise _invalid("roleSessionName", self.session_name, _SESSION_NAME.pattern)
+            raise invalid_value("roleSessionName", self.session_name, _SESSION_NAME.pattern)
         self.external_id = parameters.get("ExternalId")
         if self.external_id is not None and not _EXTERNAL_ID.fullmatch(self.external_id):
             # Leave out the value: its owner may treat it as a secret.
-            raise _invalid("externalId", "...", _EXTERNAL_ID.pattern)
+            raise invalid_value("externalId", "...", _EXTERNAL_ID.pattern)
         names = _members(parameters, "Tags", "Key")
         self.tags = dict(zip(names, _members(parameters, "Tags", "Value"), strict=True))
         self.transitive_tags = frozenset(_members(parameters, "TransitiveTagKeys"))
@@ -188,9 +188,9 @@ def _session_policies(parameters: dict[str, str]) -> tuple[Policy, ...] | None:
     policies: list[Policy] = []
     if parameters.get("Policy"):
         if len(parameters["Policy"]) > _POLICY_LIMIT:
-            raise _invalid("policy", "...", f"length of at most {_POLICY_LIMIT}")
+            raise invalid_value("policy", "...", f"length of at most {_POLICY_LIMIT}")
         if parameters.get("RoleArn") and not _POLICY_CHARACTERS.fullmatch(parameters["Policy"]):
-            raise _invalid("policy", "...", "regular expression pattern: [\\u0009\\u000A\\u000D\\u0020-\\u00FF]+")
+            raise invalid_value("policy", "...", "regular expression pattern: [\\u0009\\u000A\\u000D\\u0020-\\u00FF]+")
         try:
             policies.append(parse(parameters["Policy"], "identity"))
         except MalformedPolicyError as error:
@@ -207,7 +207,7 @@ def _duration(parameters: dict[str, str], longest: int, default: int, *, chained
     text = parameters.get("DurationSeconds", str(default))
     seconds = int(text) if text.isdecimal() else 0
     if seconds < _SHORTEST:
-        raise _invalid("durationSeconds", text, f"value of at least {_SHORTEST}")
+        raise invalid_value("durationSeconds", text, f"value of at least {_SHORTEST}")
     if chained and seconds > _LONGEST_CHAINED:
         raise AwsError(
             "ValidationError",
@@ -234,12 +234,4 @@ def _credentials(session: Session) -> str:
         f"<SecretAccessKey>{session.key.secret_access_key.get_secret_value()}</SecretAccessKey>"
         f"<SessionToken>{session.token}</SessionToken>"
         f"<Expiration>{session.expires_at:%Y-%m-%dT%H:%M:%SZ}</Expiration></Credentials>"
-    )
-
-
-def _invalid(name: str, value: str, expected: str) -> AwsError:
-    return AwsError(
-        "ValidationError",
-        f"1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
-        f"Member must satisfy {expected}",
     )

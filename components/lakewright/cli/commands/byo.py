@@ -56,6 +56,7 @@ def reserve(
 
     Example: lakewright byo reserve --stack acme --format terraform
     """
+    from lakewright.aws.access import DEFAULT_SESSION_SECONDS  # noqa: PLC0415 - `--help` needs no models
     from lakewright.aws.role_request import make_request  # noqa: PLC0415
     from lakewright.aws.role_request_formats import render  # noqa: PLC0415 - `--help` needs no models
     from lakewright.byo.reservation import reserve_external_id  # noqa: PLC0415
@@ -96,7 +97,7 @@ def reserve(
         principal_arn=principal,
         session_tags=environment.lakekeeper.principal_has_session_tags
         or any(warehouse.session_tags for warehouse in warehouses),
-        session_seconds=max([3600, *(warehouse.token_seconds or 0 for warehouse in warehouses)]),
+        session_seconds=max([DEFAULT_SESSION_SECONDS, *(warehouse.token_seconds or 0 for warehouse in warehouses)]),
     )
     print(render(request, request_format))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -254,19 +253,13 @@ def _environment(operation: Operation) -> dict[str, str]:
 
 def _message_and_code(error: CommandError) -> tuple[str, int]:
     """Return the CLI's error lines and its exit code, 1 where a signal ended it."""
+    from lakewright_engine.processes.child_process import name_signal  # noqa: PLC0415 - `--help` needs no engine
+
     text = str(error)
     match = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
     code = int(match[1]) if match else 1
     lines = [line.removeprefix("error: ").strip() for line in text.partition("\n stderr: ")[2].splitlines()]
     lines = [line for line in lines if line and not _SDK_LOG.match(line)]
     if code < 0:
-        lines.append(f"the Pulumi CLI was ended by {_name_signal(-code)}")
+        lines.append(f"the Pulumi CLI was ended by {name_signal(-code)}")
     return "\n".join(lines) or NO_MESSAGE, max(code, 1)
-
-
-def _name_signal(number: int) -> str:
-    """Return the name of a signal; real-time signals have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -32,7 +32,14 @@ from lakewright_engine.plans.deleted_contents import (
 from lakewright_engine.plans.embedded import plan_header
 from lakewright_engine.plans.inputs import plan_inputs
 from lakewright_engine.plans.model import KnownObject
-from lakewright_engine.plans.plan_file import SIGNATURE_KEY, PlanDocument, read_plan, refuse_other_file, write_plan
+from lakewright_engine.plans.plan_file import (
+    NEW_PLAN_HINT,
+    SIGNATURE_KEY,
+    PlanDocument,
+    read_plan,
+    refuse_other_file,
+    write_plan,
+)
 from lakewright_engine.plans.recorder import SEED_BYTES
 from lakewright_engine.plans.requirements import refuse_changed_inputs, refuse_changed_state, refuse_foreign_plan
 from lakewright_engine.plans.server_objects import refuse_moved
@@ -60,7 +67,6 @@ _REFUSED_SECRET = re.compile(
     r"value \{(?:(?!\} has a problem:|&\{\{).)*&\{\{(?:(?!\} has a problem:).)*\} has a problem:", re.DOTALL
 )
 """A refused input within which a secret is, as Go prints it."""
-_NEW_PLAN = "`lakewright preview --save-plan FILE`"
 _CHANGED_KEY = re.compile(r"(?:^|, )[-+~=]{2}([\w.:/-]+)")
 
 
@@ -214,8 +220,9 @@ class FollowedCliPlan(CliPlan):
 
     @override
     def redact(self, text: str) -> str:
-        if text == NO_MESSAGE:  # of outputs that differ from the plan, the CLI says nothing
-            return f"{NO_MESSAGE}. If the stack's outputs differ from the plan, make a new plan: {_NEW_PLAN}"
+        if text == NO_MESSAGE:  # the CLI prints no reason if outputs differ from the plan
+            command = "`lakewright preview --save-plan FILE`"
+            return f"{NO_MESSAGE}. If the stack's outputs differ from the plan, make a new plan: {command}"
         violation = _VIOLATION.search(text)
         if violation is None:
             return super().redact(text)
@@ -227,7 +234,7 @@ class FollowedCliPlan(CliPlan):
         ]
         names = ", ".join(dict.fromkeys(keys)) or "properties that are not in the plan"
         beginning = text[: violation.start()]
-        return f"{beginning}{violation[1]} {names}. Make a new plan with {_NEW_PLAN}"
+        return f"{beginning}{violation[1]} {names}. {NEW_PLAN_HINT}"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, model_validator
 
-from lakewright.platform_stack.settings.types import SecretSource, Text, refuse_metadata_host
+from lakewright.platform_stack.settings.types import SecretSource, Text, check_reachable
 from lakewright.platform_stack.settings.variables import EnvPrefix, EnvVar
 from lakewright.validation.strict_model import StrictModel
 
@@ -38,7 +38,7 @@ def _check_nats_address(value: str) -> str:
     scheme, _, address = value.partition("://")
     if scheme not in {"nats", "tls"} or not _is_host_and_port(address):
         raise ValueError("expected one address, `nats://HOST[:PORT]` or `tls://HOST[:PORT]`")
-    refuse_metadata_host(urlsplit(value).hostname or "")
+    check_reachable(value)
     return value
 
 
@@ -97,7 +97,7 @@ class KafkaSettings(StrictModel):
         if not urls or not all(_is_host_and_port(url.removeprefix("kafka://")) for url in urls):
             raise ValueError("`bootstrap.servers` in `config`: expected HOST[:PORT], separated by commas")
         for url in urls:
-            refuse_metadata_host(urlsplit(url).hostname or "")
+            check_reachable(url)
         return self
 
 

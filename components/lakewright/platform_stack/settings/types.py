@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from lakewright.credentials.references import FORMS, check_reference
-from lakewright.names.host_kinds import HostKind, kind_of_host
+from lakewright.kubernetes.network import find_mistake
 from lakewright.names.types import normalize_endpoint
 
 GENERATED = "generated"
@@ -56,20 +55,20 @@ def _check_quantity(value: str) -> str:
 def _check_host(value: str) -> str:
     if not _HOST.fullmatch(value):
         raise ValueError("a host is a DNS name or an address, without scheme, port and path")
-    refuse_metadata_host(value)
+    check_reachable(f"//{value}")
     return value
 
 
 def _normalize_url(value: str) -> str:
     url = normalize_endpoint(value, keep_path=True).rstrip("/")
-    refuse_metadata_host(urlsplit(url).hostname or "")
+    check_reachable(url)
     return url
 
 
-def refuse_metadata_host(host: str) -> None:
-    """Raise ValueError for the cloud's metadata service, which no NetworkPolicy of the platform allows."""
-    if kind_of_host(host) is HostKind.METADATA:
-        raise ValueError(f"expected a host other than the cloud's metadata service; found `{host}`")
+def check_reachable(url: str) -> None:
+    """Raise ValueError for a URL that no NetworkPolicy of the platform allows."""
+    if mistake := find_mistake(url):
+        raise ValueError(mistake)
 
 
 SecretSource = Annotated[str, AfterValidator(_check_secret_source)]

@@ -16,6 +16,14 @@ from lakewright.validation.problems import SpecMistake
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 """Position of each warehouse, the warehouse, and its storage."""
+_SESSION_POLICY = 2048
+"""Characters of the longest session policy. Source: AWS STS, `AssumeRole`, `Policy`."""
+_REST_OF_POLICY, _REST_WITH_KEY = 641, 739
+"""Characters of the session policy of Lakekeeper 0.13 for a table, without key prefix, bucket and ARN of the key."""
+_KEY_ARN = 80
+"""Characters of the ARN of a key that the stack makes, at most."""
+_ROLE_CHARACTERS = re.compile(r"[ -~\u00a1-\u00ff]*")
+"""Characters of session policies and of roles' descriptions. Source: AWS STS, `AssumeRole`; IAM, `CreateRole`."""
 
 
 def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
@@ -111,9 +119,7 @@ def check_vending(warehouses: PlacedWarehouses, default_region: str | None = Non
         default_region: Region of storages that name none; with it, only those are checked.
     """
     for index, warehouse, storage in warehouses:
-        region = storage.get("region")
-        if default_region is not None:
-            region = None if region else default_region
+        region = _find_region(storage, default_region)
         backend = find_backend(storage)
         if not (backend and backend.is_on_aws) or not isinstance(region, str):
             continue
@@ -124,16 +130,6 @@ def check_vending(warehouses: PlacedWarehouses, default_region: str | None = Non
                 f"expected `remote-signing`: region {region} is in partition {partition}, and credentials that"
                 " Lakekeeper vends allow ARNs of partition aws alone",
             )
-
-
-_SESSION_POLICY = 2048
-"""Characters of the longest session policy. Source: AWS STS, `AssumeRole`, `Policy`."""
-_REST_OF_POLICY, _REST_WITH_KEY = 641, 739
-"""Characters of the session policy of Lakekeeper 0.13 for a table, without key prefix, bucket and ARN of the key."""
-_KEY_ARN = 80
-"""Characters of the ARN of a key that the stack makes, at most."""
-_ROLE_CHARACTERS = re.compile(r"[ -~\u00a1-\u00ff]*")
-"""Characters of session policies and of roles' descriptions. Source: AWS STS, `AssumeRole`; IAM, `CreateRole`."""
 
 
 def prefix_checks(warehouses: PlacedWarehouses) -> Iterator[SpecMistake]:
@@ -180,9 +176,7 @@ def key_checks(storages: Mapping[str, Mapping[str, Any]], default_region: str | 
         default_region: Region of storages that name none; with it, only those are checked.
     """
     for name, item in storages.items():
-        region = item.get("region")
-        if default_region is not None:
-            region = None if region else default_region
+        region = _find_region(item, default_region)
         arns = {
             ("encryption", "kms"): as_mapping(item.get("encryption")).get("kms"),
             ("kms_key_arn",): item.get("kms_key_arn"),
@@ -194,3 +188,11 @@ def key_checks(storages: Mapping[str, Mapping[str, Any]], default_region: str | 
                     ("storage", name, *path),
                     f"expected a key of the bucket's region, {region}; found one of {parts[3] or 'no region'}",
                 )
+
+
+def _find_region(storage: Mapping[str, Any], default_region: str | None) -> object:
+    """Return the region as written. With a default region, return it for a storage that names none, else None."""
+    region = storage.get("region")
+    if default_region is None:
+        return region
+    return None if region else default_region
