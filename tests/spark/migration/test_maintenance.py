@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +31,7 @@ pytestmark = [
 ]
 LATER = datetime.now(UTC) + timedelta(days=60)
 """Every snapshot and every orphan file is old enough by then."""
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same with one more file: test-all")
 JOBS: list[JobName] = [job.name for job in MAINTENANCE_JOBS if not job.read_only]
 
 
@@ -69,7 +71,7 @@ def test_maintenance_of_both_catalogs_meanwhile(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_target(), "sales.orders") == 8
 
 
-@pytest.mark.parametrize("keeps_metadata", [True, False])
+@pytest.mark.parametrize("keeps_metadata", [pytest.param(True, marks=FULL_ONLY), False])
 def test_maintenance_after_the_source_reused_the_location(catalogs: Catalogs, *, keeps_metadata: bool) -> None:
     """The source gives a new table of the old name its default location, where the migrated table has its files.
 

@@ -1,6 +1,7 @@
 """A Texera-shaped catalog in Postgres moves while maintenance runs in both catalogs and every command is killed.
 
-The small form has 4 tables and 8 executions. LAKEWRIGHT_FULL=1 makes it 1,000 tables and 2,000 executions.
+The small form has 4 tables, 8 executions and a kill for each step. LAKEWRIGHT_FULL=1 makes it 1,000 tables and 2,000
+executions, and kills halfway, too.
 """
 
 from __future__ import annotations
@@ -41,10 +42,13 @@ MOST_SECONDS = 1800.0 if FULL else 300.0
 USERS = (3, 4)
 WAREHOUSES = [f"user-{user}-main" for user in USERS]
 KILLS: dict[str, list[tuple[str, int]]] = {
-    "--copy": [("planned", TABLES), ("fenced", 1), ("verified", 1), ("verified", TABLES // 2)],
-    "--cut-over": [("cut over", 1), ("cut over", TABLES // 2)],
-    "--finish": [("finished", 1), ("finished", TABLES // 2)],
+    "--copy": [("planned", TABLES), ("fenced", 1), ("verified", 1)],
+    "--cut-over": [("cut over", 1)],
+    "--finish": [("finished", 1)],
 }
+if FULL:
+    for _kills in KILLS.values():
+        _kills.append((_kills[-1][0], TABLES // 2))
 """By option: when the command is killed: as soon as this number of tables has completed a step in its process."""
 DAYS_UNTIL_OLD = 60
 """Every snapshot and every orphan file is old enough by then."""
