@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakewright.project_files.stack_files import environment_file
+from lakewright.project_files.stack_files import environment_file, raw_spec
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 
 def compute_inputs_fingerprint(project: PulumiProject, stack: SelectedStack) -> str:
-    """Return a digest of the files that a stack's declaration depends on: its spec, its environment and the program."""
+    """Return a digest of the files that a stack's declaration depends on.
+
+    These are its spec with the values that it extends, its environment and the program.
+    """
     program = project.program if project.program.is_file() else project.program / "__main__.py"
     environment = [environment_file(project.root, stack.environment)] if stack.environment else []
     digest = hashlib.sha256(version("lakewright").encode())
     for file in (project.stack_file(stack.name), *environment, project.file, program):
         digest.update(_compute_digest(file, _read_modification_time(file)))
+    # Read again, as the files are: an extended file may have changed since the stack was selected.
+    digest.update(repr(raw_spec(project.stack_file(stack.name))).encode())
     return digest.hexdigest()
 
 

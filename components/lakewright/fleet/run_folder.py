@@ -37,7 +37,7 @@ class JournalEntry:
     seconds: float = 0.0
     error: str = ""
     inputs: str = ""
-    """Fingerprint of the spec, environment and program before the operation."""
+    """Fingerprint of the spec with its inherited values, the environment and the program before the operation."""
     state: str = ""
     """Fingerprint of the state after the operation."""
     pid: int = 0

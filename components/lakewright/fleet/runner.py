@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
@@ -106,11 +106,18 @@ class FleetRunner:
         self._handled_interrupts = 0
         self._has_failed = False
 
+    def note_failures(self, failures: Iterable[StackResult]) -> None:
+        """Note and show the failures of stacks before their command: `run` does not start these stacks."""
+        for result in failures:
+            self._results[result.stack.name] = result
+            self._listener.show_result(result)
+
     def run(self, stacks: Sequence[SelectedStack]) -> FleetReport:
         """Run the command on the stacks that are not done. Return the results of all stacks of all calls."""
         began = time.monotonic()
         with handle_signals(_SIGNALS, self._count_interrupt):
-            schedule = Schedule([stack for stack in stacks if not self._take_over(stack)], self._bounds)
+            waiting = [stack for stack in stacks if stack.name not in self._results and not self._take_over(stack)]
+            schedule = Schedule(waiting, self._bounds)
             while True:
                 self._start_stacks(schedule)
                 if not self._running:
@@ -122,9 +129,9 @@ class FleetRunner:
         return replace(self.skip(schedule.waiting, self._explain_skip()), seconds=time.monotonic() - began)
 
     def skip(self, stacks: Sequence[SelectedStack], reason: str) -> FleetReport:
-        """Note that stacks are not started. Return the results of all stacks so far."""
+        """Note that stacks without a result are not started. Return the results of all stacks so far."""
         for stack in stacks:
-            self._results[stack.name] = StackResult(stack, StackStatus.SKIPPED, error=reason)
+            self._results.setdefault(stack.name, StackResult(stack, StackStatus.SKIPPED, error=reason))
         results = [self._results[name] for name in sorted(self._results)]
         return FleetReport(self._command.name, results, 0.0, is_interrupted=bool(self._interrupts))
 

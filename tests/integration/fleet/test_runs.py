@@ -80,6 +80,50 @@ def test_a_stack_that_cannot_be_created_stops_no_other(fleet: FleetProject) -> N
     assert created["stacks"][1]["error"].startswith("the stack could not be created: ")
 
 
+def test_resume_updates_a_stack_that_was_not_created(fleet: FleetProject) -> None:
+    file = fleet.folder / "Pulumi.e.yaml"
+    file.write_text("encryptionsalt: v1:bad\nconfig: {}\n")
+    try:
+        failed = fleet.report("up", "--create", "--yes", "--stack", "[ae]", exit_code=1)
+        file.write_text((fleet.folder / "Pulumi.a.yaml").read_text())
+        resumed = fleet.report("up", "--create", "--yes", "--stack", "[ae]", "--resume")
+    finally:
+        file.unlink()
+
+    assert statuses(failed) == {"a": "changed", "e": "failed"}
+    assert statuses(resumed) == {"a": "changed", "e": "changed"}
+    assert [entry["resumed"] for entry in resumed["stacks"]] == [True, False]
+
+
+def test_resume_creates_a_stack_that_was_not_deployed(fleet: FleetProject) -> None:
+    file = fleet.folder / "Pulumi.e.yaml"
+    file.write_text((fleet.folder / "Pulumi.a.yaml").read_text())
+    try:
+        updated = fleet.report("up", "--yes", "--stack", "[ae]")
+        resumed = fleet.report("up", "--create", "--yes", "--stack", "[ae]", "--resume")
+    finally:
+        file.unlink()
+
+    assert statuses(updated) == {"a": "changed", "e": "not deployed"}
+    assert statuses(resumed) == {"a": "changed", "e": "changed"}
+
+
+def test_a_stack_that_cannot_be_created_stops_later_waves(fleet: FleetProject) -> None:
+    (fleet.folder / "Pulumi.e.yaml").write_text("encryptionsalt: v1:bad\n")
+    for stack in "ae":
+        fleet.write(stack, labels={"canary": "yes"})
+    try:
+        waves = ("--create", "--waves", "canary,rest", "--stack", "[abe]")
+        report = fleet.report("up", "--yes", *waves, exit_code=1)
+    finally:
+        (fleet.folder / "Pulumi.e.yaml").unlink()
+
+    assert statuses(report) == {"a": "changed", "b": "skipped", "e": "failed"}
+    assert [wave["status"] for wave in report["waves"]] == ["failed", "skipped"]
+    (fault,) = report["waves"][0]["faults"]
+    assert fault.startswith("e: the stack could not be created: ")
+
+
 def test_an_error_stops_the_run_unless_it_shall_continue(fleet: FleetProject) -> None:
     fleet.write("b", fails=True)
 

@@ -15,10 +15,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 import yaml
+from lakewright.cli.commands.fleet.wave_checks import find_faults
 from lakewright.costs.charges import to_decimal
+from lakewright.fleet.selection import Selection, select
+from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
@@ -170,3 +174,21 @@ def test_a_failed_check_of_a_wave_stops_the_rollout(project: Path, names: list[s
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert statuses(report)[other] == "changed"
     assert [wave["status"] for wave in report["waves"]] == ["passed", "updated"]
+
+
+def test_an_unmanaged_role_is_a_fault_of_a_wave(
+    project: Path, names: list[str], call: Call, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = names[0]
+    assert call("stack", "init", name).returncode == 0
+    assert call("up", "--yes", "--stack", name, "--engine", "embedded").returncode == 0
+    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, headers={"x-project-id": name}) as lakekeeper:
+        lakekeeper.post("/management/v1/role", json={"name": "stray"}).raise_for_status()
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (project / "state").as_uri())
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+    pulumi_project = PulumiProject.load(project)
+
+    faults = find_faults(pulumi_project, select(pulumi_project, Selection((name,))))
+
+    difference = "1 difference, the first: stray unmanaged"
+    assert faults == [f"{name}: {difference}; `lakewright drift --stack {name}` shows all"]

@@ -121,14 +121,14 @@ def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> F
     from lakewright.fleet.waves import split_into_waves  # noqa: PLC0415
 
     project = load_project(options.directory)
-    stacks = _stacks(project, options)
-    absent = find_absent_stacks(project, stacks)
-    other_results = create_stacks(project, absent) if options.create else report_not_deployed(absent)
-    stacks = [stack for stack in stacks if stack.name not in {result.stack.name for result in other_results}]
+    selected = _stacks(project, options)
+    absent = () if options.create else find_absent_stacks(project, selected)
+    not_deployed = report_not_deployed(absent)
+    stacks = [stack for stack in selected if stack not in absent]
     if not stacks:
-        return FleetReport(name, other_results, 0.0)
+        return FleetReport(name, not_deployed, 0.0)
     waves = split_into_waves(options.waves, stacks) if options.waves else None
-    folder = _folder(project, options, name, arguments, stacks)
+    folder = _folder(project, options, name, arguments, selected)
     stacks = [stack for stack in stacks if stack.name in folder.entries]
     command = FleetCommand(name, arguments, lambda stack: _plan_words(options, stack))
     with share_process(len(stacks)) as environ, choose_progress(f"fleet {name}", len(stacks)) as progress:
@@ -136,10 +136,12 @@ def run_fleet(options: FleetOptions, name: str, arguments: tuple[str, ...]) -> F
             project, command, folder, progress, bounds=options.bounds, on_error=options.on_error, environ=environ
         )
         try:
+            if options.create:
+                runner.note_failures(create_stacks(project, find_absent_stacks(project, stacks)))
             report = runner.run(stacks) if waves is None else _run_waves(project, runner, progress, waves, stacks)
         finally:
             folder.close()
-    return replace(report, results=sorted([*report.results, *other_results], key=lambda result: result.stack.name))
+    return replace(report, results=sorted([*report.results, *not_deployed], key=lambda result: result.stack.name))
 
 
 def _run_waves(

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lakewright.drift.detection.run import find_drift
-from lakewright.drift.model import StackDrift
+from lakewright.drift.detection.steps import DriftOptions
+from lakewright.drift.model import StackDrift, UnmanagedSearch
 from lakewright.terminal.escaping import escape_line
 from lakewright.terminal.text_lines import plural
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 
 
 def find_faults(project: PulumiProject, stacks: Sequence[SelectedStack]) -> list[str]:
-    """Return a line for each stack that differs from its state, fails a check, or could not be checked."""
-    return [fault for stack in find_drift(project, stacks).stacks for fault in _describe(stack)]
+    """Return a line for each stack that differs from its state, fails a check, or could not be checked.
+
+    An unmanaged object is a difference, as in `lakewright drift`.
+    """
+    report = find_drift(project, stacks, options=DriftOptions(search=UnmanagedSearch.OBJECTS))
+    return [fault for stack in report.stacks for fault in _describe(stack)]
 
 
 def _describe(stack: StackDrift) -> Iterator[str]:
