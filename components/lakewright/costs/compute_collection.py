@@ -82,7 +82,10 @@ def _measure_stack(session: ScanSession, states: StateReader, stack: SelectedSta
     compute = StackCompute(stack)
     try:
         namespace = find_namespace(states.read(stack.name))
-        if namespace is None or (namespace.is_rendered and not as_list(stack.spec.get("computing_units"))):
+        if namespace is None:
+            return None
+        spec = stack.require_spec()
+        if namespace.is_rendered and not as_list(spec.get("computing_units")):
             return None
         cluster = namespace.connect(session)
         kind = cluster.collection("v1", "Pod")
@@ -90,12 +93,12 @@ def _measure_stack(session: ScanSession, states: StateReader, stack: SelectedSta
             raise ClusterUnreachableError("the cluster serves no kind Pod")
         for pod in cluster.objects(kind, namespace=namespace.name, labels=UNIT_SELECTOR):
             rows = list(list_pod_days(pod, session.clock()))
-            warehouse = choose_warehouse(stack.spec, rows[0]["unit"]) if rows else None
+            warehouse = choose_warehouse(spec, rows[0]["unit"]) if rows else None
             if warehouse is not None:
                 compute.pods += 1
                 compute.by_warehouse.setdefault(warehouse, []).extend(rows)
     except (LakewrightError, EngineError) as error:
-        compute.problem = f"pods of computing units could not be read: {error}"
+        compute.problem = f"pods of computing units could not be read: {' '.join(str(error).split())}"
     return compute
 
 

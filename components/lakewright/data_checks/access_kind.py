@@ -100,9 +100,10 @@ def _find_identity(check: AccessCheck, session: CheckSession) -> dict[str, str]:
     kind, _, name = check.principal.partition(":")
     if kind == "user":
         return {"user": name}
-    if name not in session.role_ids:
+    role_id = session.role_ids.get(session.target.spec.qualify_role(name))
+    if role_id is None:
         raise NotEvaluatedError(f"role {name} is not on the server; run `lakewright up`")
-    return {"role": session.role_ids[name]}
+    return {"role": role_id}
 
 
 def _list_operations(check: AccessCheck, access: Access, session: CheckSession) -> dict[str, dict[str, Any]]:

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 def check_targets(
     project: PulumiProject, selected: Sequence[SelectedStack]
 ) -> tuple[list[CheckTarget], list[StackChecks]]:
-    """Return the tenants that have checks, and a result with the problem of each tenant that cannot be read."""
+    """Return the tenants that have checks, and a result with the problem of each tenant that cannot be read.
+
+    A stack whose file, or a file that its spec extends, cannot be read may have checks: it has such a problem.
+    """
     targets: list[CheckTarget] = []
     unreadable: list[StackChecks] = []
     for stack in selected:
-        if not as_list(stack.spec.get("checks")):
-            continue
         try:
-            targets.append(_target(project, stack))
+            if as_list(stack.require_spec().get("checks")):
+                targets.append(_target(project, stack))
         except (LakewrightError, EngineError) as error:
             problem = " ".join(str(error).split())
             unreadable.append(StackChecks(stack.name, stack.tenant, stack.environment, problems=[problem]))

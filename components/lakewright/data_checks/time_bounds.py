@@ -38,8 +38,8 @@ class TimePartition:
 
 
 def is_time(type_: object) -> bool:
-    """Return whether a type has a time."""
-    return type_ == "date" or type_ in _PER_SECOND
+    """Return whether a type has a time. A nested type, which is a mapping, has none."""
+    return isinstance(type_, str) and (type_ == "date" or type_ in _PER_SECOND)
 
 
 def find_column(metadata: Mapping[str, Any], name: str) -> tuple[int, Any] | None:

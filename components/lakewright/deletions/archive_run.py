@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakewright_engine.model.errors import EngineError
 
-from lakewright.credentials.references import resolve
 from lakewright.deletions.archive_purging import ArchivePurger, ArchiveStatus
+from lakewright.drift.stack_providers import create_resolver
 from lakewright.environment.loading import load_environment
 from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
@@ -27,22 +27,32 @@ if TYPE_CHECKING:
 _DYNAMIC = "pulumi-python:dynamic/lakekeeper:"
 TENANT_RECORD = f"{_DYNAMIC}TenantRecord"
 """Type of the tenant's record in states."""
+_NO_SPEC = (
+    "archived warehouses could not be checked: its stack file has no spec with `name` and `environment`, which name"
+    " server and project"
+)
 
 
 def open_project(session: ScanSession, clients: ClientPool, stack: SelectedStack) -> tuple[Client, str] | None:
     """Return a client of the server that a spec names, and the id of its project; None without a spec.
 
+    Args:
+        session: The run over many stacks.
+        clients: Clients of this stack only, as its configuration can have the secret.
+        stack: The stack with its spec.
+
     Raises:
-        LakewrightError: The environment cannot be read.
+        LakewrightError: The spec or the environment cannot be read.
     """
+    spec = stack.require_spec()
     if not stack.tenant or not stack.environment:
         return None
-    project = as_mapping(stack.spec.get("project"))
+    project = as_mapping(spec.get("project"))
     default_id = DEFAULT_PROJECT_ID if project.get("shared") is True else stack.tenant
     project_id = as_text(project.get("id")) or default_id
     environment = load_environment(session.project, stack.environment)
     server = environment.lakekeeper.reference.model_copy(update={"project_id": project_id})
-    return clients.get(server, lambda reference: resolve(reference, session.config(stack.name).get)), project_id
+    return clients.get(server, create_resolver(session, stack.name)), project_id
 
 
 def process_archives(
@@ -59,7 +69,8 @@ def process_archives(
     Args:
         session: The run over many stacks.
         clients: Clients of the stack.
-        stack: The stack with its spec. Without a spec, nothing is done.
+        stack: The stack with its spec. Without a spec, nothing is done, which is a problem if the state names data of
+            removed warehouses.
         states: Reads the state of the stack, which is read again just before a purge.
         permitted: Names of warehouses whose archives may be purged without a proof of their backend, and with a backend
             that reports no locks.
@@ -74,7 +85,7 @@ def process_archives(
             return [], []  # the stack has removed no warehouse
         opened = open_project(session, clients, stack)
         if opened is None:
-            return [], []
+            return [], [_NO_SPEC] if kept_places else []
         client, project_id = opened
         aws = load_environment(session.project, stack.environment).aws
         purger = ArchivePurger(
@@ -95,8 +106,13 @@ def process_archives(
         )
         statuses = purger.run()
     except (LakewrightError, EngineError) as error:
-        return [], [f"archived warehouses could not be checked: {error}"]
+        return [], [f"archived warehouses could not be checked: {' '.join(str(error).split())}"]
     return statuses, [status.problem for status in statuses if status.problem]
+
+
+def keeps_removed_warehouses(state: StackState) -> bool:
+    """Return whether a stack keeps data of warehouses that it has removed, such as archives."""
+    return bool(_list_kept_places(state))
 
 
 def _find_record(state: StackState) -> Mapping[str, Any] | None:

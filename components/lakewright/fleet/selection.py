@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from lakewright_engine.state.names import suggest_name
 
 from lakewright.errors import LakewrightError
-from lakewright.project_files.stack_files import raw_spec
+from lakewright.project_files.stack_files import read_unchecked_spec
+from lakewright.terminal.escaping import escape_line
 from lakewright.validation.documents import as_mapping, as_text
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
+
+    from lakewright.validation.problems import SpecError
 
 
 class FleetError(LakewrightError):
@@ -71,6 +75,18 @@ class SelectedStack:
     name: str
     spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The spec in the stack's file, unchecked; empty if there is none."""
+    error: SpecError | None = None
+    """Why the stack's file, or a file that its spec extends, cannot be read. Then `spec` is empty or incomplete."""
+
+    def require_spec(self) -> Mapping[str, Any]:
+        """Return the spec, unchecked; empty if there is none.
+
+        Raises:
+            SpecError: The stack's file, or a file that its spec extends, cannot be read.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.spec
 
     @property
     def tenant(self) -> str:
@@ -117,18 +133,18 @@ def stack_files(project: PulumiProject) -> dict[str, Path]:
 
 
 def select(project: PulumiProject, selection: Selection, names: Iterable[str] = ()) -> list[SelectedStack]:
-    """Return the stacks that match, sorted by name.
+    """Return the stacks that match, sorted by name. Warn of stacks whose labels cannot be read.
 
     Args:
         project: The project.
-        selection: The filters.
+        selection: The filters. Labels match no stack whose labels cannot be read.
         names: Stacks of the backend. A stack without a file has an empty spec.
 
     Raises:
         SelectionError: No stack matches, or a pattern matches none.
     """
     files = stack_files(project)
-    stacks = [SelectedStack(name, raw_spec(files[name]) if name in files else {}) for name in sorted({*files, *names})]
+    stacks = [_read_stack(name, files.get(name)) for name in sorted({*files, *names})]
     for pattern in selection.patterns:
         if not any(fnmatchcase(stack.name, pattern) for stack in stacks):
             raise SelectionError(
@@ -136,6 +152,7 @@ def select(project: PulumiProject, selection: Selection, names: Iterable[str] = 
                 f"{suggest_name(pattern, (stack.name for stack in stacks))}`lakewright fleet list` lists them"
             )
     matching = [stack for stack in stacks if selection.matches(stack)]
+    _warn_of_unread_labels(selection, stacks)
     if not matching:
         raise SelectionError(
             f"no stack matches {selection}; `lakewright fleet list` lists the stacks with their labels"
@@ -143,3 +160,21 @@ def select(project: PulumiProject, selection: Selection, names: Iterable[str] = 
             else f"{project.stack_config_dir} has no Pulumi.STACK.yaml; `lakewright new TENANT` writes one"
         )
     return matching
+
+
+def _read_stack(name: str, file: Path | None) -> SelectedStack:
+    if file is None:
+        return SelectedStack(name)
+    spec = read_unchecked_spec(file)
+    return SelectedStack(name, spec.document, spec.error)
+
+
+def _warn_of_unread_labels(selection: Selection, stacks: Iterable[SelectedStack]) -> None:
+    """Warn of each stack that does not match only because its labels cannot be read."""
+    for stack in stacks:
+        if stack.error is None or selection.matches(stack) or not replace(selection, labels={}).matches(stack):
+            continue
+        reason = escape_line(" ".join(str(stack.error).split()))
+        print(
+            f"warning: --label: stack {stack.name} is left out, as its labels cannot be read: {reason}", file=sys.stderr
+        )

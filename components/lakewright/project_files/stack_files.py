@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakewright.validation.documents import as_mapping, as_text
+
+if TYPE_CHECKING:
+    from yaml import YAMLError
+
+    from lakewright.validation.problems import SpecError
 
 DEFAULT_PROJECT_ID = "00000000-0000-0000-0000-000000000000"
 """Id of the project that a Lakekeeper creates for itself, and that tenants with `shared` use by default."""
@@ -18,6 +24,16 @@ SPEC_SECTIONS = ("config", SPEC_KEY)
 _SCHEMA_FOLDERS = ("schema", "docs/schema")
 """Folders of a project that may have the schema: of a user's project, and of Lakewright's repository."""
 _EARLIER_SPELLING = "lakewright:config:tenant"
+
+
+@dataclass(frozen=True)
+class UncheckedSpec:
+    """A spec as its stack file has it, with the values that it extends."""
+
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The spec, unchecked; empty if there is none. If its values cannot be extended, it still has `extends`."""
+    error: SpecError | None = None
+    """Why the stack file, or a file that the spec extends, cannot be read; None if all can be read."""
 
 
 def read_text(file: Path) -> str:
@@ -33,17 +49,34 @@ def raw_spec(file: Path) -> Mapping[str, Any]:
 
     Values of files that cannot be read are left out, and `extends` then remains in the spec.
     """
-    body = _read_document(file)
-    spec = as_mapping(as_mapping(body.get("config")).get(spec_key(body)))
-    if "extends" not in spec:
-        return spec
+    return read_unchecked_spec(file).document
+
+
+def read_unchecked_spec(file: Path) -> UncheckedSpec:
+    """Return the spec in a stack file with the values that it extends, and why a file of it cannot be read."""
+    from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
+    from yaml import YAMLError  # noqa: PLC0415
+
+    try:
+        body: object = load_yaml(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        return UncheckedSpec(error=_explain_unreadable(file, error))
+    config = as_mapping(body).get("config")
+    key = spec_key(as_mapping(body))
+    spec = as_mapping(config).get(key)
+    for path, value in (("", body), ("config", config), (f"config.{key}", spec)):
+        if value is not None and not isinstance(value, Mapping):
+            return UncheckedSpec(error=_explain_type(file, path, value))
+    document = as_mapping(spec)
+    if "extends" not in document:
+        return UncheckedSpec(document)
     from lakewright.project_files.shared_values import find_folder, merge_defaults  # noqa: PLC0415 - few specs extend
     from lakewright.validation.problems import SpecError  # noqa: PLC0415
 
     try:
-        return merge_defaults(spec, find_folder(file), str(file)).document
-    except SpecError:
-        return spec
+        return UncheckedSpec(merge_defaults(document, find_folder(file), str(file)).document)
+    except SpecError as error:
+        return UncheckedSpec(document, error)
 
 
 def find_project_id(spec: Mapping[str, Any]) -> str | None:
@@ -96,3 +129,18 @@ def _read_document(file: Path) -> Mapping[str, Any]:
         return as_mapping(load_yaml(read_text(file)))
     except YAMLError:
         return {}
+
+
+def _explain_unreadable(file: Path, error: OSError | UnicodeDecodeError | YAMLError) -> SpecError:
+    from lakewright.validation.positions import make_syntax_problem  # noqa: PLC0415 - few files cannot be read
+    from lakewright.validation.problems import Problem, SpecError  # noqa: PLC0415
+
+    if isinstance(error, OSError):
+        return SpecError(str(file), [Problem("", f"cannot be read: {error.strerror}")])
+    return SpecError(str(file), [make_syntax_problem(file, error)])
+
+
+def _explain_type(file: Path, path: str, value: object) -> SpecError:
+    from lakewright.validation.problems import Problem, SpecError  # noqa: PLC0415 - few files have another type
+
+    return SpecError(str(file), [Problem(path, "expected a mapping", f"a {type(value).__name__}")])

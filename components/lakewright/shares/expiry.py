@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.deletions.archive_purging import ArchiveStatus
-from lakewright.deletions.archive_run import process_archives
+from lakewright.deletions.archive_run import keeps_removed_warehouses, process_archives
 from lakewright.drift.objects.sealed_values import seal_secrets
 from lakewright.drift.provider_classes import provider_class
 from lakewright.drift.session import ScanSession
@@ -91,16 +91,17 @@ def _expire_stack(
         expiry.problems.append(str(error))
         return expiry
     ending = list(_select_ending(state))
-    if ending and state.locked:
-        expiry.problems.append(f"an update is running ({', '.join(state.locked)}); the next run removes what has ended")
+    if state.locked:
+        if ending or permitted or keeps_removed_warehouses(state):
+            locks = ", ".join(state.locked)
+            expiry.problems.append(f"an update is running ({locks}); the next run removes what has ended")
         return expiry
     context = RunContext(clients=ClientPool(shared=session.clients), clock=session.clock)
     try:
         for resource in ending:
             _expire_resource(session, context, resource, expiry)
-        if not state.locked:
-            expiry.archives, problems = process_archives(session, context.clients, stack, states, permitted)
-            expiry.problems += problems
+        expiry.archives, problems = process_archives(session, context.clients, stack, states, permitted)
+        expiry.problems += problems
     finally:
         context.clients.close()
     return expiry

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from lakewright.fleet.selection import Selection, SelectionError, parse_labels, select
+from lakewright.validation.problems import SpecError
 from lakewright_engine.project.project import PulumiProject
 
 STACKS = {
@@ -77,3 +79,50 @@ def test_a_damaged_file_hides_no_other_stack(project: PulumiProject) -> None:
         ("team-a", ""),
         ("team-b", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("config: [", "Pulumi.team-b.yaml:1:10: expected YAML"),
+        ("- config", "expected a mapping (found a list)"),
+        ("config: [a]", "config: expected a mapping (found a list)"),
+        ("config: {lakewright:tenant: team-b}", "config.lakewright:tenant: expected a mapping (found a str)"),
+        ("config: {lakewright:tenant: {name: team-b, extends: base}}", "extends: expected NAME of a file defaults/"),
+    ],
+    ids=["no YAML", "list", "list of settings", "text", "no defaults"],
+)
+def test_unreadable_stack_is_named_without_labels(
+    project: PulumiProject, capsys: pytest.CaptureFixture[str], text: str, reason: str
+) -> None:
+    (project.stack_config_dir / "Pulumi.team-b.yaml").write_text(text)
+
+    labeled = select(project, Selection(("team-*",), {"cost-center": "4711"}))
+
+    warning = capsys.readouterr().err
+    assert [stack.name for stack in labeled] == ["team-a"]
+    assert warning.startswith("warning: --label: stack team-b is left out, as its labels cannot be read: ")
+    assert (warning.count("\n"), reason in warning) == (1, True)
+    (unreadable,) = select(project, Selection(("team-b",)))
+    with pytest.raises(SpecError, match=re.escape(reason)):
+        unreadable.require_spec()
+
+
+def test_stack_is_named_only_if_labels_decide(project: PulumiProject, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stack that the patterns leave out, or whose own labels match, has no warning."""
+    spec = "{extends: base, labels: {tier: gold}}"
+    (project.stack_config_dir / "Pulumi.team-b.yaml").write_text(f"config: {{lakewright:tenant: {spec}}}")
+    (project.stack_config_dir / "Pulumi.other.yaml").write_text("config: [")
+
+    selected = select(project, Selection(("team-*",), {"tier": "gold"}))
+
+    assert [stack.name for stack in selected] == ["team-a", "team-b"]
+    assert capsys.readouterr().err == ""
+
+
+def test_stack_file_without_spec_is_no_error(project: PulumiProject) -> None:
+    (project.stack_config_dir / "Pulumi.team-b.yaml").write_text("encryptionsalt: v1:x\n")
+
+    (stack,) = select(project, Selection(("team-b",)))
+
+    assert stack.require_spec() == {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 from lakewright.data_checks.result import StackChecks
@@ -62,20 +64,26 @@ def append(tenant: Tenant, warehouse: str, table: str, at: datetime) -> None:
 
 
 @pytest.fixture
-def evaluate(umbrella: Tenant, monkeypatch: pytest.MonkeyPatch) -> Evaluate:
-    """Return a function that evaluates checks of the tenant in this process."""
-    monkeypatch.setenv("PULUMI_BACKEND_URL", (umbrella.folder / "state").as_uri())
-    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+def evaluate_tenant(monkeypatch: pytest.MonkeyPatch) -> Evaluate:
+    """Return a function that evaluates checks of a tenant in this process."""
 
-    def run(*checks: dict[str, Any], later: timedelta = timedelta()) -> StackChecks:
-        umbrella.spec["checks"] = [*checks]
-        umbrella.write()
-        project = PulumiProject.load(umbrella.folder)
-        targets, unreadable = check_targets(project, select(project, Selection((umbrella.name,))))
+    def run(tenant: Tenant, *checks: dict[str, Any], later: timedelta = timedelta()) -> StackChecks:
+        monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
+        monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
+        tenant.spec["checks"] = [*checks]
+        tenant.write()
+        project = PulumiProject.load(tenant.folder)
+        targets, unreadable = check_targets(project, select(project, Selection((tenant.name,))))
         [result] = run_checks(targets, clock=lambda: datetime.now(UTC) + later) or unreadable
         return result
 
     return run
+
+
+@pytest.fixture
+def evaluate(umbrella: Tenant, evaluate_tenant: Evaluate) -> Evaluate:
+    """Return a function that evaluates checks of the tenant `umbrella` in this process."""
+    return partial(evaluate_tenant, umbrella)
 
 
 def outcomes(result: StackChecks) -> dict[str, str]:
@@ -125,15 +133,23 @@ def test_snapshots_age_with_the_clock(evaluate: Evaluate) -> None:
     assert "failed" in outcomes(evaluate(check, later=timedelta(hours=3)))["table executions.results.runs newer_than"]
 
 
-def test_column_without_time_proves_nothing(evaluate: Evaluate, umbrella: Tenant) -> None:
-    umbrella.catalog("executions").create_table_if_not_exists(
-        "results.texts", schema=pa.schema([pa.field("note", pa.string())])
-    ).append(pa.table({"note": ["x"]}))
+@pytest.mark.parametrize(("column", "kind"), [("note", "string"), ("payload", "a nested type")])
+def test_column_without_time_proves_nothing(evaluate: Evaluate, umbrella: Tenant, column: str, kind: str) -> None:
+    """Such a check does not end the later checks of the tenant."""
+    rows = pa.table({"note": ["x"], "payload": [{"at": "now"}]})
+    umbrella.catalog("executions").create_table_if_not_exists("results.texts", schema=rows.schema).append(rows)
 
-    result = evaluate({"table": "executions.results.texts", "newer_than": "2h", "column": "note"})
+    result = evaluate(
+        {"table": "executions.results.texts", "newer_than": "2h", "column": column},
+        {"table": "executions.results.runs"},
+    )
 
-    assert result.checks[-1].outcome == "not evaluated"
-    assert result.checks[-1].finding == "column note has type string; expected a date or timestamp"
+    assert outcomes(result) == {
+        "table executions.results.texts exists": "passed",
+        "table executions.results.texts newer_than": "not evaluated",
+        "table executions.results.runs exists": "passed",
+    }
+    assert result.checks[1].finding == f"column {column} has type {kind}; expected a date or timestamp"
 
 
 def test_warehouse_sizes(evaluate: Evaluate) -> None:
@@ -161,6 +177,36 @@ def test_rights_of_roles(evaluate: Evaluate) -> None:
 
     assert [check.outcome for check in result.checks] == ["passed", "passed", "failed", "failed", "passed", "passed"]
     assert result.checks[2].finding == "denied: write results.runs (of 1)"
+
+
+@pytest.fixture
+def foreign_analysts(stack_http: httpx.Client) -> Iterator[None]:
+    """A role `analysts` of another program in the default project, without rights."""
+    response = stack_http.post("/management/v1/role", json={"name": "analysts"}).raise_for_status()
+    yield
+    stack_http.delete(f"/management/v1/role/{response.json()['id']}").raise_for_status()
+
+
+@pytest.mark.usefixtures("foreign_analysts")
+def test_rights_of_roles_in_a_shared_project(project: Path, sandbox: Sandbox, evaluate_tenant: Evaluate) -> None:
+    """The stack's role has the tenant's name on the server, and the check has the name in the spec."""
+    tenant = deploy_tenant(
+        project,
+        sandbox,
+        "hooli",
+        project={"shared": True},
+        warehouses=[{"name": "hooli-results", "namespaces": ["results"], "deletion": "purge"}],
+        tables=[{"name": "hooli-results.results.t", "columns": COLUMNS}],
+        grants=[{"to": "role:analysts", "privilege": "select", "on": {"warehouse": "hooli-results"}}],
+    )
+
+    result = evaluate_tenant(
+        tenant,
+        {"principal": "role:analysts", "on": {"warehouse": "hooli-results"}, "can": ["read"], "cannot": ["write"]},
+    )
+
+    assert [check.outcome for check in result.checks] == ["passed", "passed"]
+    assert result.checks[0].check == "role:analysts on hooli-results"
 
 
 def test_rights_of_iam_roles(evaluate: Evaluate, umbrella: Tenant) -> None:
