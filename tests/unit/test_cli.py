@@ -350,6 +350,19 @@ def test_init_without_a_passphrase_says_how_to_set_one(
     assert "export PULUMI_CONFIG_PASSPHRASE_FILE=" in failed.stderr
 
 
+def test_purge_is_permitted_for_one_stack_only(lakewright: Callable[..., Done]) -> None:
+    """Each tenant can have an archive of the name, and a permission skips checks of its purge."""
+    for stack in ("acme", "globex"):
+        lakewright("stack", "init", stack)
+
+    refused = lakewright("expire", "--all", "--purge", "executions")
+    permitted = lakewright("expire", "--stack", "acme", "--purge", "executions")
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "expected exactly one deployed stack with --purge, found 2" in refused.stderr
+    assert (permitted.returncode, permitted.stdout) == (0, "Nothing has ended.\n")
+
+
 def test_up_and_stack_ls_count_the_same_resources(lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "dev")
     done = json.loads(lakewright("up", "dev", "--yes", "--json", "--engine", "embedded").stdout)

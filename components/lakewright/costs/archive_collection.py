@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,15 @@ from lakewright_spark.times import format_json_time
 from pydantic import ValidationError
 
 from lakewright.costs.compute_collection import Record
-from lakewright.credentials.references import UnresolvedCredentialError, resolve
+from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.deletions.archive_run import open_project
 from lakewright.drift.session import ScanSession
+from lakewright.drift.stack_providers import create_resolver
 from lakewright.environment.loading import load_environment
 from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.lakekeeper.api.connection.auth import Resolve
+from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.server import (
     NoServerAuth,
     ServerClientCredentialsAuth,
@@ -92,21 +95,28 @@ def _list_archives(session: ScanSession, states: StateReader, stack: SelectedSta
     try:
         tenant_record = find_record(states.read(stack.name).resources)
         is_shared = as_mapping(stack.spec.get("project")).get("shared") is True
-        has_archives = not is_shared and keeps_removed_data(tenant_record or {})
-        opened = open_project(session, session.clients, stack) if has_archives else None
-        if opened is not None:
-            client, archives.project_id = opened
-            owner = format_stack(session.project.name, stack.name)
-            announcements = archive_records.list_cached_announcements(client, archives.project_id)
-            begun_purges = {warehouse_id for warehouse_id, entry in announcements.items() if entry.has_begun}
-            archives.archives = [
-                archive
-                for archive in archive_records.list_cached_archives(client, archives.project_id)
-                if archive.mark is not None and archive.mark.stack == owner and archive.warehouse_id not in begun_purges
-            ]
+        if not is_shared and keeps_removed_data(tenant_record or {}):
+            with closing(ClientPool(shared=session.clients)) as clients:
+                _read_archives(session, clients, archives)
     except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
         archives.problem = f"archived warehouses could not be read: {error}"
     return archives
+
+
+def _read_archives(session: ScanSession, clients: ClientPool, archives: StackArchives) -> None:
+    """Read the archives of a stack from its server, without archives whose purge has begun."""
+    opened = open_project(session, clients, archives.stack)
+    if opened is None:
+        return
+    client, archives.project_id = opened
+    owner = format_stack(session.project.name, archives.stack.name)
+    announcements = archive_records.list_cached_announcements(client, archives.project_id)
+    begun_purges = {warehouse_id for warehouse_id, entry in announcements.items() if entry.has_begun}
+    archives.archives = [
+        archive
+        for archive in archive_records.list_cached_archives(client, archives.project_id)
+        if archive.mark is not None and archive.mark.stack == owner and archive.warehouse_id not in begun_purges
+    ]
 
 
 def _record(session: ScanSession, stacks: Sequence[StackArchives], record: Record, folder: Path) -> None:
@@ -137,11 +147,7 @@ def _build_document(session: ScanSession, archives: StackArchives, folder: Path)
         tenant=stack.tenant,
         uri=f"{server.endpoint}/catalog",
         project_id=archives.project_id,
-        auth=make_catalog_auth(
-            server,
-            lambda reference: resolve(reference, session.config(stack.name).get),
-            folder / f"{stack.name}.secret",
-        ),
+        auth=make_catalog_auth(server, create_resolver(session, stack.name), folder / f"{stack.name}.secret"),
         ca_bundle=server.ca_bundle,
         warehouses=[CatalogWarehouse(name=name, id=archive.warehouse_id) for name, archive in by_name.items()],
     )

@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
+from lakewright_engine.model.errors import EngineError
+
+from lakewright.errors import LakewrightError
 from lakewright.fleet.spark_reports import SparkReport
 from lakewright.validation.documents import as_list, as_mapping, as_text
 
@@ -135,40 +138,46 @@ def fill_requests(report: SparkReport, requests: Requests) -> SparkReport:
 
 
 OpenClient = Callable[[str, str | None], Any]
-"""Returns a client of CloudWatch for an environment and a region; None for the region of the environment."""
+"""Returns a client of CloudWatch for an environment and a region; None for the region of the environment.
+
+Raises a LakewrightError or an EngineError if the environment cannot be read.
+"""
 FindRegion = Callable[[str], str | None]
-"""Returns `aws:region` of a stack."""
+"""Returns `aws:region` of a stack. Raises an EngineError if the stack file cannot be read."""
 
 
 def add_requests(reports: Sequence[SparkReport], open_client: OpenClient, find_region: FindRegion) -> list[SparkReport]:
-    """Return the reports with the requests of CloudWatch. A refusal is a problem of the stacks that it concerns."""
+    """Return the reports with the requests of CloudWatch. An error is a problem of the stacks that it concerns."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     by_account: dict[tuple[str, str | None], list[MeteredWarehouse]] = {}
     problems: dict[str, list[str]] = {}
-    for report in reports:
-        if list_days(report):
-            stack = report.stack
-            for warehouse in list_metered_warehouses(stack.name, stack.spec, find_region(stack.name)):
-                # CloudWatch refuses the whole request for an id with other characters.
-                if warehouse.problem:
-                    problems.setdefault(stack.name, []).append(warehouse.problem)
-                else:
-                    by_account.setdefault((stack.environment, warehouse.region), []).append(warehouse)
+    for stack in (report.stack for report in reports if list_days(report)):
+        try:
+            region = find_region(stack.name)
+        except (LakewrightError, EngineError) as error:
+            problems.setdefault(stack.name, []).append(_describe_error(error))
+            continue
+        for warehouse in list_metered_warehouses(stack.name, stack.spec, region):
+            # CloudWatch refuses the whole request for an id with other characters.
+            if warehouse.problem:
+                problems.setdefault(stack.name, []).append(warehouse.problem)
+            else:
+                by_account.setdefault((stack.environment, warehouse.region), []).append(warehouse)
     days_by_stack = {report.stack.name: list_days(report) for report in reports}
     requests: dict[tuple[str, str, date], int] = {}
     for (environment, region), warehouses in by_account.items():
         days = set[date]().union(*(days_by_stack[warehouse.stack] for warehouse in warehouses))
         try:
             requests |= read_requests(open_client(environment, region), warehouses, days)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, LakewrightError, EngineError) as error:
             for stack_name in dict.fromkeys(warehouse.stack for warehouse in warehouses):
-                problems.setdefault(stack_name, []).append(_describe_refusal(error))
+                problems.setdefault(stack_name, []).append(_describe_error(error))
     return [_add_problems(fill_requests(report, requests), problems.get(report.stack.name, [])) for report in reports]
 
 
-def _describe_refusal(error: Exception) -> str:
-    """Return the problem of an error of botocore."""
+def _describe_error(error: Exception) -> str:
+    """Return the problem of an error of botocore, or of an environment or stack file that cannot be read."""
     reason = " ".join(str(error).split())
     code = as_mapping(as_mapping(getattr(error, "response", None)).get("Error")).get("Code")
     advice = ". Allow cloudwatch:GetMetricData" if code in _DENIED else ""

@@ -13,6 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from lakewright_engine.model.errors import EngineError
+
 from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.catalog import contents, tables, tabulars
 from lakewright.lakekeeper.api.connection.client import Client
@@ -79,7 +81,10 @@ class ArchivePurger:
     claimant: Claimant
     """The stack, with the id of its tenant's record if its state has one."""
     read_live_ids: Callable[[], Collection[str]]
-    """Returns the ids of the warehouses in the stack's state, read now. Raises if the stack is being updated."""
+    """Returns the ids of the warehouses in the stack's state, read now.
+
+    Raises an ArchiveRefusedError if the stack is being updated, and an EngineError if the state cannot be read.
+    """
     reports_locks: bool
     """Whether the backend of states reports that the stack is being updated."""
     kept_places: Collection[tuple[str, str]] | None
@@ -221,8 +226,15 @@ class ArchivePurger:
             )
 
     def _refuse_live(self, archive: ArchiveRecord, title: str, deleted: str = _NOTHING_DELETED) -> None:
-        """Raise if the stack has the warehouse in its state, or is being updated."""
-        if archive.warehouse_id in {str(live_id).casefold() for live_id in self.read_live_ids()}:
+        """Raise if the stack has the warehouse in its state or is being updated, or if its state cannot be read."""
+        try:
+            live_ids = {str(live_id).casefold() for live_id in self.read_live_ids()}
+        except EngineError as error:
+            raise ArchiveRefusedError(
+                f"{title} is not purged: the state of its stack cannot be read: {str(error).rstrip('.')}. {deleted}."
+                " The next run continues."
+            ) from error
+        if archive.warehouse_id in live_ids:
             raise ArchiveRefusedError(f"{title} is in the state of its stack. {deleted}. Run `up`.")
 
     def _refuse_changed(self, archive: ArchiveRecord, deleted: str = _NOTHING_DELETED) -> None:
@@ -253,7 +265,8 @@ class ArchivePurger:
             raise ArchiveRefusedError(
                 f"warehouse `{mark.warehouse}` was archived from {'another' if mark.backend else 'an unknown'} backend"
                 f" of states, and this backend has no record of stack `{mark.stack}`. {deleted}. Run"
-                f" `lakewright expire` with the backend of the stack, or permit it with `--purge {mark.warehouse}`."
+                " `lakewright expire` with the backend of the stack, or permit the purge with"
+                f" `lakewright expire --stack {mark.stack.rpartition('/')[2]} --purge {mark.warehouse}`."
             )
 
     def _check_warehouse(self, archive: ArchiveRecord, mark: ArchiveMark) -> OwnBucket:

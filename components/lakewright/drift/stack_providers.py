@@ -1,10 +1,11 @@
-"""Providers of the resources of many stacks in one process."""
+"""Providers of the resources of many stacks in one process, and the secrets in the configurations of the stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from lakewright.credentials.references import ConfigLookup, resolve
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 
 if TYPE_CHECKING:
@@ -29,12 +30,23 @@ def create_provider(
     if isinstance(provider, LakekeeperProvider):
         lakekeeper_provider = cast("LakekeeperProvider[Any]", provider)
         lakekeeper_provider.own_run = context
-        lakekeeper_provider.config = _make_lookup(session, stack)
+        lakekeeper_provider.config = _create_lookup(session, stack)
         return lakekeeper_provider
     return provider
 
 
-def _make_lookup(session: ScanSession, stack: str) -> Callable[[str], str | None]:
+def create_resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
+    """Return a function that returns the secret of a reference, also of a reference to the stack's configuration.
+
+    Two stacks with equal references can have different secrets, so use the function with a `ClientPool` of the stack.
+    """
+    lookup = _create_lookup(session, stack)
+    return lambda reference: resolve(reference, lookup)
+
+
+def _create_lookup(session: ScanSession, stack: str) -> ConfigLookup:
+    """Return a function that reads the stack's configuration. Keys without a project are keys of the run's project."""
+
     def lookup(key: str) -> str | None:
         return session.config(stack).get(key if ":" in key else f"{session.project.name}:{key}")
 

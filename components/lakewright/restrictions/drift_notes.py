@@ -29,7 +29,7 @@ def note_restrictions(report: DriftReport, run: DriftRun) -> None:
 
     def note(stack: SelectedStack) -> list[str]:
         record = find_record(resource.state for resource in resources[stack.name])
-        restrictions = read_stack(session, session.clients, stack, record)
+        restrictions = read_stack(session, stack, record)
         return [f"{stack.name}: {text}" for text in [*restrictions.describe(now), *restrictions.problems]]
 
     candidates = [stack for stack in run.stacks if _can_be_restricted(resources[stack.name])]

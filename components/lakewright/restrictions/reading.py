@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def read_restrictions(
             record = find_record(states.read(stack.name).resources)
         except EngineError as error:
             return _start(stack, [str(error)])
-        return read_stack(session, session.clients, stack, record)
+        return read_stack(session, stack, record)
 
     try:
         return [*session.map(read, selected)]
@@ -62,32 +63,30 @@ def find_record(resources: Iterable[Any]) -> Mapping[str, Any] | None:
     return next((resource.outputs for resource in resources if resource.type == TENANT_RECORD), None)
 
 
-def read_stack(
-    session: ScanSession, clients: ClientPool, stack: SelectedStack, record: Mapping[str, Any] | None
-) -> StackRestrictions:
+def read_stack(session: ScanSession, stack: SelectedStack, record: Mapping[str, Any] | None) -> StackRestrictions:
     """Return the archived warehouses and enforced limits of one stack. Parts that cannot be read become problems.
 
     Args:
         session: The run over many stacks.
-        clients: Clients of the servers.
         stack: The stack with its spec, which names server and project.
         record: Outputs of the tenant's record; None if the state has none.
     """
     restrictions = _start(stack)
     try:
-        opened = open_project(session, clients, stack)
-        if opened is None:
-            restrictions.problems.append(
-                "archives and enforced limits could not be read: its stack file has no spec with `name` and"
-                " `environment`, which name server and project"
-            )
-            return restrictions
-        client, project_id = opened
-        if as_mapping(stack.spec.get("project")).get("shared") is not True:
-            owner = format_stack(session.project.name, stack.name)
-            restrictions.archives = _list_archives(client, project_id, owner, stack, session.clock())
-        if record_id := as_text((record or {}).get("bucket_tag")):
-            restrictions.limits = limit_records.find_cached_mark(client, project_id, record_id)
+        with closing(ClientPool(shared=session.clients)) as clients:
+            opened = open_project(session, clients, stack)
+            if opened is None:
+                restrictions.problems.append(
+                    "archives and enforced limits could not be read: its stack file has no spec with `name` and"
+                    " `environment`, which name server and project"
+                )
+                return restrictions
+            client, project_id = opened
+            if as_mapping(stack.spec.get("project")).get("shared") is not True:
+                owner = format_stack(session.project.name, stack.name)
+                restrictions.archives = _list_archives(client, project_id, owner, stack, session.clock())
+            if record_id := as_text((record or {}).get("bucket_tag")):
+                restrictions.limits = limit_records.find_cached_mark(client, project_id, record_id)
     except (LakewrightError, UnresolvedCredentialError, EngineError) as error:
         restrictions.problems.append(f"archives and enforced limits could not be read: {error}")
     except (ValueError, KeyError) as error:  # such as a role without a time

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright.costs.store_requests import add_requests, list_metered_warehouses, read_requests
+from lakewright.environment.loading import load_environment
 from lakewright.fleet.selection import SelectedStack
 from lakewright.fleet.spark_reports import SparkReport
+from lakewright.validation.documents import as_text
+from lakewright_engine.project.project import PulumiProject
 
 from tests.integration.sandbox.conftest import ACCOUNT, Aws, AwsClock, allow, expect_refusal
+from tests.tenant_project import create_project
 
 SPEC: dict[str, Any] = {
     "name": "acme",
@@ -53,13 +59,13 @@ def counted(aws_with_clock: tuple[Aws, AwsClock]) -> Iterator[Aws]:
     backend.metric_data.clear()
 
 
-def make_report(**changes: Any) -> SparkReport:
+def make_report(stack: str = "acme", **changes: Any) -> SparkReport:
     days = [
         {"day": day, "warehouse": warehouse, "requests": None}
         for day in ("2026-11-26", "2026-11-27")
         for warehouse in ("executions", "raw", "theirs")
     ]
-    return SparkReport(SelectedStack("acme", SPEC | changes), {"days": days})
+    return SparkReport(SelectedStack(stack, SPEC | changes), {"days": days})
 
 
 def add(client: Any, *reports: SparkReport) -> list[SparkReport]:
@@ -128,6 +134,31 @@ def test_refusal_is_a_problem_of_the_stack(counted: Aws) -> None:
 
     assert "Allow cloudwatch:GetMetricData" in report.problem
     assert {row["requests"] for row in report.report["days"]} == {None}
+
+
+def test_unreadable_files_are_problems_of_their_stacks(counted: Aws, tmp_path: Path) -> None:
+    """The environment of one stack is missing, and the file of another stack is no YAML."""
+    _, key = counted.user(READ)
+    create_project(tmp_path / "project", {"lakekeeper": {"endpoint": "http://127.0.0.1:9"}})
+    (tmp_path / "project" / "tenants" / "Pulumi.initech.yaml").write_text("config: [")
+    project = PulumiProject.load(tmp_path / "project")
+
+    def open_client(environment: str, _region: str | None) -> Any:
+        load_environment(project, environment)
+        return counted.client("cloudwatch", key)
+
+    def find_region(stack: str) -> str | None:
+        return as_text(project.stack_config(stack).values.get("aws:region"))
+
+    stacks = [("globex", "missing"), ("initech", "sandbox"), ("acme", "sandbox")]
+    globex, initech, acme = add_requests(
+        [make_report(name, environment=environment) for name, environment in stacks], open_client, find_region
+    )
+
+    assert re.match(r"requests could not be read from CloudWatch: .*missing\.yaml", globex.problem)
+    assert re.match(r"requests could not be read from CloudWatch: .*Pulumi\.initech\.yaml", initech.problem)
+    assert acme.problem == ""
+    assert {row["requests"] for row in acme.report["days"]} == {100, 12, None}
 
 
 @pytest.mark.parametrize("name", ["ergebnisse-ä", "a" * 60])

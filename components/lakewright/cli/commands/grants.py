@@ -77,7 +77,7 @@ def expire(
             "--purge",
             metavar="WAREHOUSE",
             help="Permit the due purge of an archive whose destroyed stack was in another backend, or whose backend"
-            " reports no updates. Repeatable.",
+            " reports no updates. Refused unless exactly one stack is selected. Repeatable.",
         ),
     ] = None,
     directory: Directory = HERE,
@@ -94,6 +94,11 @@ def expire(
     Example: lakewright expire --all
     """
     project, selected, states = open_deployed_stacks(stack, label, directory, everything=everything)
+    if purge and len(selected) != 1:
+        raise UsageError(
+            f"expected exactly one deployed stack with --purge, found {len(selected)}: select the stack of the archive"
+            " with --stack NAME. Nothing was removed or purged"
+        )
     from lakewright.shares.expiry import compute_exit_code, expire_shares, to_json  # noqa: PLC0415
 
     expiries = expire_shares(project, selected, reader=states, permitted=purge or ())

@@ -56,25 +56,33 @@ _QUOTA = ("ResourceQuota", COMPUTE_LIMIT)
 def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     """Yield the objects without an owner in the namespaces of stacks that are in no stack of the run."""
     resources, session = run.resources, run.session
-    managed = {(_get_kind(resource), resource.state.id) for resource in resources if _is_object(resource)}
+    managed: dict[tuple[str, str] | None, set[tuple[str, str]]] = defaultdict(set)
     clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
-    for resource in resources:
-        settings = provider_settings(resource) if resource.state.type == _NAMESPACE else None
-        if settings is None or settings.get(_RENDERS):
-            continue
-        kubeconfig = str(settings.get("kubeconfig") or os.environ.get("KUBECONFIG") or "")
-        clusters[kubeconfig, str(settings.get("context") or "")][resource.state.id] = resource
+    for resource in filter(_is_object, resources):
+        settings = provider_settings(resource)
+        cluster_key = None if settings is None else _get_cluster(settings)
+        managed[cluster_key].add((_get_kind(resource), resource.state.id))
+        if settings and cluster_key and resource.state.type == _NAMESPACE and not settings.get(_RENDERS):
+            clusters[cluster_key][resource.state.id] = resource
     for (kubeconfig, context), namespaces in clusters.items():
+        # An object whose provider is missing may be in any cluster.
+        managed_here = managed[kubeconfig, context] | managed[None]
         try:
             cluster = open_cluster(kubeconfig, context, session)
             lists = session.map(lambda kind, c=cluster, n=namespaces: _list_objects(c, *kind, [*n]), KINDS)
             for (version, kind), items in zip(KINDS, lists, strict=True):
-                for finding in _compare_objects(version, kind, items, namespaces, managed):
+                for finding in _compare_objects(version, kind, items, namespaces, managed_here):
                     yield from _drop_recorded_quota(run, finding)
         except (ClusterUnreachableError, ListDeniedError) as error:
             text = f"namespaces could not be searched for unmanaged objects: {error}"
             stacks = dict.fromkeys(resource.stack for resource in namespaces.values())
             yield from (ScanProblem(stack, text) for stack in stacks)
+
+
+def _get_cluster(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the kubeconfig and the context of a provider's settings."""
+    kubeconfig = settings.get("kubeconfig") or os.environ.get("KUBECONFIG") or ""
+    return str(kubeconfig), str(settings.get("context") or "")
 
 
 def _list_objects(cluster: LiveCluster, version: str, kind: str, namespaces: list[str]) -> list[Mapping[str, Any]]:
@@ -95,7 +103,7 @@ def _drop_recorded_quota(run: DriftRun, finding: Difference) -> Iterator[Finding
     if (finding.type.rpartition(":")[2], finding.resource.rpartition("/")[2]) == _QUOTA:
         stack = next(stack for stack in run.stacks if stack.name == finding.stack)
         states = (resource.state for resource in run.resources if resource.stack == stack.name)
-        restrictions = read_stack(run.session, run.session.clients, stack, find_record(states))
+        restrictions = read_stack(run.session, stack, find_record(states))
         if restrictions.limits is not None and COMPUTE_PART in restrictions.limits.parts:
             return
         yield from (ScanProblem(stack.name, problem) for problem in restrictions.problems)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from lakewright_engine.model.errors import EngineError
 
-from lakewright.credentials import references
 from lakewright.discovery.listing.managed_objects import ManagedObjects, collect_managed_objects
 from lakewright.discovery.unmanaged.concurrent_search import FailedSearch, ProjectSearch
 from lakewright.discovery.unmanaged.finding import UnmanagedObject
@@ -19,6 +18,7 @@ from lakewright.discovery.unmanaged.tenant_scope import TenantScope, find_tenant
 from lakewright.drift.detection.steps import DriftRun
 from lakewright.drift.model import Finding, ScanProblem, UnmanagedSearch
 from lakewright.drift.session import ScanSession
+from lakewright.drift.stack_providers import create_resolver
 from lakewright.fleet.states import state_reader
 from lakewright.lakekeeper.api.connection.client import ClientPool
 from lakewright.lakekeeper.api.connection.errors import RefusedError, UnreachableError
@@ -58,7 +58,7 @@ def _is_deleted(run: DriftRun, scope: TenantScope, clients: ClientPool) -> bool:
 
 def _open_scan(run: DriftRun, scope: TenantScope, clients: ClientPool) -> ProjectScan:
     server = ServerRef.model_validate(dict(scope.server))
-    client = clients.get(server, _create_resolver(run.session, scope.stack))
+    client = clients.get(server, create_resolver(run.session, scope.stack))
     return ProjectScan(client, scope, run.options.search is UnmanagedSearch.TABLES)
 
 
@@ -66,15 +66,6 @@ def _explain(scope: TenantScope, error: Exception) -> str:
     if isinstance(error, UnreachableError):
         return str(error)  # as the scanner reports it
     return f"unmanaged objects of project {scope.project_id} could not be searched: {' '.join(str(error).split())}"
-
-
-def _create_resolver(session: ScanSession, stack: str) -> Callable[[str], str]:
-    project = session.project.name
-
-    def lookup(key: str) -> str | None:
-        return session.config(stack).get(key if ":" in key else f"{project}:{key}")
-
-    return lambda reference: references.resolve(reference, lookup)
 
 
 class _OtherStacks:

@@ -30,19 +30,16 @@ def find_unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
     """Yield the inline and attached policies of the roles of stacks that are in no stack of the run."""
     resources, session = run.resources, run.session
     managed = {
-        (resource.state.type, str(resource.state.inputs.get("role")), _get_policy(resource))
+        (_find_account(resource), resource.state.type, str(resource.state.inputs.get("role")), _get_policy(resource))
         for resource in resources
         if resource.state.type in {_INLINE, _ATTACHED}
     }
-    accounts: dict[str, dict[str, Any]] = {}
-    roles: dict[str, list[StackResource]] = defaultdict(list)
+    accounts: dict[str | None, dict[str, Any]] = {}
+    roles: dict[str | None, list[StackResource]] = defaultdict(list)
     for resource in resources:
-        if resource.state.type != _ROLE:
-            continue
-        inputs = provider_settings(resource)
-        if inputs is None:
-            continue  # the scanner reports it
-        settings = {key: value for key, value in inputs.items() if key in SETTINGS}
+        settings = _read_settings(resource) if resource.state.type == _ROLE else None
+        if settings is None:
+            continue  # the scanner reports a missing provider
         key = account_key(settings)
         accounts[key] = settings
         roles[key].append(resource)
@@ -58,11 +55,23 @@ def find_unmanaged_policies(run: DriftRun) -> Iterator[Finding]:
         for resource in tenant_roles:
             role = resource.state.id
             for kind, policy in policies_by_role.get(role, ()):
-                if (kind, role, policy) not in managed:
+                # A policy whose provider is missing may be in any account.
+                if managed.isdisjoint({(key, kind, role, policy), (None, kind, role, policy)}):
                     unmanaged_policy = UnmanagedObject(
                         kind, f"{policy} of role {role}", policy, "policy", (role, policy)
                     )
                     yield unmanaged_policy.to_difference(resource.stack, resource.tenant)
+
+
+def _read_settings(resource: StackResource) -> dict[str, Any] | None:
+    """Return the settings of a resource's provider that decide on the account; None if the state lacks the provider."""
+    inputs = provider_settings(resource)
+    return None if inputs is None else {key: value for key, value in inputs.items() if key in SETTINGS}
+
+
+def _find_account(resource: StackResource) -> str | None:
+    settings = _read_settings(resource)
+    return None if settings is None else account_key(settings)
 
 
 def _get_policy(resource: StackResource) -> str:

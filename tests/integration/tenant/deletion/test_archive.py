@@ -934,6 +934,19 @@ def test_purge_refuses_an_update_that_began_before(archiving: ArchivingTenant, m
     append_row(archiving.tenant)
 
 
+def test_archive_of_a_stack_in_an_update_waits(archiving: ArchivingTenant) -> None:
+    """The run reports that it did nothing, also where the stack has no access that ends."""
+    archiving.wait_for_purge()
+    backend = load_project(archiving.tenant.folder).backend()
+
+    with backend.lock("lakewright", archiving.tenant.name):
+        expiry = archiving.expire()
+
+    assert expiry.archives == []
+    assert "an update is running" in expiry.problems[0]
+    assert_read_only(archiving)
+
+
 @pytest.mark.long
 def test_backend_without_locks_needs_a_permission(archiving: ArchivingTenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update of the stack could run unseen, as with states in Google Cloud Storage."""
@@ -976,6 +989,53 @@ def test_failed_purge_leaves_the_warehouse_read_only(
     assert "can write until the next `lakewright expire`: the server has not yet deleted" in expiry.problems[0]
     assert [archive.state for archive in archiving.expire().archives] == ["purged"]
     assert_purged(archiving, aws)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("module", "step", "states", "deleted"),
+    [
+        (archive_records, "delete_purged_archive", ["purged", "refused"], "This run deleted nothing of it"),
+        (warehouse_contents, "remove", ["refused", "refused"], "Its tables were deleted, and its other files"),
+    ],
+    ids=["after a purge", "during a purge"],
+)
+def test_unreadable_state_hides_no_purge(
+    archiving: ArchivingTenant,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    module: ModuleType,
+    step: str,
+    states: list[str],
+    deleted: str,
+) -> None:
+    """Two archives are due, and the state is damaged while the first of them is purged."""
+    tenant, call = archiving.tenant, getattr(module, step)
+    tenant.spec["warehouses"] = [ARCHIVED, OTHER | {"deletion": "archive", "purge_after": "90d"}]
+    tenant.write()
+    tenant.up()
+    tenant.verb("destroy", "--yes")
+    archiving.advance(100)
+    archiving.expire()
+    archiving.advance(8)
+    (file,) = (tenant.folder / "state").rglob(f"{tenant.name}.json")
+    state = file.read_bytes()
+
+    def call_and_damage(*arguments: Any) -> None:
+        call(*arguments)
+        file.write_text("{")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, call_and_damage)
+        expiry = archiving.expire()
+
+    assert [archive.state for archive in expiry.archives] == states
+    assert len(expiry.problems) == states.count("refused")
+    assert all("the state of its stack cannot be read" in problem for problem in expiry.problems)
+    assert deleted in expiry.problems[0]
+    file.write_bytes(state)
+    assert {archive.state for archive in archiving.expire().archives} == {"purged"}
+    assert archiving.list_warehouses() == set()
 
 
 @pytest.mark.long
@@ -1057,6 +1117,31 @@ def test_archives_are_read_where_the_stack_sends_its_token(archiving: ArchivingT
     body = {"name": name, "description": "`lakewright expire` deletes the data of the warehouse"}
     archiving.server.post("/management/v1/role", json=body).raise_for_status()
     assert archive_collection.record_archives(project, selected, record) == []
+
+
+def test_token_in_the_configuration_of_the_stack(archiving: ArchivingTenant) -> None:
+    """The environment's reference leaves out the project of the key, as it does for `up`."""
+    tenant = archiving.tenant
+    tokens: list[str] = []
+    archiving.remove_from_spec()
+    tenant.output("config", "set", "lakekeeper_token", "operator", "--secret")
+    write_environment(tenant, archiving.server, auth={"kind": "token", "token": "config:lakekeeper_token"})
+    tenant.environ["STACK_TOKEN"] = "nobody"
+    archiving.advance(84)
+
+    def record(command: Sequence[str], stacks: Sequence[SelectedStack]) -> list[SparkReport]:
+        config = json.loads(Path(command[1]).read_text())[tenant.name]["config"]
+        tokens.append(Path(config["auth"]["token"].removeprefix("file:")).read_text())
+        return [SparkReport(stacks[0], {"days": {"executions": 1}})]
+
+    project = load_project(tenant.folder)
+    selected = select(project, Selection((tenant.name,)))
+    (archives,) = archive_collection.record_archives(project, selected, record)
+    expiry = archiving.expire()
+
+    assert (archives.days, archives.problem, tokens) == ({"executions": 1}, "", ["operator"])
+    assert ([archive.state for archive in expiry.archives], expiry.problems) == (["announced"], [])
+    assert [archive.warehouse for archive in archiving.read_restrictions().archives] == ["executions"]
 
 
 @pytest.mark.long
