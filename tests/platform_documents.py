@@ -7,6 +7,13 @@ from typing import Any
 
 DIGEST = "@sha256:" + "0123456789abcdef" * 4
 
+DRIFT_CHECK: dict[str, Any] = {
+    "image": f"registry.example/lakewright{DIGEST}",
+    "state": "s3://acme-states?region=us-west-2",
+    "passphrase": {"name": "stacks", "key": "passphrase"},
+}
+"""The smallest drift check."""
+
 
 def production(**server: Any) -> dict[str, Any]:
     """Return the smallest spec of a production platform."""

@@ -24,6 +24,7 @@ CHECK: dict[str, Any] = {
     "passphrase": {"name": "stacks", "key": "passphrase"},
     "role_arn": "arn:aws:iam::111122223333:role/lakewright-drift",
     "contexts": ["tests"],
+    "catalog_token": {},
 }
 
 

@@ -89,14 +89,25 @@ def volumes(catalog: CatalogConfig, identity: PodIdentity, seconds: int) -> list
     both files.
     """
     if isinstance(catalog.auth, TokenFileAuth):
-        audience = {"audience": identity.audience} if identity.audience else {}
-        token = {**audience, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
-        return [{"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}}]
+        return [build_token_volume("token", PurePosixPath(catalog.auth.path).name, identity.audience, seconds)]
     scheme, target = _parse_secret_reference(catalog, identity)
     if (secret := identity.secret) is None or scheme != "file":
         return []
     items = [{"key": secret.key, "path": PurePosixPath(target).name}]
     return [{"name": "credential", "secret": {"secretName": secret.name, "items": items}}]
+
+
+def build_token_volume(name: str, file: str, audience: str | None, seconds: int) -> dict[str, Any]:
+    """Return a volume with the token of the pod's ServiceAccount, valid for `seconds`; without an audience, the API's.
+
+    Args:
+        name: Name of the volume.
+        file: Name of the file.
+        audience: Audience of the token.
+        seconds: Seconds for which the token is valid. Kubernetes renews it before.
+    """
+    token = {**({"audience": audience} if audience else {}), "expirationSeconds": seconds, "path": file}
+    return {"name": name, "projected": {"sources": [{"serviceAccountToken": token}]}}
 
 
 def _parse_secret_reference(catalog: CatalogConfig, identity: PodIdentity) -> tuple[str, str]:

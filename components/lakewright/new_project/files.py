@@ -19,6 +19,7 @@ SCHEMAS = {"tenant": "tenants", "environment": "environments", "platform": "plat
 """JSON Schemas of a project, and the folder of the files that they check."""
 _MOVED_PATHS = {"../../.venv": "../.venv", "../../../docs/schema/": "../../schema/"}
 """Relative paths in Lakewright's repository, where the folders of additions are a level deeper, and in a project."""
+_PROGRAMS = {"Pulumi.yaml", "platform/Pulumi.yaml"}
 _DESCRIPTION = "Apache Iceberg tenants on Lakekeeper, one stack each"
 _BACKEND = "backend:\n  url: {url}\n"
 _ENVIRONMENT_HEAD = """\
@@ -34,7 +35,6 @@ def build_files(settings: ProjectSettings) -> dict[str, str]:
         SpecError: The settings of the environment are invalid.
     """
     files = {path: _fill_placeholders(text, settings.name) for path, text in _read_folder(TEMPLATE)}
-    files["Pulumi.yaml"] = _build_project_file(files["Pulumi.yaml"], settings.backend)
     if settings.cloud is not Cloud.SANDBOX:
         files[f"environments/{settings.environment}.yaml"] = _build_environment(settings)
     if settings.cloud is not Cloud.SANDBOX or settings.environment != "sandbox":
@@ -46,6 +46,9 @@ def build_files(settings: ProjectSettings) -> dict[str, str]:
     files |= list_ci_files(settings.ci)
     for addition in settings.additions:
         files |= {f"{addition}/{path}": _move_paths(text) for path, text in _read_folder(FOLDER / addition)}
+    # Tenants read the outputs of the platform's stack, so both projects have the same backend.
+    for path in _PROGRAMS & files.keys():
+        files[path] = _build_project_file(files[path], settings.backend)
     return files | list_schemas({Path(path).parent.as_posix() for path in files})
 
 

@@ -12,7 +12,11 @@ from lakewright.environment.platform_outputs import OUTPUT
 from lakewright.platform_stack.certificates import find_server_certificate_problems, read_pem
 from lakewright.platform_stack.lakekeeper_server import LakekeeperServer, PlatformFiles
 from lakewright.platform_stack.manifests.openfga import OPENFGA_CA
-from lakewright.platform_stack.secret_values import list_sources, resolve_sources
+from lakewright.platform_stack.secret_values import (
+    find_openfga_database_problems,
+    list_sources,
+    resolve_sources,
+)
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.platform import PLATFORM_KEY, PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
@@ -40,8 +44,9 @@ def _declare_server() -> LakekeeperServer:
     root = project_root(Path.cwd())
     files, problems = read_files(spec, root)
     secrets, unresolved = resolve_sources(list_sources(spec, build_server_environment(spec)), _read_config)
-    if problems or unresolved:
-        raise SpecError(source, [*problems, *unresolved])
+    problems += [*unresolved, *find_openfga_database_problems(spec, secrets)]
+    if problems:
+        raise SpecError(source, problems)
     bundle = spec.management.ca_bundle
     return LakekeeperServer(
         spec,

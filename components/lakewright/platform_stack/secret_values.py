@@ -21,6 +21,8 @@ from lakewright.platform_stack.settings.variables import PREFIX
 from lakewright.validation.problems import Problem
 
 ENCRYPTION_KEY = f"{PREFIX}PG_ENCRYPTION_KEY"
+_SSL_MODE = re.compile(r"[?&\s]sslmode=([a-z-]+)")
+_PLAIN_TEXT_MODES = ("disable", "allow", "prefer")
 
 
 def list_sources(spec: PlatformSpec, environment: ServerEnvironment) -> dict[str, str]:
@@ -50,6 +52,27 @@ def resolve_sources(sources: Mapping[str, str], config: ConfigLookup) -> tuple[d
     if key in values and (reason := find_key_mistake(values[key])):
         problems.append(Problem("database.secrets.encryption_key", reason))
     return values, problems
+
+
+def find_openfga_database_problems(spec: PlatformSpec, values: Mapping[str, str]) -> list[Problem]:
+    """Return the problems of the address of OpenFGA's database, which is secret and read when the program runs.
+
+    Args:
+        spec: The spec of the platform.
+        values: Resolved secrets by source.
+    """
+    openfga = spec.server.authorization.openfga
+    uri = values.get((openfga.server.database_uri if openfga and openfga.server else None) or "")
+    if uri is None or spec.trial:
+        return []
+    mode = _SSL_MODE.search(uri)
+    if mode and mode[1] not in _PLAIN_TEXT_MODES:
+        return []
+    reason = (
+        "is for trials only: without `sslmode` or with `disable`, `allow` or `prefer`, the connection may be in plain"
+        " text. End the address in `?sslmode=verify-full`, or set `trial: true`"
+    )
+    return [Problem("server.authorization.openfga.server.database_uri", reason)]
 
 
 class SecretValues:

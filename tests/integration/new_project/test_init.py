@@ -90,7 +90,8 @@ def test_environment_names_the_server_and_its_client(tmp_path: Path) -> None:
     arn = "arn:aws:iam::111122223333:role/lakekeeper"
     options = (*LAKEKEEPER, *CLIENT, "--scope", "lakekeeper", "--region", "eu-west-1", "--principal-arn", arn)
     backend = "s3://states?region=eu-west-1"
-    done = run_lakewright(tmp_path, "init", "lake", "--cloud", "aws", *options, "--backend", backend)
+    additions = ("--with", "platform")
+    done = run_lakewright(tmp_path, "init", "lake", "--cloud", "aws", *options, *additions, "--backend", backend)
 
     assert done.returncode == 0, done.stderr
     environment = yaml.safe_load((tmp_path / "lake" / "environments" / "production.yaml").read_text())
@@ -103,7 +104,8 @@ def test_environment_names_the_server_and_its_client(tmp_path: Path) -> None:
     }
     assert environment["lakekeeper"]["principal_arn"] == arn
     assert environment["aws"] == {"region": "eu-west-1"}
-    assert yaml.safe_load((tmp_path / "lake" / "Pulumi.yaml").read_text())["backend"] == {"url": backend}
+    for folder in (tmp_path / "lake", tmp_path / "lake" / "platform"):
+        assert yaml.safe_load((folder / "Pulumi.yaml").read_text())["backend"] == {"url": backend}
     assert not (tmp_path / "lake" / "environments" / "sandbox.yaml").exists()
     creation = run_lakewright(tmp_path / "lake", "new", "acme", "--owner", "a@b")
     checked = run_lakewright(tmp_path / "lake", "spec", "validate", SECRET="unused")

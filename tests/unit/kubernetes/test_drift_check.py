@@ -25,18 +25,13 @@ from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.validation.problems import SpecError
 from pydantic import ValidationError
 
-from tests.platform_documents import DIGEST, production, replace_value
+from tests.platform_documents import DRIFT_CHECK, production, replace_value
 
 PLACE = DriftCheckLocation("lakekeeper", "lakekeeper-drift")
-LEAST: dict[str, Any] = {
-    "image": f"registry.example/lakewright{DIGEST}",
-    "state": "s3://acme-states?region=us-west-2",
-    "passphrase": {"name": "stacks", "key": "passphrase"},
-}
 
 
 def settings(**more: Any) -> DriftCheckSettings:
-    return DriftCheckSettings.model_validate(LEAST | more)
+    return DriftCheckSettings.model_validate(DRIFT_CHECK | more)
 
 
 def pod(**more: Any) -> dict[str, Any]:
@@ -46,6 +41,26 @@ def pod(**more: Any) -> dict[str, Any]:
 def container(**more: Any) -> dict[str, Any]:
     (container_spec,) = pod(**more)["containers"]
     return container_spec
+
+
+def test_pods_have_the_token_of_their_account_for_the_catalog() -> None:
+    more = {"catalog_token": {"path": "/var/run/secrets/catalog/token", "audience": "iceberg"}, "deadline": "2h"}
+
+    (mount,) = [mount for mount in container(**more)["volumeMounts"] if mount["name"] == "catalog-token"]
+    (volume,) = [volume for volume in pod(**more)["volumes"] if volume["name"] == "catalog-token"]
+
+    assert mount == {"name": "catalog-token", "mountPath": "/var/run/secrets/catalog", "readOnly": True}
+    token = {"audience": "iceberg", "expirationSeconds": 7800, "path": "token"}
+    assert volume["projected"] == {"sources": [{"serviceAccountToken": token}]}
+    assert "catalog-token" not in str(pod())
+
+
+@pytest.mark.parametrize(
+    "path", ["token", "/token", "/tmp/token", "/etc/lakewright-drift/token", "/var/run/secrets/kubernetes.io/a/token"]
+)
+def test_token_in_a_folder_with_other_files_is_refused(path: str) -> None:
+    with pytest.raises(ValidationError, match="expected a"):
+        settings(catalog_token={"path": path})
 
 
 def test_one_check_at_a_time_with_limits() -> None:
@@ -175,7 +190,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], expected: str) -> Non
 
 
 def test_platform_admits_the_check_to_its_server() -> None:
-    spec = parse_platform_spec(production() | {"drift_check": LEAST}, "test")
+    spec = parse_platform_spec(production() | {"drift_check": DRIFT_CHECK}, "test")
 
     policies = {policy["metadata"]["name"]: policy["spec"] for policy in list_network_policies(spec)}
 
@@ -186,7 +201,9 @@ def test_platform_admits_the_check_to_its_server() -> None:
 
 def test_platform_requires_the_image_by_digest() -> None:
     with pytest.raises(SpecError, match=r"drift_check\.image"):
-        parse_platform_spec(replace_value(production(), "drift_check", LEAST | {"image": "lakewright:latest"}), "test")
+        parse_platform_spec(
+            replace_value(production(), "drift_check", DRIFT_CHECK | {"image": "lakewright:latest"}), "test"
+        )
 
 
 def test_every_kind_of_tenants_objects_is_readable() -> None:

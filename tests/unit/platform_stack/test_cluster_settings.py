@@ -16,15 +16,10 @@ from lakewright.platform_stack.settings.platform import PlatformSpec
 from lakewright.platform_stack.settings.server_environment import build_server_environment
 from lakewright.validation.problems import SpecError
 
-from tests.platform_documents import DIGEST, production, replace_value, trial
+from tests.platform_documents import DIGEST, DRIFT_CHECK, production, replace_value, trial
 from tests.tenant_project import REPOSITORY
 
 KINDS_WITH_PODS = {"CronJob", "Deployment", "Job", "StatefulSet"}
-DRIFT_CHECK: dict[str, Any] = {
-    "image": f"registry.example/lakewright{DIGEST}",
-    "state": "s3://acme-states?region=us-west-2",
-    "passphrase": {"name": "stacks", "key": "passphrase"},
-}
 EXAMPLE = REPOSITORY / "infra" / "platform" / "stacks" / "Pulumi.example.yaml"
 PLACEMENT = {
     "node_selector": {"pool": "platform"},
@@ -111,7 +106,7 @@ def test_pods_of_all_components_have_their_settings() -> None:
 
 
 def test_cron_jobs_of_the_drift_check_have_its_settings() -> None:
-    jobs = {"limits": {"image": "a@sha256:0"}, "compute": {"image": "a@sha256:0"}, "expiry": {}, "pods": PLACEMENT}
+    jobs = {"limits": {"image": f"a{DIGEST}"}, "compute": {"image": f"a{DIGEST}"}, "expiry": {}, "pods": PLACEMENT}
     spec = parse_platform_spec(replace_value(production(), "drift_check", DRIFT_CHECK | jobs), "stack test")
     assert spec.drift_check is not None
     templates = list_templates(drift_check_manifests(network_policies.locate_drift_check(spec), spec.drift_check))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from lakewright.explanation.json_schemas import build_platform_schema, format_platform_schema
-from lakewright.platform_stack.secret_values import find_key_mistake
+from lakewright.platform_stack.secret_values import find_key_mistake, find_openfga_database_problems
 from lakewright.platform_stack.settings.checks import parse_platform_spec
 from lakewright.platform_stack.settings.extra_env import find_rejection_reason
 from lakewright.platform_stack.settings.server_environment import (
@@ -18,7 +18,7 @@ from lakewright.platform_stack.settings.server_environment import (
 )
 from lakewright.validation.problems import SpecError
 
-from tests.platform_documents import DIGEST, production, replace_value, trial
+from tests.platform_documents import DIGEST, DRIFT_CHECK, production, replace_value, trial
 from tests.schema_validator import make_validator
 
 
@@ -58,6 +58,17 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
     [
         ("server.image", "quay.io/lakekeeper/catalog:v0.13.3", "server.image: expected an image by digest"),
         ("gateway.image", "nginx:1", "gateway.image: expected an image by digest"),
+        (
+            "drift_check",
+            DRIFT_CHECK | {"limits": {"image": "lakewright:1"}},
+            "drift_check.limits.image: expected an image by digest",
+        ),
+        (
+            "drift_check",
+            DRIFT_CHECK | {"compute": {"image": "lakewright:1"}},
+            "drift_check.compute.image: expected an image by digest",
+        ),
+        ("server.ui", {"provider_uri": "http://idp.corp.example"}, "server.ui.provider_uri: expected `https://`"),
         ("server.version", "0.13.2", "server.version: expected the release of the image's tag, 0.13.3"),
         ("server.version", "0.10.4", "server.version: expected a release of 0.11, 0.12, 0.13, 0.14"),
         ("server.version", "latest", "a version looks like `0.13.3`"),
@@ -142,6 +153,27 @@ def test_the_smallest_specs_are_accepted(document: dict[str, Any]) -> None:
 )
 def test_a_mistake_is_named_with_its_path(path: str, value: Any, expected: str) -> None:
     assert expected in problems(replace_value(production(), path, value))
+
+
+@pytest.mark.parametrize("query", ["", "?sslmode=disable", "?connect_timeout=5&sslmode=prefer", "?sslmode=allow"])
+def test_openfga_reaches_its_database_by_tls(query: str) -> None:
+    values = {"env:OPENFGA_DATABASE_URI": f"postgres://openfga:hunter2@db.example/openfga{query}"}
+    spec = parse_platform_spec(production(), "stack test")
+    trial_spec = parse_platform_spec(production() | {"trial": True}, "stack test")
+
+    (problem,) = find_openfga_database_problems(spec, values)
+
+    assert problem.path == "server.authorization.openfga.server.database_uri"
+    assert "End the address in `?sslmode=verify-full`" in problem.expected
+    assert "hunter2" not in problem.expected
+    assert find_openfga_database_problems(trial_spec, values) == []
+
+
+def test_address_of_openfgas_database_with_tls_is_accepted() -> None:
+    uri = "postgres://openfga:hunter2@db.example/openfga?pool_max_conns=5&sslmode=verify-full"
+    spec = parse_platform_spec(production(), "stack test")
+
+    assert find_openfga_database_problems(spec, {"env:OPENFGA_DATABASE_URI": uri}) == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -15,6 +16,7 @@ from lakewright.kubernetes.drift_check.settings import (
     LimitSettings,
     parse_deadline,
 )
+from lakewright.kubernetes.jobs_identity import build_token_volume
 from lakewright.kubernetes.manifests import Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
@@ -304,6 +306,7 @@ def _container(settings: DriftCheckSettings, command_line: list[str]) -> dict[st
             {"name": "passphrase", "mountPath": _SECRET_DIR, "readOnly": True},
             {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108 - in the pod
             *([{"name": "metrics", "mountPath": _METRICS_DIR}] if settings.textfile_claim else []),
+            *_mount_catalog_token(settings),
         ],
     }
 
@@ -317,7 +320,18 @@ def _volumes(location: DriftCheckLocation, settings: DriftCheckSettings) -> list
     ]
     if claim := settings.textfile_claim:
         volumes.append({"name": "metrics", "persistentVolumeClaim": {"claimName": claim}})
+    if token := settings.catalog_token:
+        # A run reads the token of `lakekeeper.auth` once, at its start.
+        seconds = parse_deadline(settings.deadline) + 600
+        volumes.append(build_token_volume("catalog-token", PurePosixPath(token.path).name, token.audience, seconds))
     return volumes
+
+
+def _mount_catalog_token(settings: DriftCheckSettings) -> list[dict[str, Any]]:
+    if settings.catalog_token is None:
+        return []
+    folder = str(PurePosixPath(settings.catalog_token.path).parent)
+    return [{"name": "catalog-token", "mountPath": folder, "readOnly": True}]
 
 
 def _labels(location: DriftCheckLocation) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from lakewright.kubernetes.field_types import FileKey, LabelKey, ObjectName
+from lakewright.kubernetes.jobs_identity import AUDIENCE
 from lakewright.kubernetes.pod_placement import PodPlacement
 from lakewright.names.types import NotBlank, RoleArn, ServiceUrl
 from lakewright.validation.cron import Cron
@@ -43,6 +45,15 @@ def parse_deadline(duration: str) -> int:
     return seconds_between(duration, 300, 12 * 3600, "5m to 12h, such as `45m` or `2h`")
 
 
+def _check_token_path(value: str) -> str:
+    path = PurePosixPath(value)
+    if not path.is_absolute() or ".." in path.parts or not path.name or len(path.parts) < _FEWEST_PARTS:
+        raise ValueError(f"expected an absolute path in a folder that has nothing else, such as `{DEFAULT_TOKEN}`")
+    if folder := next((folder for folder in _FOLDERS if path.is_relative_to(folder)), None):
+        raise ValueError(f"expected a path outside of {folder}, which the image or another volume has")
+    return value
+
+
 def _check_variable(value: str) -> str:
     if value in _OWN_VARIABLES:
         raise ValueError("expected another variable: the check sets this variable itself")
@@ -52,6 +63,13 @@ def _check_variable(value: str) -> str:
 _OWN_VARIABLES = frozenset(
     {"HOME", "KUBECONFIG", "PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"}
 )
+_FOLDERS = (
+    *("/bin", "/dev", "/etc", "/lib", "/metrics", "/opt", "/proc", "/project", "/sbin", "/sys", "/tmp", "/usr"),  # noqa: S108
+    "/var/run/secrets/kubernetes.io",
+)
+"""Folders of the image and of the other volumes of the pods."""
+_FEWEST_PARTS = 3
+DEFAULT_TOKEN = "/var/run/secrets/lakekeeper/token"  # noqa: S105 - a path
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_check_variable)]
 Quantity = Annotated[str, Field(pattern=r"^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi)?$")]
 
@@ -61,6 +79,18 @@ class SecretKey(StrictModel):
 
     name: ObjectName
     key: FileKey
+
+
+class CatalogToken(StrictModel):
+    """A token of the CronJobs' ServiceAccount for the catalog, as a file.
+
+    Environments name the file as `lakekeeper.auth` (`{kind: token, token: file:PATH}`) or as `jobs_auth`
+    (`{kind: token-file, path: PATH}`). The ServiceAccount needs the rights of these identities.
+    """
+
+    path: Annotated[str, AfterValidator(_check_token_path)] = DEFAULT_TOKEN
+    audience: NotBlank = AUDIENCE
+    """Audience of the token, which the server must accept."""
 
 
 class DriftCheckResources(StrictModel):
@@ -120,12 +150,12 @@ class DriftCheckSettings(StrictModel):
     be allowed to revoke grants. Default: `up` alone removes what has ended."""
     limits: LimitSettings | None = None
     """A further CronJob runs `lakewright enforce-limits` with the check's identity, which then must be allowed to grant
-    and revoke grants and to create roles. It measures usage with the identity of the tenants' jobs, so the pod needs
-    the secrets that `jobs_auth` of the environments names. Default: no limit is enforced."""
+    and revoke grants and to create roles. It measures usage by `jobs_auth` of the environments, so the pod needs the
+    secret or the token (`catalog_token`) that `jobs_auth` names. Default: no limit is enforced."""
     compute: ComputeSettings | None = None
     """A further CronJob runs `lakewright record-compute` with the check's identity, which then may read pods. The
     identity of `lakekeeper.auth` must be allowed to list roles and to load the tables of archived warehouses. Rows are
-    written with the identity of the tenants' jobs, as `limits` measures. Default: no hours are recorded."""
+    written by `jobs_auth` of the environments, as `limits` measures. Default: no hours are recorded."""
     role_arn: RoleArn | None = None
     """IAM role that may read the states and the tenants' objects, and nothing else."""
     identity: Literal["irsa", "pod-identity"] = "irsa"
@@ -134,6 +164,9 @@ class DriftCheckSettings(StrictModel):
     """Other environment variables, such as AWS_REGION; no secrets."""
     secret_variables: dict[VariableName, SecretKey] = {}
     """Environment variables from Secrets, such as the variable that `lakekeeper.auth` of the environment names."""
+    catalog_token: CatalogToken | None = None
+    """Token of the CronJobs' ServiceAccount as a file. `limits` and `compute` need it where `jobs_auth` of an
+    environment has the kind `token-file`. Default: the pods have no such file."""
     contexts: list[NotBlank] = []
     """Names of this cluster in the tenants' states: `kubernetes.context` of their environments."""
     read_secrets: bool = False

@@ -35,11 +35,14 @@ def parse_platform_spec(raw: Any, source: str) -> PlatformSpec:
 def _check_images(spec: PlatformSpec) -> Iterator[Problem]:
     openfga = spec.server.authorization.openfga
     trial_database = spec.database.trial_postgres
+    drift_check = spec.drift_check
     images = {
         "server.image": spec.server.image,
         "gateway.image": spec.gateway.image,
         "server.authorization.openfga.server.image": openfga.server.image if openfga and openfga.server else None,
-        "drift_check.image": spec.drift_check.image if spec.drift_check else None,
+        "drift_check.image": drift_check.image if drift_check else None,
+        "drift_check.limits.image": drift_check.limits.image if drift_check and drift_check.limits else None,
+        "drift_check.compute.image": drift_check.compute.image if drift_check and drift_check.compute else None,
         "database.trial_postgres.image": trial_database.image if trial_database else None,
     }
     for path, image in images.items():
@@ -192,6 +195,7 @@ def _check_plain_http(spec: PlatformSpec) -> Iterator[Problem]:
         "management.url": spec.management_url,
         "server.authentication.oidc.provider_uri": oidc.provider_uri if oidc else None,
         "server.authorization.openfga.endpoint": openfga.endpoint if openfga else None,
+        "server.ui.provider_uri": server.ui.provider_uri if server.ui else None,
         "database.secrets.url": getattr(secrets, "url", None),
     }
     addresses |= {

@@ -98,8 +98,9 @@ class ManagementAccess(StrictModel):
     """Access of administrators and stacks to the management API and the UI. Computing units have none."""
 
     url: HttpUrl | None = None
-    """Address at which the machine that runs Pulumi reaches the server: that of `route`, or of a port-forward such as
-    `http://127.0.0.1:8181`. Without it, the stack does not bootstrap the server."""
+    """Address at which the machine that runs Pulumi reaches the server, such as `http://127.0.0.1:8181` of a
+    port-forward. Default: the address of `route`. Without both, the stack does not bootstrap the server, and its output
+    `endpoint` is null."""
     route: Route | None = None
     client_namespaces: list[ObjectName] = []
     """Namespaces whose pods may use the management API."""
