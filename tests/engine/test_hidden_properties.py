@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from lakewright_engine.display.hidden_properties import HiddenValue, hide_values
 from lakewright_engine.display.lines import Display
 from lakewright_engine.display.property_diff import PropertyChange, ValueForm, diff_at_path
 from lakewright_engine.display.report import OperationReport, StepReport
+from lakewright_engine.plans.plan_file import read_plan
+from lakewright_engine.plans.summary import plan_to_json
 from rich.console import Console
 from stackrunner import RunOutcome, Stack
 
@@ -93,6 +96,18 @@ def test_update_hides_values_and_not_names(stack: Stack) -> None:
     assert "CANARY" not in f"{step.old}{step.new}{display(outcome)}", "reports compare the old and new properties"
     assert step.old["n"] == {"b": "(hidden)", "c": 1}
     assert "      ~ doc: (hidden)\n" in display(outcome)
+
+
+def test_summary_of_a_plan_hides_the_same_values(stack: Stack, tmp_path: Path) -> None:
+    write_program(stack, AFTER, HIDDEN)
+
+    outcome = stack.run("preview", save_plan=tmp_path / "plan.json")
+
+    _, expected = find_step(outcome, "update")
+    summary = plan_to_json(read_plan(tmp_path / "plan.json"))
+    [step] = [step for step in summary["steps"] if step["name"] == "a"]
+    assert {change["path"]: f"{change['sign']} {change['text']}" for change in step["properties"]} == expected
+    assert "CANARY" not in json.dumps(summary)
 
 
 def test_refresh_hides_the_values_of_drift(stack: Stack) -> None:

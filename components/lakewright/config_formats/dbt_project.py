@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest, EngineFacts
+from lakewright.config_formats.duckdb_names import list_reserved_names, quote_if_needed
 from lakewright.config_formats.properties import Meaning, select_properties
-from lakewright.config_formats.sql import quote_identifier
 from lakewright.config_formats.values import SecretSyntax, describe_variables, gather_values
 from lakewright.config_formats.versions import is_at_least
 
@@ -72,7 +72,7 @@ def _describe_attachment(name: str, values: Mapping[Meaning, str], reference: Ma
     if not reference:
         options["authorization_type"] = "none"
     # dbt-duckdb puts the alias into its SQL as it is.
-    alias = name if name.isidentifier() else quote_identifier(name)
+    alias = quote_if_needed(name)
     return {"path": values[Meaning.WAREHOUSE], "alias": alias, "type": "iceberg", **reference, "options": options}
 
 
@@ -118,4 +118,5 @@ FORMAT = ConfigFormat(
             "dbt replaces a table of a warehouse in several steps; readers may find none in between",
         ),
     ),
+    list_problems=list_reserved_names,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lakewright.config_formats.config_format import ConfigFormat, ConfigRequest, EngineFacts
+from lakewright.config_formats.duckdb_names import list_reserved_names
 from lakewright.config_formats.properties import Meaning, select_properties
 from lakewright.config_formats.sql import join_assignments, quote_identifier, quote_literal
 from lakewright.config_formats.values import Expression, SecretSyntax, describe_variables, gather_values
@@ -49,4 +50,5 @@ FORMAT = ConfigFormat(
         advice=("`getenv` exists in DuckDB's command line only; a program registers a function of this name first",),
     ),
     comment="--",
+    list_problems=list_reserved_names,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from lakewright_engine.display.hidden_properties import HiddenValue, hide_values
 from lakewright_engine.display.property_diff import PropertyChange, changes, diff_at_path
 from lakewright_engine.model.errors import PlanError
 from lakewright_engine.model.urns import is_default_provider, urn_name
@@ -60,9 +61,12 @@ def _steps(document: PlanDocument) -> Iterator[dict[str, Any]]:
 
 
 def _properties(step: dict[str, Any]) -> list[PropertyChange]:
-    old, new = _inputs(step["old"]), _inputs(step["new"])
     if step["new"] is None:
         return []
+    old, new = _inputs(step["old"]), _inputs(step["new"])
+    if step["old"] is not None:
+        hidden_paths: list[str] = step["new"].get("hideDiff") or []
+        old, new = (hide_values(side, hidden_paths, HiddenValue) for side in (old, new))
     changes_by_path = {change.path: change for change in changes(old, new)}
     detailed = cast("dict[str, tuple[str, bool]]", step["diff"]["detailed"] or {})
     for path, (kind, _) in sorted(detailed.items()):

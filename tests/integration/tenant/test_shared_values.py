@@ -41,6 +41,22 @@ def test_extended_tenant_is_the_same_tenant(make_tenant: Any) -> None:
         assert "was `base` meant?" in tenant.error(*command) or "base" in tenant.error(*command)
 
 
+def test_plan_is_refused_after_shared_values_changed(make_tenant: Any) -> None:
+    tenant = make_tenant(labels={"tier": "gold", "team": "data"})
+    extend(tenant)
+    plan = str(tenant.folder / "plan.json")
+    tenant.verb("preview", "--save-plan", plan)
+    shared = tenant.folder / "defaults" / "base.yaml"
+    shared.write_text(shared.read_text().replace("gold", "silver"))
+
+    refused = tenant.error("up", "--plan", plan)
+
+    assert "defaults/" in refused
+    assert "Nothing was changed" in refused
+    shared.write_text(shared.read_text().replace("silver", "gold"))
+    tenant.verb("up", "--plan", plan)
+
+
 @pytest.mark.pulumi_cli
 @pytest.mark.timeout(600)
 def test_extended_tenant_with_ends_on_the_cli(make_tenant: Any, attached_providers: dict[str, str]) -> None:

@@ -66,7 +66,8 @@ def test_units_are_registered_at_texera(tenant: Tenant) -> None:
         tenant.up()
 
         first = tenant.run(*command)
-        second = json.loads(tenant.output(*command, "--json"))
+        tenant.output("config", "set", "--secret", "texera_token", "token")
+        second = json.loads(tenant.output(*command, "--token", "config:texera_token", "--json"))
         texera.local_units, texera.created = False, []
         refused = tenant.error(*command)
 

@@ -20,8 +20,10 @@ CLIENT = ClientCredentialsAuth(
 )
 
 
-def check(name: str, version: str = "", auth: CatalogAuth = CLIENT, job: int | None = None, **warehouse: Any) -> None:
-    config_format = load_format(name)
+def check(
+    format_name: str, version: str = "", auth: CatalogAuth = CLIENT, job: int | None = None, **warehouse: Any
+) -> None:
+    config_format = load_format(format_name)
     config = CatalogConfig.model_validate(
         {
             "tenant": "acme",
@@ -32,7 +34,7 @@ def check(name: str, version: str = "", auth: CatalogAuth = CLIENT, job: int | N
         }
     )
     version = version or (config_format.engine.version if config_format.engine else "")
-    check_request(name, config_format, ConfigRequest(config, version, job_seconds=job))
+    check_request(format_name, config_format, ConfigRequest(config, version, job_seconds=job))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,8 @@ def check(name: str, version: str = "", auth: CatalogAuth = CLIENT, job: int | N
         ("snowflake", {"auth": NoAuth()}, "authenticates by none, which Snowflake cannot do"),
         ("trino", {"auth": CLIENT.model_copy(update={"audience": "lake"})}, "needs the audience lake"),
         ("clickhouse", {"s3_keys": {"access_key_id": "env:A", "secret_access_key": "env:B"}}, "has S3 keys"),
+        ("duckdb", {"name": "main"}, "main has the name of a database that DuckDB has itself.*`renamed_from`"),
+        ("dbt", {"name": "temp"}, "temp has the name of a database that DuckDB has itself"),
         ("json", {"version": "1"}, "--engine-version belongs to formats of engines"),
         ("trino", {"version": "new"}, "expected a version such as"),
     ],

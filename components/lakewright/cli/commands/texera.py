@@ -14,7 +14,7 @@ from lakewright.cli.stack_argument import CommandLine
 from lakewright.terminal.escaping import escape_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from lakewright_engine.state.backend import StateBackend
 
     from lakewright.kubernetes.texera_registration import RegisteredUnit
 
@@ -51,14 +51,17 @@ def register(
 
     Example: lakewright texera register --stack acme --url https://texera.example
     """
-    from lakewright.credentials.references import check_reference, resolve  # noqa: PLC0415
+    from lakewright.credentials.references import check_reference  # noqa: PLC0415
+    from lakewright.environment.loading import stack_resolver  # noqa: PLC0415 - slow to load
     from lakewright.kubernetes.texera_registration import TexeraUnits  # noqa: PLC0415 - `--help` needs no client
 
-    bodies = _read_registrations(stack, directory)
+    project, backend = open_stack(directory, stack)
+    bodies = _read_registrations(project.name, backend, stack)
     try:
         reference = check_reference(token)
     except ValueError as error:
         raise UsageError(f"--token: {error}") from None
+    resolve = stack_resolver(project.stack_config(stack))
     texera = TexeraUnits(url, resolve(reference))
     units = [texera.register(body) for body in bodies]
     if as_json:
@@ -70,12 +73,11 @@ def register(
     print(WAREHOUSES, file=sys.stderr)
 
 
-def _read_registrations(stack: str, directory: Path) -> list[dict[str, str]]:
+def _read_registrations(project: str, backend: StateBackend, stack: str) -> list[dict[str, str]]:
     """Return the bodies of the stack's registrations. Raises UsageError if the stack has no units of Texera."""
     from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415 - `--help` needs no engine
 
-    project, backend = open_stack(directory, stack)
-    bodies = stack_outputs(backend, project.name, stack).get(OUTPUT)
+    bodies = stack_outputs(backend, project, stack).get(OUTPUT)
     if not bodies:
         raise UsageError(
             f"stack '{stack}' has no output `{OUTPUT}`; declare a computing unit with `runtime: texera` and run"

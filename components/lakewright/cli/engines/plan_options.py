@@ -33,7 +33,7 @@ def with_plan(operation: Operation, *, save_plan: Path | None = None, plan: Path
         operation,
         save_plan=save_plan.absolute() if save_plan else None,
         plan=plan.absolute() if plan else None,
-        plan_inputs=environment_inputs(operation.project, operation.stack),
+        plan_inputs=spec_inputs(operation.project, operation.stack),
     )
 
 
@@ -47,18 +47,22 @@ def engine_of_plan(engine: EngineName, plan: Path | None) -> EngineName:
     return EngineName.PULUMI if name == EngineName.PULUMI else EngineName.EMBEDDED
 
 
-def environment_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
-    """Return hashes of the stack's environment and of the platform that it names; empty without a tenant."""
+def spec_inputs(project: PulumiProject, stack: str) -> dict[str, str]:
+    """Return hashes of what a stack's spec depends on: shared values, environment and platform; empty without one."""
     from lakewright_engine.plans.state_version import content_hash  # noqa: PLC0415
 
     from lakewright.environment.platform_reference import read_platform_name  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.shared_values import FOLDER, read_merged_spec  # noqa: PLC0415
 
-    name = stack_files.raw_spec(project.stack_file(stack)).get("environment")
+    stack_file = project.stack_file(stack)
+    merged = read_merged_spec(stack_file, *stack_files.SPEC_SECTIONS)
+    inputs = {f"{FOLDER}/": content_hash(merged.document)} if merged.origins else {}
+    name = stack_files.raw_spec(stack_file).get("environment")
     if not isinstance(name, str) or not name:
-        return {}
+        return inputs
     document = stack_files.raw_environment(project.root, name)
     file = stack_files.environment_file(project.root, name)
-    inputs = {str(file.relative_to(project.root)): content_hash(document)}
+    inputs[str(file.relative_to(project.root))] = content_hash(document)
     if platform := read_platform_name(document):
         from lakewright.environment.loading import platform_reader  # noqa: PLC0415 - slow to load
 
