@@ -1,6 +1,6 @@
 """Random stacks that claim each other's tenants change nothing of another stack, and lose no kept data.
 
-`make test-long` takes 200 steps, 80 on the Pulumi CLI; `make test-all` takes 2,000.
+`make test-long` takes 200 steps, 120 on the Pulumi CLI; `make test-all` takes 2,000.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.integration.ownership.stack_slots import StackCommands
 from tests.state_machines import FULL
 
 LIVES, STEPS = (50, 40) if FULL else (5, 40)
-CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 2)
+CLI_PARTS, CLI_LIVES = (5, 10) if FULL else (1, 3)
 CLI_GROUPS = [pytest.param(part, marks=pytest.mark.xdist_group(f"cli-owners-{part}")) for part in range(CLI_PARTS)]
 """2,000 steps on the Pulumi CLI take about two hours: in parts, which report and run in workers of their own."""
 

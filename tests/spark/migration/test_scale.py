@@ -46,10 +46,10 @@ KILLS: dict[str, list[tuple[str, int]]] = {
     "--cut-over": [("cut over", 1)],
     "--finish": [("finished", 1)],
 }
+"""By option: when the command is killed: as soon as this number of tables has completed a step in its process."""
 if FULL:
     for _kills in KILLS.values():
         _kills.append((_kills[-1][0], TABLES // 2))
-"""By option: when the command is killed: as soon as this number of tables has completed a step in its process."""
 DAYS_UNTIL_OLD = 60
 """Every snapshot and every orphan file is old enough by then."""
 

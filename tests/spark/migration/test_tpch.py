@@ -28,7 +28,7 @@ FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 SCALE = 1 if FULL else 0.01
 STANDBY = "copies"
 MAINTAINED = TABLES if FULL else ("lineitem", "nation")
-"""A table that is changed, and one that is written once."""
+"""A changed table, and a table that is written once."""
 LATER = timedelta(days=10)
 """Snapshots and orphan files are old enough by then."""
 
