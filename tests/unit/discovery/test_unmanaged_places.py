@@ -69,6 +69,17 @@ class Cluster:
         return [{"metadata": {"namespace": namespace, "name": "stray", "uid": "1"}}]
 
 
+def test_cluster_of_a_provider_without_settings(run: DriftRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its provider uses the kubeconfig of the environment."""
+    monkeypatch.setattr(cluster_objects, "open_cluster", lambda *_settings: Cluster())
+    run.resources.append(create_resource("dev", "kubernetes:core/v1:Namespace", "tenant-acme", {}))
+
+    [finding] = cluster_objects.find_unmanaged_objects(run)
+
+    assert isinstance(finding, Difference)
+    assert finding.resource == "tenant-acme/stray"
+
+
 @pytest.mark.parametrize(("is_provider_missing", "unmanaged"), [(False, ["dev"]), (True, [])])
 def test_object_of_a_stack_in_another_cluster(
     run: DriftRun, monkeypatch: pytest.MonkeyPatch, unmanaged: list[str], *, is_provider_missing: bool

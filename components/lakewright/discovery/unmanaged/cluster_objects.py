@@ -60,9 +60,13 @@ def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
     for resource in filter(_is_object, resources):
         settings = provider_settings(resource)
-        cluster_key = None if settings is None else _get_cluster(settings)
-        managed[cluster_key].add((_get_kind(resource), resource.state.id))
-        if settings and cluster_key and resource.state.type == _NAMESPACE and not settings.get(_RENDERS):
+        object_key = (_get_kind(resource), resource.state.id)
+        if settings is None:
+            managed[None].add(object_key)
+            continue
+        cluster_key = _get_cluster(settings)
+        managed[cluster_key].add(object_key)
+        if resource.state.type == _NAMESPACE and not settings.get(_RENDERS):
             clusters[cluster_key][resource.state.id] = resource
     for (kubeconfig, context), namespaces in clusters.items():
         # An object whose provider is missing may be in any cluster.
