@@ -65,9 +65,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
 
         def save(now: StackSnapshot) -> None:
             lock.verify()
-            if operation.is_limited:
-                now.resources = sort_by_dependency(now.resources)
-            backend.save(project.name, stack, now, secrets)
+            backend.save(project.name, stack, _sort_if_limited(operation, now), secrets)
 
         run = _Run(
             operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=save, plan=plan
@@ -181,11 +179,11 @@ class _Run:
     def _close_journal(self) -> None:
         try:
             self._deployment.journal.close()
-        except (EngineError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever failed, the state must not be lost
             # A step that waited for the save has reported the error.
             if not self._events.has_reported_error(str(error)):
                 self._deployment.fail(str(error))
-            snapshot = self._deployment.journal.snapshot()
+            snapshot = _sort_if_limited(self._operation, self._deployment.journal.snapshot())
             if is_unsaved(snapshot, self._base):
                 operation = self._operation
                 self._deployment.fail(keep_unsaved(operation.project, operation.stack, snapshot, error))
@@ -239,6 +237,7 @@ class _Run:
             target=self._wait_for_program, args=(child, engine, monitor), daemon=True, name="program-end"
         )
         ended.start()
+        is_complete = False
         try:
             if operation.refresh:
                 refresh(deployment)
@@ -258,12 +257,14 @@ class _Run:
             yield planner.registered_urns
             monitor.released.set()
             ended.join()
+            is_complete = True
         finally:
             monitor.ready.set()
             monitor.released.set()
             deployment.on_failure = lambda: None
             child.kill()
             server.stop(None)
+            planner.save_stack_outputs(has_failed=deployment.failed or not is_complete)
         deployment.check_running()
 
     def _end_program(self, child: ChildProcess) -> None:
@@ -356,6 +357,13 @@ class _Run:
             result.messages.append(f"error: {message}")
             result.exit = UNEXPECTED_CHANGES
         return result
+
+
+def _sort_if_limited(operation: Operation, snapshot: StackSnapshot) -> StackSnapshot:
+    """Return a state whose resources follow what they depend on, which a run with targets may have changed."""
+    if operation.is_limited:
+        snapshot.resources = sort_by_dependency(snapshot.resources)
+    return snapshot
 
 
 def _outputs(resources: list[ResourceState]) -> dict[str, Any]:

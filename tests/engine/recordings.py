@@ -106,9 +106,18 @@ def _plain(key: str, value: Any, secrets: PassphraseManager) -> Any:
         return "<provider>"
     if isinstance(value, dict):
         if value.get(SIGNATURE) == SECRET:
-            return {"secret": _plain(key, json.loads(secrets.decrypt(value["ciphertext"])), secrets)}
+            return {"secret": _plain_inside(json.loads(secrets.decrypt(value["ciphertext"])))}
         return {name: _plain(name, item, secrets) for name, item in value.items()}
     return [_plain("", item, secrets) for item in value] if isinstance(value, list) else value
+
+
+def _plain_inside(value: Any) -> Any:
+    """Return a value inside of a secret, where secrets are not encrypted."""
+    if isinstance(value, dict):
+        if value.get(SIGNATURE) == SECRET:
+            return {"secret": _plain_inside(json.loads(value.get("ciphertext") or value["plaintext"]))}
+        return {name: _plain_inside(item) for name, item in value.items()}
+    return [_plain_inside(item) for item in value] if isinstance(value, list) else value
 
 
 def find_recording_file(name: str) -> Path:

@@ -12,7 +12,7 @@ from lakewright_engine.model.properties import has_unknown, is_equal, to_display
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.signatures import UNKNOWN
 from lakewright_engine.model.step import DeploymentStep, Diff
-from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference, urn_name
+from lakewright_engine.model.urns import ROOT_STACK_TYPE, is_provider_type, make_urn, split_reference, urn_name
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.provider_resources import DefaultProviders, register_provider
 from lakewright_engine.planning.replacement import check_replaceable
@@ -39,6 +39,7 @@ class Planner:
         self._urns: set[str] = set()
         self._desired_states: dict[str, DesiredState] = {}
         self._steps: dict[str, DeploymentStep] = {}
+        self._stack_outputs: tuple[DeploymentStep, Properties] | None = None
         self._replaced: set[str] = set()
         self._imported: set[str] = set()
         self._early = EarlyDeletions(deployment)
@@ -70,12 +71,35 @@ class Planner:
             raise ProgramError(f"outputs were registered for {urn}, which is not a resource of this program")
         if step.is_skipped:
             return
-        new = step.new
         self._deployment.observer.outputs(urn, outputs)
-        if not is_equal(new.outputs, outputs):
-            self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
+        if step.state.type == ROOT_STACK_TYPE:
+            self._stack_outputs = step, outputs
+            self._deployment.finish_component(step)
+            return
+        self._set_outputs(step.new, outputs)
         self._deployment.finish_component(step)
         self._deployment.events.outputs(step)
+
+    def save_stack_outputs(self, *, has_failed: bool) -> None:
+        """Save the outputs that the program has exported, after all steps.
+
+        A run that failed keeps earlier outputs beside them: its program may have ended before it exported them. Source:
+        `executeRegisterResourceOutputs` in Pulumi's `pkg/resource/deploy/step_executor.go`, version 3.260.
+        """
+        if self._stack_outputs is None:
+            return
+        step, outputs = self._stack_outputs
+        if step.new is None:
+            return
+        old = self._deployment.olds.get(step.urn)
+        kept_outputs = old.outputs if has_failed and old is not None else {}
+        self._set_outputs(step.new, kept_outputs | outputs)
+        self._deployment.events.outputs(step)
+
+    def _set_outputs(self, new: ResourceState, outputs: Properties) -> None:
+        # Pulumi compares secrets by content: an output may have become secret, or no longer be.
+        if new.outputs != outputs or not is_equal(new.outputs, outputs):
+            self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
 
     def register(self, desired: DesiredState) -> tuple[ResourceState, DeploymentStep]:
         """Bring a resource to its desired state.

@@ -128,6 +128,8 @@ class CheckpointReader:
         for part in ("inputs", "outputs"):
             if part in fields:
                 fields[part] = {key: self._value(item, (*value_path, part, key)) for key, item in fields[part].items()}
+        if "property_dependencies" in fields:  # earlier versions of the CLI wrote null for no dependencies
+            fields["property_dependencies"] = {key: urns or [] for key, urns in fields["property_dependencies"].items()}
         trigger = body.get("replacementTrigger")
         if trigger == _REDACTED:
             del fields["replacement_trigger"]
@@ -149,7 +151,7 @@ class CheckpointReader:
     def _read_signed(self, value: dict[str, Json], value_path: Place) -> Value:
         signature = value[SIGNATURE]
         if signature == SECRET:
-            return self._secret(lambda: self._value(json.loads(self._plaintext(value, value_path)), value_path))
+            return self._secret(lambda: self._read_secret(value, value_path))
         if signature in (ASSET, ARCHIVE):
             return Asset(value)
         if signature == RESOURCE:
@@ -160,6 +162,11 @@ class CheckpointReader:
             f"the state of stack '{self.stack}' holds a value of a type that this engine does not know ({signature})"
         )
         raise UnsupportedStateError(message)
+
+    def _read_secret(self, value: dict[str, Json], value_path: Place) -> Value:
+        # The CLI encrypts no secret inside of a secret: its `ciphertext` is plain JSON.
+        inside = CheckpointReader(self.stack, lambda ciphertext, _place: ciphertext, self._secret)
+        return inside._value(json.loads(self._plaintext(value, value_path)), value_path)
 
     def _plaintext(self, value: dict[str, Json], value_path: Place) -> str:
         return value["plaintext"] if "ciphertext" not in value else self._decrypt(value["ciphertext"], value_path)

@@ -24,6 +24,38 @@ if step < 3:
 """,
         ("up", "preview", "up", "up --expect-no-changes"),
     ),
+    "outputs of programs that end early": Scenario(
+        """
+if step == 2:
+    raise ValueError("before the first output")
+pulumi.export("first", step)
+if step == 3:
+    raise ValueError("before the second output")
+if step != 4:
+    pulumi.export("second", pulumi.Output.secret(step))
+""",
+        ("up", "up", "up", "up"),
+    ),
+    "outputs that become secret": Scenario(
+        """
+box = pulumi.ComponentResource("test:index:Box", "box", {})
+value = pulumi.Output.secret("v") if step == 2 else "v"
+box.register_outputs({"token": value, "nested": {"token": value}})
+pulumi.export("token", value)
+pulumi.export("nested", {"token": value})
+""",
+        ("up", "up", "preview", "up"),
+    ),
+    "secrets within a secret output": Scenario(
+        """
+conf = {"host": "h", "password": pulumi.Output.secret("p")}
+box = pulumi.ComponentResource("test:index:Box", "box", {})
+box.register_outputs({"conf": conf, "secret": pulumi.Output.secret(conf)})
+File("a", "a.json", f"a{step}", token=conf, opts=Options(additional_secret_outputs=["token"]))
+pulumi.export("conf", pulumi.Output.secret(conf))
+""",
+        ("up", "up", "preview"),
+    ),
     "ignored paths within properties": Scenario(
         """
 class Nested(FileProvider):

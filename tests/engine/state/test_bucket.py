@@ -267,6 +267,37 @@ def test_state_that_cannot_be_saved_is_kept_in_a_file(
     assert [step["op"] for step in stack.run("up").steps] == ["same", "create"]
 
 
+def test_state_of_a_limited_run_is_kept_in_order(tmp_path: Path, bucket_url: str, s3: Any, bucket: str) -> None:
+    """The target runs first, and the untargeted resource needs what the program dropped."""
+    program = """
+import os
+import pulumi
+from filestore import File
+step = int(os.environ["STEP"])
+if step == 1:
+    a = File("a", "a.json", "a")
+depends = pulumi.ResourceOptions(depends_on=[a] if step == 1 else [])
+b = File("b", "b.json", "b", opts=depends)
+if step > 1:
+    File("d", "d.json", File("c", "c.json", "c").etag)
+"""
+    stack = Stack(tmp_path, program, backend_url=bucket_url)
+    stack.run("up", env={"STEP": "1"})
+
+    def remove_bucket(event: Any) -> None:
+        if event.resource_pre_event is not None and event.resource_pre_event.metadata.urn.endswith("::d"):
+            for item in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+                s3.delete_object(Bucket=bucket, Key=item["Key"])
+            s3.delete_bucket(Bucket=bucket)
+
+    outcome = stack.run("up", "--target", "**::c", "--target", "**::d", env={"STEP": "2"}, on_event=remove_bucket)
+
+    assert outcome.exit == 1
+    (unsaved_file,) = (stack.program_dir / ".lakewright" / "unsaved").iterdir()
+    urns = [body["urn"] for body in json.loads(unsaved_file.read_text())["deployment"]["resources"]]
+    assert [urn.rpartition("::")[2] for urn in urns if urn.endswith(("::a", "::b"))] == ["a", "b"]
+
+
 def test_damaged_state_spoils_no_list(
     backend: StateBackend, put: Callable[[str, bytes], None], secrets: PassphraseManager, bucket: str
 ) -> None:

@@ -105,3 +105,10 @@ def test_numbers_are_written_as_by_the_cli(manager: PassphraseManager) -> None:
     back = Codec("dev").decode({"resources": json.loads(text)["resources"]}, 3, []).resources[0].inputs
     assert back["huge"] == float("inf")
     assert back["none"] != back["none"]
+
+
+def test_earlier_cli_wrote_null_for_no_dependencies(manager: PassphraseManager) -> None:
+    body = {"urn": "urn:x", "type": "t:t:T", "custom": True, "propertyDependencies": {"role": None, "a": ["urn:y"]}}
+    snapshot = Codec("dev").decode({"resources": [body]}, 3, [])
+    assert snapshot.resources[0].property_dependencies == {"role": [], "a": ["urn:y"]}
+    assert Codec("dev").encode(snapshot, manager)

@@ -23,9 +23,10 @@ class Pair(pulumi.ComponentResource):
         self.right = File(f"{name}-right", f"{name}-right-{step}.json", self.left.etag, opts=own)
         self.register_outputs({"right": self.right.etag})
 pair = Pair("pair")
-File("lone", "lone.json", f"step {step}", opts=pulumi.ResourceOptions(
+connection = {"host": "h", "password": config.require_secret("token")}
+File("lone", "lone.json", f"step {step}", token=connection, opts=pulumi.ResourceOptions(
     depends_on=[pair], protect=False, retain_on_delete=False, ignore_changes=["size"],
-    custom_timeouts=pulumi.CustomTimeouts(create="5m"), additional_secret_outputs=["etag"]))
+    custom_timeouts=pulumi.CustomTimeouts(create="5m"), additional_secret_outputs=["etag", "token"]))
 pulumi.export("etag", pair.right.etag)
 pulumi.export("secret", config.require_secret("token"))
 """
