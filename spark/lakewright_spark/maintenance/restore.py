@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -12,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
-from lakewright_spark.maintenance.table.backups import list_manifests, scan_tasks
-from lakewright_spark.maintenance.table.iceberg import IcebergTable, first_line, iterate
+from lakewright_spark.maintenance.table.backups import find_later_manifest, list_manifests, scan_tasks
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate
 from lakewright_spark.table_identifier import TableIdentifier, quote_name
 
 RESTORED = "lakewright.restored"
@@ -57,7 +58,8 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
 
     Raises:
         NoSuchResultError: The table or the backup does not exist.
-        JobFailedError: The backup was restored before or belongs to another table, or Spark failed.
+        JobFailedError: The backup was restored before or belongs to another table, the table or a later backup has some
+            of its files, or Spark failed.
     """
     opened = IcebergTable.open(spark, table)
     paths = {path.rpartition("/")[2]: path for path in list_manifests(opened)}
@@ -73,6 +75,7 @@ def restore(spark: SparkSession, table: TableIdentifier, backup: str) -> Restore
     names = ("SparkTableCache", "ScanTaskSetManager", "FileRewriteCoordinator")
     tables, staged, written = (opened.find_class(f"org.apache.iceberg.spark.{name}").get() for name in names)
     try:
+        _check_deleted(opened, path, [task.file().location() for task in tasks])
         # Spark reads the tasks that are staged under this name, as in Iceberg's compaction.
         tables.add(group, opened.java)
         staged.stageTasks(opened.java, group, tasks)
@@ -100,6 +103,30 @@ def _has_row_lineage(opened: IcebergTable) -> bool:
 
 def _build_restored_error(table: TableIdentifier, backup: str) -> JobFailedError:
     return JobFailedError(f"backup {backup} of table {table} was restored earlier; its rows are in the table")
+
+
+def _check_deleted(opened: IcebergTable, path: str, data_files: Sequence[str]) -> None:
+    """Refuse a backup unless the table has lost its data files, and no later backup has them.
+
+    A run of `retention` that ends before its commit leaves a manifest of live files. The next run writes another one.
+
+    Raises:
+        JobFailedError: The rows of some file would be in the table twice.
+    """
+    files = cast(SqlSession, opened.spark).createDataFrame([(file,) for file in data_files], "file_path string")
+    live_files = opened.read_metadata("data_files").join(files, "file_path", "left_semi").select("file_path")
+    if live_file := live_files.first():
+        raise JobFailedError(
+            f"backup {path} was not restored: table {opened.table} has its data file {live_file.file_path}, so rows "
+            "would be in the table twice. Retention did not delete the file, or a rollback brought it back. Delete "
+            "the backup if the table has all its rows"
+        )
+    if later := find_later_manifest(opened, path, data_files):
+        raise JobFailedError(
+            f"backup {path} was not restored: the later backup {later} has some of its data files, so rows would be "
+            f"in table {opened.table} twice if both were restored. Restore the later backup instead, unless it ends "
+            f"with {DONE}: then its rows are in the table"
+        )
 
 
 def _commit_once(opened: IcebergTable, backup: str, files: list[Any]) -> None:

@@ -343,6 +343,25 @@ class TestSnapshots:
         with open_catalog(tenant, table.table.warehouse).load_table(("maintained", "fenced_late")).transaction() as end:
             end.remove_properties("gc.enabled")
 
+    def test_migration_that_begins_before_the_procedure(self, tenant: CatalogConfig, create_table: CreateTable) -> None:
+        """The table gets `gc.enabled=false` after the job has checked it. Spark's procedure expires its snapshots."""
+        table = create_table(
+            "fenced_procedure", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
+        )
+        table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
+        table.do("DELETE FROM THIS WHERE n = 1")
+        table.do("INSERT OVERWRITE THIS VALUES (9)")
+        files = table.objects().keys()
+        opened = IcebergTable.open(table.spark, table.table)
+        catalog, name = open_catalog(tenant, table.table.warehouse), ("maintained", "fenced_procedure")
+        catalog.load_table(name).transaction().set_properties({"gc.enabled": "false"}).commit_transaction()
+        done = snapshot_expiration.run(opened, table.policy, dry_run=False, now=table.now)
+        assert done.snapshots == 0
+        assert "gc.enabled=false was set during the job" in done.reason
+        assert files <= table.objects().keys()
+        with catalog.load_table(name).transaction() as end:
+            end.remove_properties("gc.enabled")
+
     def test_soft_deletion_keeps_files_unless_allowed(self, tenant: CatalogConfig, create_table: CreateTable) -> None:
         if tenant.auth:
             leave_out("reads a warehouse through a second Spark catalog, which has no credential")

@@ -61,6 +61,20 @@ def test_declared_branches_and_tags(create_table: CreateTable) -> None:
     assert read_refs(table).keys() == {"theirs"}
 
 
+def test_tag_of_a_user_with_an_earlier_name_remains(create_table: CreateTable) -> None:
+    """The job once created a tag of this name, which a user dropped."""
+    table = create_table("named_again", "(n int) USING iceberg")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.set_policies(refs={"quarter": {"type": "tag"}})
+    assert table.job("refs").created == ("quarter",)
+    table.do("ALTER TABLE THIS DROP TAG quarter")
+    table.set_policies()
+    table.job("refs")
+    table.do("ALTER TABLE THIS CREATE TAG quarter")
+    assert table.job("refs").removed == ()
+    assert read_refs(table).keys() == {"quarter"}
+
+
 def test_statistics_for_engines(create_table: CreateTable) -> None:
     table = create_table("measured", "(k string, n int) USING iceberg PARTITIONED BY (k)")
     table.set_policies(engine_statistics={"columns": ["n"]})

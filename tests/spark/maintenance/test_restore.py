@@ -10,7 +10,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, StoppedError
 from lakewright_spark.maintenance import restore
-from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.restore import RestoreRun
 from lakewright_spark.scheduler.run_log import job_runs
@@ -141,6 +141,71 @@ def test_paused_restore_does_not_add_rows_twice(create_table: CreateTable, monke
         restore.restore(table.spark, table.table, name)
     table.spark.catalog.refreshTable(table.sql)
     assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
+
+
+def test_backup_of_a_run_without_commit_is_refused(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of retention ends between the manifest and the commit. The next run backs up the same file."""
+    table = create_table("restored_uncommitted", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+
+    def end_the_run(opened: IcebergTable, change: Any) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IcebergTable, "commit", end_the_run)
+        with pytest.raises(KeyboardInterrupt):
+            table.job("retention")
+    (first,) = restore.list_backups(table.spark, table.table)
+    with pytest.raises(JobFailedError, match=r"table results\.maintained\.\S+ has its data file s3://.*\.parquet, so"):
+        restore.restore(table.spark, table.table, first)
+
+    table.now += DAY
+    assert table.job("retention").files == 1
+    later = restore.list_backups(table.spark, table.table)[1]
+    with pytest.raises(JobFailedError, match=f"the later backup .*/{later} has some of its data files"):
+        restore.restore(table.spark, table.table, first)
+    assert restore.restore(table.spark, table.table, later).rows == 1
+    with pytest.raises(JobFailedError, match=rf"the later backup .*/{later}\.restored has some of its data files"):
+        restore.restore(table.spark, table.table, first)
+    table.spark.catalog.refreshTable(table.sql)
+    assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
+
+
+@pytest.mark.long
+def test_backup_with_another_spelling_of_s3_remains(create_table: CreateTable) -> None:
+    """The table's location begins with `s3://` and the addresses of its data files with `s3a://`."""
+    table = create_table("restored_s3a", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
+    record_as_s3a(IcebergTable.open(table.spark, table.table))
+    table.set_policies(
+        retention={"keep": 1, "column": "day", "pattern": "", "backup": True},
+        orphan_files={"older_than_days": 1},
+        staged_files={"older_than_days": 1},
+    )
+    (backup_file,) = json.loads(body(table, table.job("retention").manifest))["files"]
+    assert backup_file.startswith("s3a://")
+    lost = table.create_lost_file("lost.parquet")
+    table.now += 2 * DAY
+    assert table.job("snapshot-expiration").snapshots == 2
+    table.job("orphan-files")
+    table.now += 2 * DAY
+    table.job("staged-files")
+    objects = table.objects()
+    assert (backup_file.replace("s3a://", "s3://") in objects, lost in objects) == (True, False)
+    (name,) = restore.list_backups(table.spark, table.table)
+    assert restore.restore(table.spark, table.table, name).rows == 1
+
+
+def record_as_s3a(opened: IcebergTable) -> None:
+    """Change the addresses of the table's data files in its metadata, as a program that writes to `s3a://` does."""
+    overwrite = opened.java.newOverwrite()
+    files = opened.find_class("org.apache.iceberg.DataFiles")
+    for task in iterate(opened.java.newScan().includeColumnStats().planFiles()):
+        renamed_file = files.builder(opened.java.spec()).copy(task.file())
+        renamed_file = renamed_file.withPath(task.file().location().replace("s3://", "s3a://")).build()
+        overwrite = overwrite.deleteFile(task.file()).addFile(renamed_file)
+    overwrite.commit()
 
 
 def test_backup_without_delete_files_is_refused(create_table: CreateTable) -> None:

@@ -111,7 +111,7 @@ def _commit(
     for name in changes.created:
         change = _create(change, name, ref_policies[name], opened.java.currentSnapshot().snapshotId())
     change.commit()
-    names = sorted((created | {*changes.created}) - {*changes.removed})
+    names = sorted((created | {*changes.created}) - {*changes.removed, *changes.forgotten})
     if names != sorted(created):
         properties = transaction.updateProperties()
         properties = properties.set(CREATED_REFS, json.dumps(names)) if names else properties.remove(CREATED_REFS)

@@ -170,6 +170,12 @@ def _expire_in_process(
 def _expire_with_spark(
     opened: IcebergTable, metrics: SnapshotExpirationMetrics, step: ExpirationStep
 ) -> SnapshotExpirationMetrics:
+    opened.refresh()
+    if opened.keeps_garbage:
+        # The procedure checks the metadata that Spark has cached. A migration that began in between has the snapshots
+        # in another catalog.
+        why = "gc.enabled=false was set during the job, so the remaining snapshots and their files were not expired"
+        return replace(metrics, snapshots=metrics.snapshots - len(step.expired), reason=why)
     older_than, retain_last = instant_sql(step.older_than), str(step.retain_last)
     ids = (
         {"snapshot_ids": f"array({', '.join(f'{snapshot}L' for snapshot in sorted(step.expired))})"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, cast
 
@@ -37,6 +37,15 @@ def list_manifests(opened: IcebergTable) -> list[str]:
 def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
     """Return the data and delete files that manifests name. To release the files, delete the manifest."""
     return frozenset(file for path in list_manifests(opened) for file in json.loads(opened.read(path))["files"])
+
+
+def find_later_manifest(opened: IcebergTable, path: str, data_files: Collection[str]) -> str | None:
+    """Return a manifest, restored or not, that was written after this one and names some of these data files."""
+    names = frozenset(data_files)
+    for later in sorted(opened.list_files(f"{opened.location}/{FOLDER}/")):
+        if later > path and not names.isdisjoint(json.loads(opened.read(later))["files"]):
+            return later
+    return None
 
 
 def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: bool) -> int:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark import handed_over
@@ -81,10 +81,15 @@ def find_unreferenced_files(
         files = files.where(~path.startswith(f"{opened.location}/{FOLDER}/"))
         if backup_files := list_backed_up_files(opened):
             rows = cast(SqlSession, opened.spark).createDataFrame(
-                [(file,) for file in sorted(backup_files)], "file_path string"
+                [(file,) for file in sorted(backup_files)], "backup_file string"
             )
-            files = files.join(rows, "file_path", "left_anti")
+            files = files.join(rows, _unify_scheme(path) == _unify_scheme(f.col("backup_file")), "left_anti")
         yield files
+
+
+def _unify_scheme(path: Column) -> Column:
+    """Return addresses with the same spelling of the scheme of S3, as Iceberg compares addresses."""
+    return f.regexp_replace(path, "^s3[an]://", "s3://")
 
 
 @contextmanager

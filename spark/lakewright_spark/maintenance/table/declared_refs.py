@@ -25,6 +25,8 @@ class RefChanges:
     """Branches and tags with another retention."""
     removed: tuple[str, ...] = ()
     """Branches and tags that the job created and that are no longer declared."""
+    forgotten: tuple[str, ...] = ()
+    """Names that the job created and that no longer exist. A user may use such a name again."""
     unmerged: tuple[str, ...] = ()
     """Branches that would be removed, but have commits that `main` does not have."""
     waiting: tuple[str, ...] = ()
@@ -32,11 +34,11 @@ class RefChanges:
 
     def __bool__(self) -> bool:
         """Return whether there is anything to change."""
-        return bool(self.created or self.changed or self.removed)
+        return bool(self.created or self.changed or self.removed or self.forgotten)
 
     def describe(self) -> str:
         """Return the changes in words, such as `create audit`."""
-        parts = {"create": self.created, "change": self.changed, "remove": self.removed}
+        parts = {"create": self.created, "change": self.changed, "remove": self.removed, "forget": self.forgotten}
         return "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts.items() if names) or "as declared"
 
 
@@ -97,6 +99,7 @@ def compare_refs(
             name for name in ref_policies if name in refs and not _has_retention(refs[name], ref_policies[name])
         ),
         removed=tuple(name for name in obsolete if name not in unmerged),
+        forgotten=tuple(name for name in sorted(created) if name not in refs and name not in creatable),
         unmerged=tuple(unmerged),
         waiting=tuple(name for name in missing if name not in creatable),
     )

@@ -55,6 +55,18 @@ def test_only_created_branches_and_tags_are_removed() -> None:
     assert compare({}, AUDIT, tag, created=("audit", "close", "dropped")).removed == ("audit", "close")
 
 
+def test_name_of_a_ref_that_is_gone_is_forgotten() -> None:
+    """A user may use the name again: the job did not create that branch or tag."""
+    waiting = {"close": {"type": "tag", "max_age_days": 2}}
+    for ref_policies in ({}, waiting):
+        changes = compare(ref_policies, AUDIT, created=("close",))
+        assert (changes.forgotten, bool(changes)) == (("close",), True)
+    recreated = compare({"close": {"type": "tag"}}, created=("close",))
+    assert (recreated.created, recreated.forgotten) == (("close",), ())
+    gone = {"properties": {CREATED_REFS: '["close"]'}, "refs": (MAIN,)}
+    assert refs.is_due(facts(**gone), TablePolicies(), History(), NOW) == (True, "forget close")
+
+
 def test_branch_with_commits_of_its_own_is_kept() -> None:
     changes = compare({}, replace(AUDIT, snapshot=ON_BRANCH.id), created=("audit",))
     assert (changes.removed, changes.unmerged) == ((), ("audit",))
