@@ -127,9 +127,6 @@ class _Run:
                 exclude_dependents=operation.exclude_dependents,
             ),
             observer=self._plan.observer,
-            pending_creates={
-                op.resource.urn: op.resource for op in self._base.pending_operations if op.type == "creating"
-            },
         )
         deployment = self._deployment
         self._plugin_engine = PluginEngine(deployment.events, sockets)
@@ -328,7 +325,7 @@ class _Run:
 
     def _interrupt(self) -> None:
         self._is_interrupted = True
-        self._deployment.fail("the operation was interrupted: steps in progress finish, no new step starts")
+        self._deployment.interrupt()
         self._deployment.registry.cancel()
 
     def _stack_outputs(self, name: str) -> Properties:
@@ -381,6 +378,7 @@ def _format_pending_warning(pending: list[PendingOperation]) -> str:
     return (
         f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n"
         f"{lines}\n"
-        "The run that started them ended before it knew their results. Interrupted creations are looked up and adopted "
-        "if the object exists; interrupted updates and deletions are repeated if they are still needed."
+        "The run that started them ended before it knew their results. Interrupted creations are looked up if their "
+        "objects have names, and adopted if the object exists; interrupted updates and deletions are repeated if they "
+        "are still needed."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 
 from lakewright_engine.model.errors import (
     DeploymentStoppedError,
@@ -16,33 +17,38 @@ from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.planning.targeted_deletes import list_untargeted_urns, refuse_implied_deletes
 from lakewright_engine.planning.untargeted import report_unchanged
+from lakewright_engine.state.natural_ids import natural_id
 from lakewright_engine.steps.deployment import Deployment
 
 
 def delete_unregistered(deployment: Deployment, registered_urns: set[str]) -> None:
-    """Delete objects that a replacement has left, and resources whose URN is not in `wanted`.
+    """Delete objects that a replacement has left, and resources whose URN is not in `registered_urns`.
 
-    As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and later
-    batches are not. A protected resource is kept with everything that it depends on.
+    As on the CLI: after a failed deletion, the deletions of its batch that have begun are finished, and no further
+    deletion begins. A protected resource is kept with everything that it depends on, and so is the provider of an
+    interrupted creation, with which a later run looks up the object.
     """
     untargeted = list_untargeted_urns(deployment)
+    needed = Dependencies(deployment.resources)
     steps = [
         step
         for state in deployment.resources
         if state.urn not in untargeted and (step := _deletion_step(deployment, state, registered_urns)) is not None
     ]
+    awaited_ids = _list_awaited(deployment, needed, steps)
+    steps = [step for step in steps if id(step.state) not in awaited_ids]
     refuse_implied_deletes(deployment, steps)
     deployment.observer.check_deletions(steps)
     report_unchanged(deployment, [state for state in deployment.resources if state.urn in untargeted - registered_urns])
     deployment.mark_deleted({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}
-    needed = Dependencies(deployment.resources)
     kept_ids: set[int] = set()
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
         for batch in deletion_batches(needed, [step.state for step in steps]):
             deployment.check_running()
             ready = [by_state[id(state)] for state in batch if id(state) not in kept_ids]
-            for step, is_protected in zip(ready, pool.map(partial(_delete, deployment), ready), strict=True):
+            results = pool.map(partial(_delete, deployment), ready, count())
+            for step, is_protected in zip(ready, results, strict=True):
                 if is_protected:
                     kept_ids |= {id(state) for state in needed.list_all(step.state)}
 
@@ -90,11 +96,39 @@ def _deletion_step(deployment: Deployment, state: ResourceState, registered_urns
     return DeploymentStep("discard" if state.external else "delete", state, None)
 
 
-def _delete(deployment: Deployment, step: DeploymentStep) -> bool:
-    """Delete an object. Return whether it is protected and was kept."""
-    # A deletion that was ready when another deletion failed is still carried out, as by the CLI.
+def _list_awaited(deployment: Deployment, needed: Dependencies, steps: list[DeploymentStep]) -> set[int]:
+    """Return the identities of states that the lookups of interrupted creations need. Report the providers."""
+    creations = {
+        op.resource.provider: op.resource.urn
+        for op in deployment.journal.pending_creations
+        if natural_id(op.resource.type, op.resource.inputs)
+    }
+    awaited_ids: set[int] = set()
+    for step in steps:
+        creation = creations.get(f"{step.urn}::{step.state.id}")
+        if creation is None:
+            continue
+        awaited_ids |= {id(state) for state in (step.state, *needed.list_all(step.state))}
+        message = (
+            "the provider is not deleted: it is needed to look up the object of the interrupted creation of "
+            f"{creation}. Run `lakewright refresh --stack {deployment.stack}`, and then this command again"
+        )
+        deployment.events.diagnostic("warning", message, step.urn)
+    return awaited_ids
+
+
+def _delete(deployment: Deployment, step: DeploymentStep, position: int) -> bool:
+    """Delete an object. Return whether it is protected and was kept.
+
+    As on the CLI, a failed deletion does not stop the deletions that begin with it, one on each worker.
+
+    Args:
+        deployment: The run.
+        step: The deletion.
+        position: The number of deletions before it in its batch.
+    """
     try:
-        deployment.delete(step, even_if_stopped=True)
+        deployment.delete(step, even_if_stopped=position < deployment.parallel)
     except DeploymentStoppedError:
         return False
     except ProtectedResourceError:

@@ -135,9 +135,10 @@ class Hooks:
         try:
             return self._ask_error_hooks(operation, step, failures)
         except HookError as failed:
-            if operation != "delete" and not isinstance(error, InitializationError):
+            may_exist = operation == "create" and error.ambiguous
+            if operation != "delete" and not isinstance(error, InitializationError) and not may_exist:
                 raise
-            # The error of the step is more important: the object still exists, or exists and is not ready.
+            # The error of the step is more important: the object exists, is not ready, or may have been created.
             self._events.diagnostic("warning", str(failed), step.urn)
             return False
 

@@ -14,13 +14,65 @@ from pathlib import Path
 from typing import Any, cast
 
 from lakewright_engine.model.properties import redact
-from lakewright_engine.model.resources import StackSnapshot
+from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
 from lakewright_engine.model.signatures import SIGNATURE
+from lakewright_engine.state.natural_ids import natural_id
 
 ENVIRONMENT_VARIABLE = "LAKEWRIGHT_PENDING_CREATIONS"
 """Names the path of a JSON list of objects with `urn`, `type` and `inputs` (secrets redacted)."""
 
 Creation = dict[str, Any]
+_DYNAMIC = "pulumi-python:dynamic"
+
+
+def is_dynamic(type_: str) -> bool:
+    """Return whether a dynamic provider, which adopts on create, has the resources of a type."""
+    return type_.startswith(_DYNAMIC)
+
+
+def settles_creation(state: ResourceState, interrupted: ResourceState) -> bool:
+    """Return whether a created resource has the object of an interrupted creation, if that made one.
+
+    A dynamic provider has looked for the object when it created the resource, and so has the engine for an object with
+    the same natural id. An object without a natural id may exist beside the object of the resource.
+    """
+    if state.urn != interrupted.urn:
+        return False
+    object_id = natural_id(interrupted.type, interrupted.inputs)
+    return is_dynamic(interrupted.type) or (bool(object_id) and object_id == natural_id(state.type, state.inputs))
+
+
+def list_unfinished(snapshot: StackSnapshot) -> list[PendingOperation]:
+    """Return the interrupted creations of a state whose objects it may not have.
+
+    The Pulumi CLI does not remove a creation that a later run completed. A resource with other inputs may be the one
+    that the interrupted run was replacing.
+    """
+    live = {state.urn: state for state in snapshot.resources if not state.delete and not state.pending_replacement}
+
+    def is_complete(interrupted: ResourceState) -> bool:
+        state = live.get(interrupted.urn)
+        return (
+            state is not None
+            and settles_creation(state, interrupted)
+            and (not is_dynamic(state.type) or _select_declared(state.inputs) == _select_declared(interrupted.inputs))
+        )
+
+    return [op for op in snapshot.pending_operations if op.type == "creating" and not is_complete(op.resource)]
+
+
+def describe_removal(stack: str) -> str:
+    """Return how a user removes interrupted creations from the state of a stack."""
+    return (
+        "make sure that the objects do not exist and remove them from the state: "
+        f"`lakewright stack export --stack {stack} --file state.json`, delete them from "
+        f"`pending_operations`, and `lakewright stack import --stack {stack} --file state.json`"
+    )
+
+
+def _select_declared(inputs: Properties) -> Any:
+    """Return inputs without secrets and without the code of a dynamic provider, which an upgrade changes."""
+    return redact({key: value for key, value in inputs.items() if key != "__provider"})
 
 
 def from_snapshot(snapshot: StackSnapshot) -> list[Creation]:

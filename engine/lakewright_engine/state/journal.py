@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
+from lakewright_engine.state.interrupted_creations import list_unfinished, settles_creation
 
 Save = Callable[[StackSnapshot], None]
 
@@ -22,7 +23,7 @@ class Journal:
     def __init__(self, base: StackSnapshot, save: Save | None) -> None:
         """Start from a snapshot; `save` writes a snapshot, or is None in a preview."""
         self._olds = list(base.resources)
-        self._kept_operations = [op for op in base.pending_operations if op.type == "creating"]
+        self._kept_operations = list_unfinished(base)
         self._metadata = base.metadata
         self._done: dict[int, ResourceState] = {}
         self._news: dict[int, ResourceState] = {}
@@ -41,6 +42,12 @@ class Journal:
         if save is not None:
             self._writer = threading.Thread(target=self._write, name="state-writer", daemon=True)
             self._writer.start()
+
+    @property
+    def pending_creations(self) -> list[PendingOperation]:
+        """The creations, of earlier runs or with unknown results, whose objects the state may not have."""
+        with self._changed:
+            return [*self._kept_operations]
 
     def begin(self, resource: ResourceState, operation: str) -> PendingOperation:
         """Record an operation as pending. Return when that is saved."""
@@ -65,24 +72,23 @@ class Journal:
                 self._drop(done)
             if new is not None:
                 self._news[id(new)] = new
-                self._remove_pending(new.urn)
+                self._remove_accounted(new)
             self._touch()
 
     def keep_pending(self, pending: PendingOperation) -> None:
         """Keep a creation pending whose result is not known. The next run looks up its object."""
         with self._changed:
             self._operations = [op for op in self._operations if op is not pending]
-            self._remove_pending(pending.resource.urn)
+            self._remove_accounted(pending.resource)
             self._kept_operations.append(pending)
             self._touch()
 
     def replace(self, old: ResourceState, new: ResourceState) -> None:
-        """Replace `old` by `new`. Equal states need no save."""
+        """Replace `old` by `new`. Equal states need no save, unless the step ends a pending creation."""
         with self._changed:
             self._drop(old)
             self._news[id(new)] = new
-            self._remove_pending(new.urn)
-            if old != new:
+            if self._remove_accounted(new) or old != new:
                 self._touch()
 
     def change(self, edit: Callable[[], None]) -> None:
@@ -97,18 +103,21 @@ class Journal:
             self._olds = list(resources)
             self._touch()
 
-    def remove_pending(self, urn: str) -> None:
+    def remove_pending(self, pending: PendingOperation) -> None:
         """Remove a pending creation of an earlier run."""
         with self._changed:
-            self._remove_pending(urn)
+            self._kept_operations = [op for op in self._kept_operations if op is not pending]
             self._touch()
 
     def _drop(self, state: ResourceState) -> None:
         self._done[id(state)] = state
         self._news.pop(id(state), None)
 
-    def _remove_pending(self, urn: str) -> None:
-        self._kept_operations = [op for op in self._kept_operations if op.resource.urn != urn]
+    def _remove_accounted(self, state: ResourceState) -> bool:
+        """Remove the pending creations whose objects a resource has. Return whether there were any."""
+        count = len(self._kept_operations)
+        self._kept_operations = [op for op in self._kept_operations if not settles_creation(state, op.resource)]
+        return len(self._kept_operations) < count
 
     def snapshot(self) -> StackSnapshot:
         """Return the current state."""

@@ -8,47 +8,16 @@ without tags is adopted too. Objects that a creation overwrites (a role's policy
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from lakewright_engine.model.errors import ProviderError
+from lakewright_engine.model.errors import InitializationError, ProviderError
 from lakewright_engine.model.paths import parse_path
 from lakewright_engine.model.properties import plaintext_properties
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import find_package
 from lakewright_engine.providers.provider import Provider
+from lakewright_engine.state.natural_ids import natural_id
 from lakewright_engine.steps.resource_diff import resource_diff
-
-NaturalId = Callable[[Properties], str]
-"""Returns the id of an object on its server; empty if the inputs do not determine it."""
-
-
-def _from_inputs(*names: str) -> NaturalId:
-    def join_names(inputs: Properties) -> str:
-        parts = [inputs.get(name) for name in names]
-        return ":".join(str(part) for part in parts) if all(isinstance(part, str) and part for part in parts) else ""
-
-    return join_names
-
-
-def _kubernetes_name(inputs: Properties) -> str:
-    metadata = inputs.get("metadata")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        return ""
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if isinstance(namespace, str) and namespace else str(metadata["name"])
-
-
-_BY_TYPE: dict[str, NaturalId] = {
-    "aws:iam/role:Role": _from_inputs("name"),
-    "aws:kms/alias:Alias": _from_inputs("name"),
-    "aws:iam/rolePolicy:RolePolicy": _from_inputs("role", "name"),
-    "aws:s3/bucket:Bucket": _from_inputs("bucket"),
-}
-_BY_PACKAGE: dict[str, NaturalId] = {
-    "aws": _from_inputs("bucket"),  # settings of a bucket have the bucket's name as id
-    "kubernetes": _kubernetes_name,
-}
 
 _SET_ON_CREATE = {
     "aws:iam/role:Role": {
@@ -68,24 +37,19 @@ _FORCE_OPTIONS = ("forceDestroy", "forceDetachPolicies")
 """Options with which a deletion destroys more than was created."""
 
 
-def natural_id(type_: str, inputs: Properties) -> str:
-    """Return the id that the inputs of a resource imply; empty if they imply none."""
-    find = _BY_TYPE.get(type_) or _BY_PACKAGE.get(find_package(type_))
-    return find(plaintext_properties(inputs)) if find is not None else ""
-
-
 def adopt(
     provider: Provider, new: ResourceState, interrupted: ResourceState, replaced_id: str
 ) -> tuple[str, Properties] | None:
     """Adopt the object of an interrupted creation and update it to the desired inputs.
 
     Types without a natural id are left to their provider: dynamic providers adopt on create. The object that is being
-    replaced is never adopted as the new object.
+    replaced is never adopted as the new object. The update also waits for an object that is not ready.
 
     Returns:
         The id and outputs; None if there is no such object.
 
     Raises:
+        InitializationError: The object is still not ready after the update.
         ProviderError: The lookup failed, or the object differs from the object that the interrupted run would have
         created.
     """
@@ -107,9 +71,14 @@ def adopt(
             f"different {', '.join(mismatched)}. Rename the resource or remove the object. To manage the object with "
             f"this stack, import it (import_={object_id!r} in the resource's options)"
         )
-    if provider.diff(new.urn, existing, new.inputs, new.ignore_changes).changes == "none":
+    is_ready = not existing.init_errors
+    if is_ready and provider.diff(new.urn, existing, new.inputs, new.ignore_changes).changes == "none":
         return existing.id, existing.outputs
-    return existing.id, provider.update(existing, new, preview=False)
+    try:
+        return existing.id, provider.update(existing, new, preview=False)
+    except InitializationError as failed:
+        failed.object_id = existing.id
+        raise
 
 
 def find_created_object(provider: Provider, interrupted: ResourceState) -> ResourceState | None:
@@ -147,11 +116,16 @@ def list_mismatched_properties(provider: Provider, interrupted: ResourceState, l
 
 
 def _read_object(provider: Provider, interrupted: ResourceState, inputs: Properties) -> ResourceState | None:
-    response = provider.read(interrupted.urn, natural_id(interrupted.type, interrupted.inputs), inputs, {})
-    if not response.id:
+    init_errors: list[str] = []
+    try:
+        response = provider.read(interrupted.urn, natural_id(interrupted.type, interrupted.inputs), inputs, {})
+        object_id, live_inputs, outputs = response.id, response.inputs, response.outputs
+    except InitializationError as failed:
+        object_id, live_inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
+    if not object_id:
         return None
-    existing = response.inputs if response.inputs is not None else interrupted.inputs
-    return replace(interrupted, id=response.id, inputs=dict(existing), outputs=response.outputs)
+    existing = live_inputs if live_inputs is not None else interrupted.inputs
+    return replace(interrupted, id=object_id, inputs=dict(existing), outputs=outputs, init_errors=init_errors)
 
 
 def _is_contained(part: str, interrupted: ResourceState, live_object: ResourceState) -> bool:

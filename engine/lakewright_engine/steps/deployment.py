@@ -27,7 +27,9 @@ from lakewright_engine.processes.rpc import Callbacks
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.providers.registry import Registry
 from lakewright_engine.registration.hooks import Hooks
+from lakewright_engine.state.interrupted_creations import describe_removal, settles_creation
 from lakewright_engine.state.journal import Journal
+from lakewright_engine.state.natural_ids import natural_id
 from lakewright_engine.steps.created_objects import adopt
 from lakewright_engine.steps.observer import StepObserver
 from lakewright_engine.steps.targets import TargetScope
@@ -70,7 +72,6 @@ class Deployment:
     events: Events
     resources: list[ResourceState]
     """The state at the start, or after the refresh."""
-    pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
     scope: TargetScope = field(default_factory=TargetScope)
     """The resources that the operation targets."""
     observer: StepObserver = field(default_factory=StepObserver)
@@ -86,6 +87,7 @@ class Deployment:
         self._lock = threading.Lock()
         self._step_ended = threading.Condition()
         self._in_progress = 0
+        self._is_interrupted = False
         self.callbacks = Callbacks()
         self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
         self._marked_deleted: set[str] = set()
@@ -129,6 +131,11 @@ class Deployment:
             self.stopped.set()
             self.on_failure()
 
+    def interrupt(self) -> None:
+        """Stop the run at a user's request. It starts no deletion that a failure would let start."""
+        self._is_interrupted = True
+        self.fail("the operation was interrupted: steps in progress finish, no new step starts")
+
     def report_error(self, message: str, urn: str) -> None:
         """Report an error and continue. The run fails at its end; a preview displays the rest of the plan."""
         first = not self.failed
@@ -146,7 +153,7 @@ class Deployment:
             ProtectedResourceError: The step would delete a protected resource. The run continues and fails at its end.
         """
         with self._slots, self._count_step():
-            if not even_if_stopped:
+            if self._is_interrupted or not even_if_stopped:
                 self.check_running()
             try:
                 self.observer.check_start(step)
@@ -274,10 +281,10 @@ class Deployment:
         self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
 
     def _create(self, provider: Provider, step: DeploymentStep, new: ResourceState) -> InitializationError | None:
-        interrupted = self.pending_creates.get(new.urn)
+        interrupted = None if self.dry_run else self._find_interrupted(new)
         try:
             adopted = None
-            if interrupted is not None and not self.dry_run:
+            if interrupted is not None:
                 adopted = adopt(provider, new, interrupted, step.old.id if step.old is not None else "")
             if adopted is not None:
                 new.id, new.outputs = adopted
@@ -289,6 +296,25 @@ class Deployment:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
             return failed
         return None
+
+    def _find_interrupted(self, new: ResourceState) -> ResourceState | None:
+        """Return the interrupted creation of the object. Report creations that may have made a different object."""
+        creations = [op.resource for op in self.journal.pending_creations if op.resource.urn == new.urn]
+        for creation in creations:
+            if settles_creation(new, creation):
+                continue
+            object_id = natural_id(creation.type, creation.inputs)
+            advice = (
+                f"`lakewright refresh --stack {self.stack}` looks up {object_id}"
+                if object_id
+                else f"The engine cannot look it up: {describe_removal(self.stack)}"
+            )
+            message = (
+                "an interrupted run may have created another object of this resource. The creation stays pending in "
+                f"the state. {advice}"
+            )
+            self.events.diagnostic("warning", message, new.urn)
+        return next((creation for creation in creations if settles_creation(new, creation)), None)
 
     def update(self, step: DeploymentStep) -> None:
         """Update an object."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from lakewright_engine.model.errors import EngineError
-from lakewright_engine.steps.created_objects import find_created_object, list_mismatched_properties, natural_id
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.state.interrupted_creations import describe_removal, is_dynamic
+from lakewright_engine.state.natural_ids import natural_id
+from lakewright_engine.steps.created_objects import find_created_object, list_mismatched_properties
 from lakewright_engine.steps.deployment import Deployment
 
 _WITHOUT_OBJECT = frozenset(
@@ -14,44 +17,67 @@ _WITHOUT_OBJECT = frozenset(
 
 
 def refuse_unrecoverable(deployment: Deployment) -> None:
-    """Refuse interrupted creations whose objects only the program's provider can find.
+    """Refuse interrupted creations whose objects a destroy cannot find, if `up` has not run since.
 
     Raises:
         EngineError: There are such creations. Destroying would lose track of their objects.
     """
-    lost = [
-        urn
-        for urn, interrupted in deployment.pending_creates.items()
-        if interrupted.type not in _WITHOUT_OBJECT and not natural_id(interrupted.type, interrupted.inputs)
-    ]
+    lost = [op.resource for op in deployment.journal.pending_creations if _is_lost(deployment, op.resource)]
     if lost:
-        names = "\n".join(f"  * {urn}" for urn in lost)
+        names = "\n".join(f"  * {creation.urn}" for creation in lost)
         raise EngineError(
             f"interrupted creations may have left objects that `destroy` cannot find:\n{names}\n"
-            "Nothing was destroyed. Run `up` first, which adopts them, and then `destroy`. If `up` cannot succeed, "
-            "make sure that the objects do not exist and remove them from the state: "
-            f"`lakewright stack export --stack {deployment.stack} --file state.json`, delete them from "
-            f"`pending_operations`, and `lakewright stack import --stack {deployment.stack} --file state.json`"
+            "Nothing was destroyed. Run `up` first, which adopts them if their providers can find them, and then "
+            f"`destroy`. If `up` cannot succeed, {describe_removal(deployment.stack)}"
         )
+
+
+def _is_lost(deployment: Deployment, interrupted: ResourceState) -> bool:
+    if natural_id(interrupted.type, interrupted.inputs):
+        return deployment.find_provider(interrupted.provider) is None
+    if is_dynamic(interrupted.type):
+        return interrupted.type not in _WITHOUT_OBJECT
+    # After an `up` created the resource, the destroy warns and keeps the creation in the state.
+    return interrupted.urn not in deployment.olds
 
 
 def recover_created_objects(deployment: Deployment) -> None:
     """Add the objects of interrupted creations to the state. `up` does so when the program registers them."""
-    for urn, interrupted in deployment.pending_creates.items():
-        if not natural_id(interrupted.type, interrupted.inputs):
+    for pending in deployment.journal.pending_creations:
+        interrupted = pending.resource
+        if is_dynamic(interrupted.type):
             continue
-        provider = deployment.get_provider(interrupted)
-        live_object = find_created_object(provider, interrupted)
-        old_state = deployment.olds.get(urn)
-        mismatched = list_mismatched_properties(provider, interrupted, live_object) if live_object is not None else []
-        if live_object is not None and mismatched:
-            message = (
-                f"{live_object.id} is not adopted: it differs from the object of the interrupted run in "
-                f"{', '.join(mismatched)}"
-            )
-            deployment.events.diagnostic("warning", message, urn)
-        elif live_object is not None and (old_state is None or old_state.id != live_object.id):
-            live_object.delete = old_state is not None
-            deployment.set_state([*deployment.resources, live_object])
-            deployment.journal.rebase(deployment.resources)
-        deployment.journal.remove_pending(urn)
+        if not natural_id(interrupted.type, interrupted.inputs):
+            _warn_of_lost_object(deployment, interrupted.urn, "its id is not known")
+        elif deployment.find_provider(interrupted.provider) is None:
+            _warn_of_lost_object(deployment, interrupted.urn, "its provider is no longer in the state")
+        else:
+            _recover_created_object(deployment, interrupted)
+            deployment.journal.remove_pending(pending)
+
+
+def _warn_of_lost_object(deployment: Deployment, urn: str, reason: str) -> None:
+    message = (
+        f"an interrupted run may have created an object that cannot be looked up: {reason}. The creation stays pending "
+        f"in the state. To clear it, {describe_removal(deployment.stack)}"
+    )
+    deployment.events.diagnostic("warning", message, urn)
+
+
+def _recover_created_object(deployment: Deployment, interrupted: ResourceState) -> None:
+    provider = deployment.get_provider(interrupted)
+    live_object = find_created_object(provider, interrupted)
+    if live_object is None:
+        return
+    old_state = deployment.olds.get(interrupted.urn)
+    mismatched = list_mismatched_properties(provider, interrupted, live_object)
+    if mismatched:
+        message = (
+            f"{live_object.id} is not adopted: it differs from the object of the interrupted run in "
+            f"{', '.join(mismatched)}"
+        )
+        deployment.events.diagnostic("warning", message, interrupted.urn)
+    elif old_state is None or old_state.id != live_object.id:
+        live_object.delete = old_state is not None
+        deployment.set_state([*deployment.resources, live_object])
+        deployment.journal.rebase(deployment.resources)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aws_programs import RIGHTS, TRUST, client, stack_program
-from lakewright_engine.steps.created_objects import natural_id
+from lakewright_engine.state.natural_ids import natural_id
 from stackrunner import Stack
 
 

@@ -29,6 +29,25 @@ def test_next_up_adopts_object_of_crashed_provider(tmp_path: Path) -> None:
     assert list(stack.files()) == ["0-a.json"]
 
 
+def test_failed_error_hook_keeps_an_unclear_creation(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import pulumi
+from deadlystore import File
+def fail(args):
+    raise ValueError("not today")
+hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("fail", fail)])
+File("a", "a.json", "one", pulumi.ResourceOptions(hooks=hooks))
+""",
+    )
+    outcome = stack.run("up", env={"DEADLY": "1:after"})
+    assert outcome.exit == 1
+    assert any("not known whether the object was created" in message for message in outcome.messages)
+    assert any('error hook "fail" failed: not today' in message for message in outcome.messages)
+    assert [op.type for op in stack.list_pending_operations()] == ["creating"]
+
+
 def test_destroy_refuses_before_up_adopts_lost_objects(tmp_path: Path) -> None:
     stack = Stack(tmp_path, f"{PROGRAM}\nFile('b', 'b.json', 'two', pulumi.ResourceOptions(depends_on=[a]))")
     assert stack.run("up", env={"DEADLY": "2:after"}).exit == 1
