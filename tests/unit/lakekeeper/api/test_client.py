@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
     BusyError,
@@ -201,3 +202,10 @@ def test_call_on_no_active_warehouse_is_not_repeated(answer: httpx.Response) -> 
     with pytest.raises(NotFoundError):
         script.client().json("GET", f"/catalog/v1/{WAREHOUSE}/namespaces")
     assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize(("value", "is_enabled"), [("", False), ("0", False), ("1", True)])
+def test_zero_disables_tracebacks(value: str, monkeypatch: pytest.MonkeyPatch, *, is_enabled: bool) -> None:
+    """The variable is read like `LAKEWRIGHT_DEBUG`."""
+    monkeypatch.setenv("LAKEWRIGHT_TRACEBACKS", value)
+    assert settings.tracebacks() is is_enabled

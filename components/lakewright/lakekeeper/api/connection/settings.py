@@ -51,4 +51,4 @@ def purge_wait() -> float:
 
 def tracebacks() -> bool:
     """Return whether errors have a traceback, for developers of the provider."""
-    return bool(os.environ.get("LAKEWRIGHT_TRACEBACKS"))
+    return os.environ.get("LAKEWRIGHT_TRACEBACKS", "") not in ("", "0")
