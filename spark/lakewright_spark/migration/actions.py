@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from pyiceberg.typedef import Identifier
@@ -14,11 +15,18 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
 from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.grants import GrantPlan, carry_grants, plan_grants, revert_grants, select_grants
-from lakewright_spark.migration.ledger import Entry, Method, Step, open_ledger
+from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
 from lakewright_spark.migration.run import Migration, build_error, list_open_entries
 from lakewright_spark.migration.steps import TableMigration
-from lakewright_spark.migration.texera import RUNNING_REASON, ExecutionKey, TexeraRows, find_execution
+from lakewright_spark.migration.texera import (
+    FINISHED_REASON,
+    PARTLY_FINISHED_REASON,
+    RUNNING_REASON,
+    ExecutionKey,
+    TexeraRows,
+    find_execution,
+)
 from lakewright_spark.migration.verify import Depth
 from lakewright_spark.migration.view_steps import ViewMigration
 from lakewright_spark.result_uris import ResultNamespaces
@@ -140,12 +148,7 @@ class _MigrationRun:
             plan = self._build_plan()
             ledger.add(plan.entries)
             self.migration.loaded_tables = plan.tables
-        selected = self._select(ledger.list_entries())
-        if action is Action.CUT_OVER:
-            running = self._find_running(selected)
-            skipped = {str(entry): RUNNING_REASON for entry in selected if self._find_key(entry) in running}
-            plan = replace(plan, skipped=skipped)
-            selected = [entry for entry in selected if self._find_key(entry) not in running]
+        selected, plan = self._leave_out(action, self._select(ledger.list_entries()), plan)
         if not (selected or plan.blocked or plan.skipped):
             raise MigrationError(f"{self.migration.source}: expected tables to migrate, found none")
         if action is Action.CUT_OVER and (early := [entry for entry in selected if not _is_verified(entry)]):
@@ -171,7 +174,11 @@ class _MigrationRun:
             if item.entry.identifier in open_tables:
                 acts[action](item)
 
-        self.migration.run(self._group(selected), act_if_open, self._find_completion(action))
+        if action is Action.FINISH:
+            open_entries = list_open_entries(Step.FINISHED, selected)
+            self.migration.run(self._group(open_entries), acts[action], prepare=self._prepare_finish)
+        else:
+            self.migration.run(self._group(selected), act_if_open, complete=self._find_completion(action))
         entries = [ledger.find(entry) for entry in selected]
         notes = [f"{entry}: {entry.note}" for entry in entries if entry.note]
         notes += self.texera.list_notes() if self.texera else []
@@ -224,6 +231,32 @@ class _MigrationRun:
     def _find_key(self, entry: Entry) -> ExecutionKey | None:
         return find_execution(entry.identifier, self.namespaces)
 
+    def _leave_out(self, action: Action, entries: list[Entry], plan: Plan) -> tuple[list[Entry], Plan]:
+        """Return the entries that an action can change, and the plan with the reasons for the remaining entries."""
+        if action is Action.REGISTER:
+            # The plan has added the undone tables that can be migrated again.
+            return [entry for entry in entries if entry.step is not Step.UNDONE], plan
+        if action is Action.CUT_OVER:
+            keys = self._find_running(entries)
+            left_out = [entry for entry in entries if self._find_key(entry) in keys]
+            plan = replace(plan, skipped={str(entry): RUNNING_REASON for entry in left_out})
+        elif action is Action.UNDO:
+            keys = self._find_finished(entries)
+            left_out = [entry for entry in entries if self._find_key(entry) in keys]
+            skipped = {str(entry): FINISHED_REASON for entry in left_out if entry.step is Step.FINISHED}
+            blocked = {str(entry): PARTLY_FINISHED_REASON for entry in left_out if entry.step is not Step.FINISHED}
+            plan = replace(plan, skipped=skipped, blocked=blocked)
+        else:
+            return entries, plan
+        return [entry for entry in entries if self._find_key(entry) not in keys], plan
+
+    def _find_finished(self, entries: Sequence[Entry]) -> set[ExecutionKey]:
+        """Return the executions with a finished table: the source does not have all of their tables."""
+        if self.texera is None:
+            return set()
+        keys = {self._find_key(entry) for entry in entries if entry.step is Step.FINISHED}
+        return {key for key in keys if key is not None}
+
     def _find_running(self, entries: Sequence[Entry]) -> set[ExecutionKey]:
         """Return the executions that have not ended, and have tables that are not cut over.
 
@@ -255,16 +288,35 @@ class _MigrationRun:
                 )
 
     def _find_completion(self, action: Action) -> Callable[[Sequence[Entry]], None] | None:
-        texera, ledger = self.texera, self.migration.ledger
-        if texera is None or action not in {Action.CUT_OVER, Action.UNDO}:
+        if self.texera is None or action not in {Action.CUT_OVER, Action.UNDO}:
             return None
-        change = texera.point if action is Action.CUT_OVER else texera.restore
+        change = self.texera.point if action is Action.CUT_OVER else self.texera.restore
+        return partial(self._change_rows, change)
 
-        def change_rows(group: Sequence[Entry]) -> None:
-            if (key := self._find_key(group[0])) is not None:
-                change(key, group[0].warehouse, ledger)
+    def _prepare_finish(self, group: Sequence[Entry]) -> None:
+        """Let an execution's rows name its user's warehouse, which a failed cut-over may have left to be done.
 
-        return change_rows
+        Raises:
+            MigrationError: A table is not cut over, or the rows cannot be changed.
+        """
+        if self.texera is None or self._find_key(group[0]) is None:
+            return
+        if early := [entry for entry in group if entry.step is not Step.CUT_OVER]:
+            raise MigrationError(
+                f"{early[0]}: expected an execution whose tables are all cut over, found {early[0].step.value}; run "
+                "--cut-over first"
+            )
+        self._change_rows(self.texera.point, group)
+
+    def _change_rows(self, change: Callable[[ExecutionKey, str, Ledger], None], group: Sequence[Entry]) -> None:
+        """Change the rows of an execution, and remove the errors of an earlier attempt from its tables."""
+        ledger = self.migration.ledger
+        if (key := self._find_key(group[0])) is None:
+            return
+        change(key, group[0].warehouse, ledger)
+        for entry in map(ledger.find, group):
+            if entry.error:
+                ledger.record(replace(entry, error=""))
 
 
 def _is_verified(entry: Entry) -> bool:

@@ -284,11 +284,26 @@ class Endpoint:
                 self.catalog.drop_table(identifier)
 
     def is_protected(self, table: Table) -> bool:
-        """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection."""
+        """Return whether the server refuses to drop the table. Only Lakekeeper has such a protection.
+
+        A table counts as not protected if this identity may not read its protection.
+
+        Raises:
+            MigrationError: The server responded with another error.
+        """
         if self.config.kind != "lakekeeper":
             return False
-        response = self.session.get(self._protection_url(table))
-        return response.ok and bool(response.json()["protected"])
+        name = f"table {'.'.join(table.name())}"
+        with explain_errors(self.config, self.warehouse, name):
+            response = self.session.get(self._protection_url(table))
+        if response.status_code in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+            return False
+        if not response.ok:
+            raise MigrationError(
+                f"{self}: expected the protection of {name}, found response {response.status_code}: run the command "
+                "again"
+            )
+        return bool(response.json()["protected"])
 
     def protect(self, table: Table, *, is_protected: bool) -> bool:
         """Set whether the server refuses to drop a table, and return whether it accepted that.

@@ -50,6 +50,8 @@ class Migration:
         self,
         groups: Iterable[Sequence[Entry]],
         act: Callable[[TableMigration | ViewMigration], None],
+        *,
+        prepare: Callable[[Sequence[Entry]], None] | None = None,
         complete: Callable[[Sequence[Entry]], None] | None = None,
     ) -> None:
         """Run a step on groups of tables, several groups at a time.
@@ -59,6 +61,7 @@ class Migration:
         Args:
             groups: Tables that belong together, such as the results of an execution.
             act: The step of a table.
+            prepare: Runs before the step of the first table of a group. If it fails, the group's tables remain.
             complete: Runs after the step of all tables of a group. It does not run if a table failed.
 
         Raises:
@@ -71,15 +74,15 @@ class Migration:
                 self._stores[warehouse] = open_copy_store(source, self.target_config.warehouse(warehouse))
 
         def act_on_group(group: Sequence[Entry]) -> None:
-            entry = None
+            entry = group[0]
             try:
+                if prepare:
+                    prepare(group)
                 for entry in group:
                     act(self._open_migration(entry))
                 if complete:
                     complete(group)
-            except Exception as error:  # any error: it must not affect other tables
-                if entry is None:
-                    raise
+            except Exception as error:  # noqa: BLE001  # any error: it must not affect other tables
                 is_explained = isinstance(error, LakewrightSparkError)
                 if isinstance(error, PROGRAMMING_ERRORS):
                     _LOG.exception("%s: the step ended with an error of this program", entry)

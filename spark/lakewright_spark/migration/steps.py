@@ -162,6 +162,8 @@ class TableMigration:
             if (target_table := self.target.find_table(identifier)) is not None:
                 self._check_fence(target_table)
                 self._check_copy_unwritten(target_table)
+            else:
+                self._check_target_has_table()
             try:
                 if target_table is not None:
                     target_mover.stop_writers(identifier)
@@ -227,6 +229,20 @@ class TableMigration:
                 "files, which gives up these commits, and run --undo again"
             )
         self.source.mover.repoint_stopped(stopped, self.entry.identifier, location)
+
+    def _check_target_has_table(self) -> None:
+        """Raise MigrationError if a table that is cut over has neither of its names in the target.
+
+        The target may have commits, which the source would not get. A killed undo drops the table only after the
+        source has it again.
+        """
+        if self.entry.step is Step.CUT_OVER and self.target.mover.load_stopped(self.entry.identifier) is None:
+            raise MigrationError(
+                f"{self.entry}: expected the table in {self.target}, found none. Nothing was changed: its commits "
+                "since the cut-over would be lost. If it was renamed, or this identity may not see it, restore its "
+                f"name or the rights. To give up these commits, register {self.entry.registered[-1]} there under its "
+                "name. Then run --undo again"
+            )
 
     def _check_copy_unwritten(self, target_table: Table) -> None:
         """Raise MigrationError if a copy has commits, whose files the source does not have."""
@@ -304,9 +320,17 @@ class TableMigration:
             return
         self._check_fence(table)
         if not fence.was_protected:
-            endpoint.protect(table, is_protected=False)
+            self._release(endpoint, table)
         values, removed = remove_fence(fence)
         endpoint.change_properties(table, lambda _: ({**values, **mark}, removed))
+
+    def _release(self, endpoint: Endpoint, table: Table) -> None:
+        """Remove the protection of a table, or note that it remains."""
+        if endpoint.protect(table, is_protected=False) or not endpoint.is_protected(table):
+            return
+        note = f"{endpoint} still protects the table from drops: remove the protection there"
+        notes = (self.entry.note, note) if self.entry.note else (note,)
+        self.entry = replace(self.entry, note="; ".join(notes))  # written with the step's end
 
     def _check_fence(self, table: Table) -> None:
         fence = read_fence(table.properties)

@@ -33,6 +33,12 @@ ATTEMPTS = 5
 _WAREHOUSE_PART = re.compile(r"^vfs:///(?:wh/[^/]+/)?(?=wid/)")
 RUNNING_REASON = "its execution is running; run the migration again after its end"
 """Why a table is left out."""
+FINISHED_REASON = "it is finished: only the target has it, and the rows of its execution remain as they are"
+"""Why an undo leaves out a table."""
+PARTLY_FINISHED_REASON = (
+    "another table of its execution is finished, and the tables of an execution move together: run --finish"
+)
+"""Why an undo leaves out a table that is not finished."""
 _FLAVOR = "local"
 """Flavor of added warehouses. Texera writes no other flavor (texera#7473): `aws` is planned for users' roles that
 Texera itself records (texera#6935)."""

@@ -85,6 +85,7 @@ class ViewMigration:
             refuse_taken(str(self.entry), stopped.properties, self.ledger.run)
             if source_view is not None:
                 raise MigrationError(f"{self.entry}: expected a free name in {self.source}, found another view")
+            self._check_target_has_view()
         if target.find(identifier) is not None:
             target.rename(identifier, moved)  # no change of the target's users is lost from here on
         stopped_target = target.find(moved)
@@ -151,6 +152,22 @@ class ViewMigration:
                 f"found a new view {self.entry}. Nothing was changed: only {self.target} has the migrated view"
             )
         self._check_unwritten()
+
+    def _check_target_has_view(self) -> None:
+        """Raise MigrationError if a view that is cut over has neither of its names in the target.
+
+        The target may have changes, which the source would not get. A killed undo drops the view only after the source
+        has it again.
+        """
+        identifier, target = self.entry.identifier, ViewCatalog(self.target)
+        moved = rename_moved(identifier)
+        if self.entry.step is Step.CUT_OVER and not any(map(target.find, (identifier, moved))):
+            raise MigrationError(
+                f"{self.entry}: expected the view in {self.target}, found none. Nothing was changed: its changes since "
+                "the cut-over would be lost. If it was renamed, or this identity may not see it, restore its name or "
+                f"the rights. To give up these changes, rename {'.'.join(moved)} in {self.source} to {self.entry}. "
+                "Then run --undo again"
+            )
 
     def _is_written(self, target_view: StoredView | None) -> bool:
         return target_view is not None and target_view.location not in self.entry.registered

@@ -91,21 +91,21 @@ class HadoopCatalog(NoopCatalog):
                 return
 
     def unblock(self, identifier: Identifier) -> None:
-        """Delete the version that no client can read."""
-        versions = self._list_versions(identifier)
-        if self._is_block(versions[-1][1]):
-            self._io.delete(versions[-1][1])
+        """Delete the versions that no client can read."""
+        _, blocks = self._split_blocks(identifier)
+        for _, location in reversed(blocks):
+            self._io.delete(location)
 
     def load_blocked(self, identifier: Identifier) -> Table | None:
         """Return a blocked table at the last version before the block; None if it is not blocked.
 
         The block's own properties are among its properties.
         """
-        versions = self._list_versions(identifier)
-        if len(versions) < 2 or not self._is_block(versions[-1][1]):
+        versions, blocks = self._split_blocks(identifier)
+        if not versions or not blocks:
             return None
-        table = self._load(identifier, versions[-2][1])
-        table.metadata.properties.update(json.loads(self._read(versions[-1][1])).get("properties", {}))
+        table = self._load(identifier, versions[-1][1])
+        table.metadata.properties.update(json.loads(self._read(blocks[-1][1])).get("properties", {}))
         return table
 
     def mark_block(self, identifier: Identifier, properties: dict[str, str]) -> None:
@@ -115,8 +115,19 @@ class HadoopCatalog(NoopCatalog):
             self._write(last, _build_block(properties))
 
     def add_version(self, identifier: Identifier, metadata_location: str) -> None:
-        """Put a copy of a metadata file before the block, which becomes the version after it."""
-        block = self._list_versions(identifier)[-1][1]
+        """Put a copy of a metadata file before the block, which becomes the version after it.
+
+        A call that was killed has left two blocks: the first of them is replaced, and the second remains.
+
+        Raises:
+            CommitFailedException: The table has no block, since another writer replaced it.
+        """
+        _, blocks = self._split_blocks(identifier)
+        if not blocks:
+            raise CommitFailedException(
+                f"table {'.'.join(identifier)} was changed by another writer after it was stopped"
+            )
+        block = blocks[0][1]
         metadata = self._io.new_input(metadata_location)
         with (
             metadata.open() as stream,
@@ -160,9 +171,17 @@ class HadoopCatalog(NoopCatalog):
             self._io.delete(location)  # the version of another writer is compressed, so it has another name
             raise CommitFailedException(f"version {location} was written by another writer")
 
+    def _split_blocks(self, identifier: Identifier) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+        """Return the versions of a table, and the blocks after them, each with its number."""
+        versions, blocks = self._list_versions(identifier), list[tuple[int, str]]()
+        while versions and self._is_block(versions[-1][1]):
+            blocks.insert(0, versions.pop())
+        return versions, blocks
+
     def _write_hint(self, identifier: Identifier) -> None:
-        number = self._list_versions(identifier)[-1][0]
-        self._write("/".join((self._root, *identifier, "metadata", _HINT)), str(number))
+        """Write the number of the last version that is no block: clients fail if the hint's version is deleted."""
+        versions, _ = self._split_blocks(identifier)
+        self._write("/".join((self._root, *identifier, "metadata", _HINT)), str(versions[-1][0]))
 
     def _is_block(self, location: str) -> bool:
         return location.endswith(".metadata.json") and self._read(location)[:40].find(BLOCK) >= 0

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
+from fault_proxy import FaultInjectingProxy, unavailable
+from lakewright_sandbox.in_process import serve
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.maintenance.registry import MAINTENANCE_JOBS
 from lakewright_spark.maintenance.switches import reason_to_skip
 from lakewright_spark.migration.actions import Action
+from lakewright_spark.migration.endpoint import Endpoint
 from lakewright_spark.migration.fence import FENCE, build_fence, read_fence, remove_fence
+from lakewright_spark.migration.ledger import Step
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
@@ -21,6 +28,7 @@ from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.table_identifier import TableIdentifier
 from migration_catalogs import NEW, OLD, Catalogs, build_catalogs
 from projects import Project
+from pyiceberg.table import Table
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 URI = Execution(1, 1).result(Port("Op-1"))
@@ -60,6 +68,72 @@ def test_maintenance_skips_fenced_tables(catalogs: Catalogs) -> None:
             else:
                 assert reason
                 assert "`lakewright-spark migrate` with --finish removes this lock" in reason
+
+
+@dataclass
+class GuardedMigration:
+    """A migration from Lakekeeper to a database, and the proxy in front of Lakekeeper."""
+
+    catalogs: Catalogs
+    proxy: FaultInjectingProxy
+
+    @property
+    def source(self) -> Endpoint:
+        return Endpoint.open(self.catalogs.source, self.catalogs.source_warehouse)
+
+    def load_table(self) -> Table:
+        table = self.source.find_table(("sales", "orders"))
+        assert table
+        return table
+
+
+@pytest.fixture
+def guarded_migration(catalogs: Catalogs, tmp_path: Path) -> Iterator[GuardedMigration]:
+    """Return a migration of `sales.orders`."""
+    proxy = FaultInjectingProxy(catalogs.target.uri.removesuffix("/catalog"))
+    with serve(proxy) as address:
+        source = catalogs.target.model_copy(update={"uri": f"{address}/catalog"})
+        target = catalogs.source.model_copy(update={"uri": f"sqlite:///{tmp_path}/new.db"})
+        moving = Catalogs(source, target, catalogs.ledger, catalogs.sandbox, NEW, OLD)
+        moving.add_table("sales.orders")
+        yield GuardedMigration(moving, proxy)
+
+
+def refuse_protection(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+    return unavailable() if "/protection" in line else forward()
+
+
+def test_unreadable_protection_stops_the_migration(guarded_migration: GuardedMigration) -> None:
+    """An undo would remove the owner's protection, if a failed request counted as no protection."""
+    catalogs, source = guarded_migration.catalogs, guarded_migration.source
+    assert source.protect(guarded_migration.load_table(), is_protected=True)
+    with (
+        guarded_migration.proxy.inject(refuse_protection),
+        pytest.raises(MigrationError, match=r"expected the protection of table sales.orders, found response 503"),
+    ):
+        catalogs.migrate(depth="metadata")
+    assert FENCE not in guarded_migration.load_table().properties
+
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.UNDO)
+
+    assert source.is_protected(guarded_migration.load_table())
+
+
+def test_protection_that_remains_is_reported(guarded_migration: GuardedMigration) -> None:
+    catalogs = guarded_migration.catalogs
+    catalogs.migrate(depth="metadata")
+
+    def refuse_change(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        return unavailable() if line.startswith("POST") and "/protection" in line else forward()
+
+    with guarded_migration.proxy.inject(refuse_change):
+        result = catalogs.migrate(Action.UNDO)
+
+    assert [entry.step for entry in result.entries] == [Step.UNDONE]
+    (note,) = result.plan.losses
+    assert "still protects the table" in note
+    assert guarded_migration.source.is_protected(guarded_migration.load_table())
 
 
 def test_result_in_two_catalogs_is_not_dropped(catalogs: Catalogs) -> None:

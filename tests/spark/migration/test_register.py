@@ -9,7 +9,7 @@ import pytest
 from lakewright_spark.errors import MigrationError
 from lakewright_spark.handed_over import HandedOverTable, is_key, parse_document
 from lakewright_spark.migration.actions import Action
-from lakewright_spark.migration.endpoint import RenamingMover
+from lakewright_spark.migration.endpoint import Endpoint, RenamingMover
 from lakewright_spark.migration.fence import FENCE
 from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.steps import TableMigration
@@ -205,6 +205,60 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)
     assert count_rows(catalogs.open_target(), "sales.orders") == 11
+
+
+def test_undo_refuses_a_table_that_the_target_lacks(catalogs: Catalogs) -> None:
+    """Somebody renamed the target's table, or its identity lost sight of it: its commits are not given up."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    target = catalogs.open_target()
+    target.load_table("sales.orders").append(build_rows(4))
+    target.rename_table("sales.orders", "sales.renamed")
+    with pytest.raises(MigrationError, match=r"found none. Nothing was changed: its commits since"):
+        catalogs.migrate(Action.UNDO)
+    assert not catalogs.open_source().table_exists("sales.orders")
+    assert count_rows(target, "sales.renamed") == 10
+
+    target.rename_table("sales.renamed", "sales.orders")
+    catalogs.migrate(Action.UNDO)
+
+    assert count_rows(catalogs.open_source(), "sales.orders") == 10
+
+
+def test_undo_gives_up_commits_of_a_table_that_was_dropped(catalogs: Catalogs) -> None:
+    """The file that the message names is registered in the target again."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True, depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    target = catalogs.open_target()
+    target.load_table("sales.orders").append(build_rows(4))
+    Endpoint.open(catalogs.target, NEW).drop(("sales", "orders"))
+    with pytest.raises(MigrationError, match="To give up these commits, register ") as error:
+        catalogs.migrate(Action.UNDO)
+    target.register_table("sales.orders", str(error.value).partition(", register ")[2].partition(" there ")[0])
+
+    catalogs.migrate(Action.UNDO)
+
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+    assert target.list_tables("sales") == []
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_undone_table_that_the_plan_lacks(catalogs: Catalogs, *, is_dropped: bool) -> None:
+    """The source's owner drops the table, or the target has a table of its name by now: it remains as it is."""
+    for name in ("sales.orders", "sales.returns"):
+        catalogs.add_table(name)
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.UNDO, "sales.orders")
+    if is_dropped:
+        catalogs.open_source().drop_table("sales.orders")
+        assert [str(entry) for entry in catalogs.migrate(depth="metadata").entries] == ["sales.returns"]
+        return
+    catalogs.open_target().create_table("sales.orders", build_rows(1).schema)
+    with pytest.raises(MigrationError, match=r"1 of 2 tables are not migrated: .* has a table or view of this name"):
+        catalogs.migrate(depth="metadata")
+    assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
 
 
 def test_commit_between_plan_and_fence(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:

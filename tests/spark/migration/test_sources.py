@@ -214,6 +214,52 @@ def test_hadoop_catalog_continues_after_undo(hadoop_catalogs: Catalogs) -> None:
     assert catalogs.open_target().list_tables("sales") == []
 
 
+def test_hadoop_undo_fails_between_two_writes(hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An undo fails after the second block, before the metadata file takes the place of the first block."""
+    catalogs = hadoop_catalogs
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    target = catalogs.open_target()
+    target.load_table("sales.orders").append(build_rows(2))
+    write = HadoopCatalog._write
+
+    def write_blocks_only(catalog: HadoopCatalog, location: str, text: str) -> None:
+        if not location.endswith("/v5.metadata.json"):
+            raise OSError("Please reduce your request rate")
+        write(catalog, location, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HadoopCatalog, "_write", write_blocks_only)
+        with pytest.raises(MigrationError, match="Please reduce your request rate"):
+            catalogs.migrate(Action.UNDO)
+    assert count_rows(target, "sales.orders") == 5, "the target's writers continue"
+
+    catalogs.migrate(Action.UNDO)
+
+    table = catalogs.open_source().load_table("sales.orders")
+    assert (table.scan().to_arrow().num_rows, FENCE in table.properties) == (5, False)
+
+
+def test_hint_of_hadoop_names_no_block(hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iceberg's Java client fails if the hint's version does not exist."""
+    catalogs = hadoop_catalogs
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.open_target().load_table("sales.orders").append(build_rows(2))
+    monkeypatch.setattr(TableMigration, "_remove_fence", _end_process)
+    with pytest.raises(KeyboardInterrupt):
+        catalogs.migrate(Action.UNDO)
+
+    table = catalogs.open_source().load_table("sales.orders")
+    with table.io.new_input(f"{table.location()}/metadata/version-hint.text").open() as stream:
+        hint = stream.read().decode()
+    assert table.metadata_location.endswith(f"/v{hint}.metadata.json")
+
+
+def _end_process(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_hadoop_catalog_is_no_target(hadoop_catalogs: Catalogs) -> None:
     catalogs = hadoop_catalogs
     swapped = Catalogs(

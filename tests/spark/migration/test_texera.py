@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from lakewright_spark.execution_registry import database
 from lakewright_spark.execution_registry.texera import TexeraExecutions
 from lakewright_spark.migration.actions import Action
 from lakewright_spark.migration.ledger import Ledger, Step, open_ledger
+from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.texera import TexeraRows
+from lakewright_spark.migration.verify import Depth
 from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.reader import ResultReader
 from migration_catalogs import OLD, Catalogs
@@ -179,6 +181,109 @@ def test_undo_restores_the_rows(catalogs: Catalogs, texera: TexeraDatabase) -> N
     reader = ResultReader(catalogs.source, OLD)
     for uri, rows in expected.items():
         assert reader.read_all(uri) == rows
+
+
+def read_addresses(texera: TexeraDatabase) -> list[tuple[object, ...]]:
+    """Return execution, warehouse and address of the statistics of each execution."""
+    return texera.read("eid, whid, runtime_stats_uri", "workflow_executions", "eid")
+
+
+def test_undo_leaves_the_rows_of_finished_executions(
+    catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Execution 1 is finished, execution 2 is finished in part, and execution 3 is cut over."""
+    expected = write_executions(catalogs, texera)
+    write_results(catalogs.source, OLD, texera.add_execution(3, user=3))
+    before = read_addresses(texera)
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    catalogs.migrate(Action.CUT_OVER, depth="metadata", texera=texera.url)
+    moved = read_addresses(texera)
+    catalogs.migrate(Action.FINISH, "*_1_*", texera=texera.url)
+    with monkeypatch.context() as patch:
+        patch.setattr(TableMigration, "finish", _refuse_statistics(TableMigration.finish))
+        with pytest.raises(MigrationError, match="out of order"):
+            catalogs.migrate(Action.FINISH, "*_2_*", texera=texera.url)
+
+    with pytest.raises(MigrationError, match=r"1 of 4 tables.*another table of its execution is finished"):
+        catalogs.migrate(Action.UNDO, texera=texera.url)
+    assert read_addresses(texera) == [*moved[:2], before[2]]
+    catalogs.migrate(Action.FINISH, "*_2_*", texera=texera.url)
+    plan = catalogs.migrate(Action.UNDO, texera=texera.url).plan
+    assert len(plan.skipped) == 6
+    assert {reason.split(":")[0] for reason in plan.skipped.values()} == {"it is finished"}
+    check_results(catalogs, remove_executions(texera, 3), expected)
+
+
+def _refuse_statistics(finish: Callable[[TableMigration], None]) -> Callable[[TableMigration], None]:
+    def finish_without_statistics(migration: TableMigration) -> None:
+        if "statistics" in migration.entry.namespace[0]:
+            raise MigrationError("out of order")
+        finish(migration)
+
+    return finish_without_statistics
+
+
+def test_finish_updates_rows_that_the_cut_over_left(
+    catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texera's database fails after the tables have moved. Nothing is finished while it fails."""
+    expected = write_executions(catalogs, texera)
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    with monkeypatch.context() as patch:
+        patch.setattr(TexeraRows, "_update", _refuse)
+        for action in (Action.CUT_OVER, Action.FINISH):
+            with pytest.raises(MigrationError, match=r"of 6 tables.*out of order"):
+                catalogs.migrate(action, depth="metadata", texera=texera.url)
+    with open_ledger(catalogs.ledger, str(catalogs.route)) as ledger:
+        assert {entry.step for entry in ledger.list_entries()} == {Step.CUT_OVER}
+    assert {whid for _, whid, _ in read_addresses(texera)} == {None}
+
+    entries = catalogs.migrate(Action.FINISH, texera=texera.url).entries
+
+    assert {entry.step for entry in entries} == {Step.FINISHED}
+    check_results(catalogs, texera, expected)
+
+
+def test_finish_refuses_an_execution_cut_over_in_part(
+    catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_results(catalogs.source, OLD, texera.add_execution(1, user=3))
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    cut_over, calls = TableMigration.cut_over, list[str]()
+
+    def cut_over_first_table(migration: TableMigration, depth: Depth) -> None:
+        calls.append(str(migration.entry))
+        if len(calls) > 1:
+            raise MigrationError("out of order")
+        cut_over(migration, depth)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableMigration, "cut_over", cut_over_first_table)
+        with pytest.raises(MigrationError, match="out of order"):
+            catalogs.migrate(Action.CUT_OVER, depth="metadata", texera=texera.url)
+    with pytest.raises(MigrationError, match="whose tables are all cut over, found verified; run --cut-over first"):
+        catalogs.migrate(Action.FINISH, texera=texera.url)
+    with open_ledger(catalogs.ledger, str(catalogs.route)) as ledger:
+        assert [entry.step for entry in ledger.list_entries()].count(Step.FINISHED) == 0
+    assert {whid for _, whid, _ in read_addresses(texera)} == {None}
+
+
+def test_repeated_command_clears_the_error_of_rows(
+    catalogs: Catalogs, texera: TexeraDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_results(catalogs.source, OLD, texera.add_execution(1, user=3))
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    for action, step in ((Action.CUT_OVER, Step.CUT_OVER), (Action.UNDO, Step.UNDONE)):
+        with monkeypatch.context() as patch:
+            patch.setattr(TexeraRows, "_update", _refuse)
+            with pytest.raises(MigrationError, match="out of order"):
+                catalogs.migrate(action, depth="metadata", texera=texera.url)
+        entries = catalogs.migrate(action, texera=texera.url).entries
+        assert {(entry.step, entry.error) for entry in entries} == {(step, "")}
+
+
+def _refuse(*_: object) -> None:
+    raise MigrationError("out of order")
 
 
 class Killed(BaseException):

@@ -99,6 +99,24 @@ def test_undo_keeps_changes_of_the_target(catalogs: Catalogs, *, has_change: boo
     assert list_names(target) == []
 
 
+def test_undo_refuses_a_view_that_the_target_lacks(catalogs: Catalogs) -> None:
+    """Somebody dropped the target's view: its changes are given up only on request."""
+    source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
+    catalogs.migrate()
+    catalogs.migrate(Action.CUT_OVER)
+    target.drop(VIEW)
+    with pytest.raises(MigrationError, match=r"rename sales.large_orders__moved in .* to sales.large_orders. Then run"):
+        catalogs.migrate(Action.UNDO)
+    assert list_names(source) == ["large_orders__moved"]
+    source.rename((*VIEW[:-1], "large_orders__moved"), VIEW)
+
+    catalogs.migrate(Action.UNDO)
+
+    stored = source.find(VIEW)
+    assert stored
+    assert FENCE not in stored.properties
+
+
 def test_undo_keeps_a_change_during_the_undo(catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)
