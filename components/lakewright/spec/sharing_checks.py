@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from lakewright_spark.policies.model import PolicyPattern
 
 from lakewright.names.table_name import QualifiedName
+from lakewright.names.types import namespace_parts
 from lakewright.spec.grant import GrantSpec, GrantTarget
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import WarehouseSpec
@@ -56,5 +57,7 @@ def _read_table_name(on: GrantTarget) -> QualifiedName:
 def _reaches(on: GrantTarget, table: QualifiedName) -> bool:
     if on.project or on.table:
         return bool(on.project)
-    levels = tuple(on.namespace.split(".")) if on.namespace else ()
-    return on.warehouse == table.warehouse and table.namespace[: len(levels)] == levels
+    # The server ignores case.
+    levels = tuple(level.casefold() for level in namespace_parts(on.namespace)) if on.namespace else ()
+    _, *namespace, _ = table.levels
+    return on.warehouse == table.warehouse and tuple(namespace[: len(levels)]) == levels

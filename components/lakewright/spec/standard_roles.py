@@ -63,7 +63,7 @@ def list_role_names(spec: TenantSpec) -> list[str]:
 
 
 def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
-    """Yield path and reason of each entry of `role_members` whose role nothing is granted to."""
+    """Yield path and reason of each role without a grant in `role_members`, and of each end of a standard grant."""
     roles = list_role_names(spec)
     for name in spec.role_members:
         if name not in roles:
@@ -71,6 +71,19 @@ def role_problems(spec: TenantSpec) -> Iterator[tuple[str, str]]:
                 f"role_members.{name}",
                 f"expected {', or one of '.join(_describe_roles(spec))}; nothing is granted to `{name}`",
             )
+    lasting_grants = {_identify(grant) for grant in standard_grants(spec)}
+    for index, grant in enumerate(spec.grants):
+        if grant.until is not None and _identify(grant) in lasting_grants:
+            yield (
+                f"grants.{index}.until",
+                f"expected no end: the standard role `{grant.role}` always has this grant. Remove the entry, and give"
+                f" the members of the role an end, in `role_members.{grant.role}`",
+            )
+
+
+def _identify(grant: GrantSpec) -> tuple[str, ...]:
+    """Return what identifies a grant on a server, which ignores case in the names of namespaces and tables."""
+    return grant.to, grant.privilege, grant.on.kind, str(grant.on).casefold()
 
 
 def _describe_roles(spec: TenantSpec) -> Iterator[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.validation.moment import parse_end
 
 _BOTH = frozenset({"create", "modify"})
 _IMPLIED: dict[tuple[str, str], frozenset[str]] = {
@@ -19,20 +22,30 @@ _IMPLIED: dict[tuple[str, str], frozenset[str]] = {
 """Privileges in a warehouse that a privilege on the warehouse or project implies, by Lakekeeper's OpenFGA model."""
 
 
-def writers(tenant: TenantSpec, warehouse: WarehouseSpec) -> tuple[str, ...]:
-    """Return the principals in a stable order. None for a warehouse without an owner, where all may write."""
+def find_writers(tenant: TenantSpec, warehouse: WarehouseSpec) -> dict[str, datetime | None]:
+    """Return the principals in a stable order, each with the time at which it may no longer write; None without an end.
+
+    A warehouse without an owner has none, since all may write to it.
+    """
     if warehouse.owner is None:
-        return ()
-    privileges: dict[str, frozenset[str]] = {}
+        return {}
+    ends: dict[str, dict[str, datetime | None]] = {}
     for grant in tenant.grants:
-        if _reaches_warehouse(grant, warehouse.name):
-            more = _IMPLIED.get((grant.on.kind, grant.privilege), frozenset())
-            privileges[grant.to] = privileges.get(grant.to, frozenset()) | more
-    return tuple(
-        sorted(
-            principal for principal, actions in privileges.items() if actions == _BOTH and principal != warehouse.owner
-        )
-    )
+        if not _reaches_warehouse(grant, warehouse.name) or grant.to == warehouse.owner:
+            continue
+        end = None if grant.until is None else parse_end(grant.until)
+        privilege_ends = ends.setdefault(grant.to, {})
+        for privilege in _IMPLIED.get((grant.on.kind, grant.privilege), frozenset()):
+            privilege_ends[privilege] = _find_later(privilege_ends.get(privilege, end), end)
+    return {
+        principal: min((end for end in privilege_ends.values() if end is not None), default=None)
+        for principal, privilege_ends in sorted(ends.items())
+        if privilege_ends.keys() == _BOTH
+    }
+
+
+def _find_later(first: datetime | None, second: datetime | None) -> datetime | None:
+    return None if first is None or second is None else max(first, second)
 
 
 def _reaches_warehouse(grant: GrantSpec, warehouse: str) -> bool:

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.provider.options import list_aliases
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.lakekeeper.warehouse.role_proof import RoleProof
 from lakewright.spec import TenantSpec, WarehouseSpec
-from lakewright.spec.warehouse_writers import writers
+from lakewright.spec.warehouse_writers import find_writers
 from lakewright.storage.backend import WarehouseAccess
 from lakewright.storage.existing import name_external_id_key
 from lakewright.tenant.adopted_ids import AdoptedIds
@@ -142,6 +142,7 @@ def build_catalog_warehouse(
     tenant: TenantSpec, spec: WarehouseSpec, storage: TenantStorage, warehouse_id: str
 ) -> CatalogWarehouse:
     """Return the warehouse as jobs see it."""
+    writers = find_writers(tenant, spec)
     return CatalogWarehouse(
         name=spec.name,
         id=warehouse_id,
@@ -151,7 +152,8 @@ def build_catalog_warehouse(
         may_delete=storage.backend.allows_deletion,
         storage=storage.backend.service,
         owner=spec.owner,
-        writers=writers(tenant, spec),
+        writers=tuple(writers),
+        writer_ends={principal: end for principal, end in writers.items() if end is not None},
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),
         credential_seconds=spec.token_seconds,
         limits=spec.limits.build_warehouse_limits() if spec.limits else None,

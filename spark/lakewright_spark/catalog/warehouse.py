@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, AwareDatetime
 
 from lakewright_spark.catalog.auth import S3Keys
 from lakewright_spark.catalog.config_model import ADDED_LATER, ConfigModel
@@ -46,6 +46,8 @@ class CatalogWarehouse(ConfigModel):
     """The principal whose runs write here, `user:IDP~SUBJECT` or `role:NAME`. Default: every run of the tenant."""
     writers: Annotated[tuple[str, ...], ADDED_LATER] = ()
     """Other principals whose runs may write here, by a grant."""
+    writer_ends: Annotated[dict[str, AwareDatetime], ADDED_LATER] = {}
+    """Times from which principals of `writers` may no longer write, because their grants end."""
     server_jobs: Annotated[tuple[JobName, ...], ADDED_LATER] = ()
     """Maintenance jobs that the catalog's server does itself. The scheduler does not run them."""
     may_delete: Annotated[bool, ADDED_LATER] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
@@ -37,8 +38,13 @@ def choose_run_warehouse(config: CatalogConfig, submitter: str | None, requested
 
 
 def may_write(warehouse: CatalogWarehouse, submitter: str | None) -> bool:
-    """Return whether runs of this submitter may write to the warehouse."""
-    return warehouse.owner is None or (submitter is not None and submitter in {warehouse.owner, *warehouse.writers})
+    """Return whether runs of this submitter may write to the warehouse now."""
+    if warehouse.owner is None or submitter == warehouse.owner:
+        return True
+    if submitter is None or submitter not in warehouse.writers:
+        return False
+    end = warehouse.writer_ends.get(submitter)
+    return end is None or datetime.now(UTC) < end
 
 
 def _choose_default_warehouse(config: CatalogConfig, submitter: str | None) -> CatalogWarehouse:

@@ -128,6 +128,21 @@ class PreparedProject:
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/tables/Orders"
         self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
 
+    def rename_table(self, new_name: str) -> None:
+        source, destination = ({"namespace": ["Sales"], "name": name} for name in ("Orders", new_name))
+        self.post(f"/catalog/v1/{self.warehouse_id}/tables/rename", {"source": source, "destination": destination})
+
+    def drop_table_softly(self) -> Props:
+        """Drop the table so that it can be restored. Return the request that restores it."""
+        target = {"type": "table", "id": self.table_id()}
+        profile = {"type": "soft", "expiration-seconds": 86400}
+        self.post(f"/management/v1/warehouse/{self.warehouse_id}/delete-profile", {"delete-profile": profile})
+        self.drop_table()
+        return {"targets": [target]}
+
+    def restore_table(self, request: Props) -> None:
+        self.post(f"/management/v1/warehouse/{self.warehouse_id}/deleted-tabulars/undrop", request)
+
     def build_target(self, kind: str) -> Props:
         """Return the object as a program names it, in another letter case: the server ignores case."""
         return {"type": kind} | {

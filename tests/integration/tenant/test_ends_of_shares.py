@@ -180,6 +180,54 @@ def test_grant_of_a_retained_warehouse_ends_with_its_stack(tenant: Tenant, openf
     assert list_access(openfga) == LASTING
 
 
+def list_holders(server: httpx.Client, warehouse_id: str, name: str) -> set[str]:
+    """Return the names of the roles with `select` on a table of the namespace `results`."""
+    roles = {role["id"]: role["name"] for role in server.get("/management/v1/role").json()["roles"]}
+    tables_path = f"/catalog/v1/{warehouse_id}/namespaces/results/tables/{name}"
+    table_id = server.get(tables_path).raise_for_status().json()["metadata"]["table-uuid"]
+    permissions = f"/management/v1/permissions/warehouse/{warehouse_id}/table/{table_id}/assignments"
+    grants = server.get(permissions).raise_for_status().json()["assignments"]
+    return {roles[entry["role"]] for entry in grants if entry["type"] == "select"}
+
+
+def test_grants_on_a_renamed_table_end(
+    make_tenant: Any, openfga: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server keeps grants by the id of a table: a rename by the spec or by a job keeps them."""
+    table = {"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}
+    lasting, ending, removed = (
+        {"to": f"role:{role}", "privilege": "select", "on": {"warehouse": "executions", "table": "results.runs"}}
+        for role in ("analysts", "consumers", "auditors")
+    )
+    ending["until"] = LAST_DAY
+    tenant = make_tenant(tables=[table], grants=deepcopy([lasting, ending, removed]))
+    write_environment(tenant, openfga)
+    openfga.headers["x-project-id"] = tenant.name
+    set_clock(tenant, DURING)
+    warehouse_id = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+    enter_project(tenant, monkeypatch)
+    assert list_holders(openfga, warehouse_id, "runs") == {"analysts", "consumers", "auditors"}
+
+    tenant.spec["tables"] = [table | {"name": "executions.results.jobs", "renamed_from": table["name"]}]
+    renamed = {"warehouse": "executions", "table": "results.jobs"}
+    tenant.spec["grants"] = [lasting | {"on": renamed}, ending | {"on": renamed}]
+    tenant.write()
+    tenant.up()
+
+    assert list_holders(openfga, warehouse_id, "jobs") == {"analysts", "consumers"}
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+    source, destination = ({"namespace": ["results"], "name": name} for name in ("jobs", "tasks"))
+    body = {"source": source, "destination": destination}
+    openfga.post(f"/catalog/v1/{warehouse_id}/tables/rename", json=body).raise_for_status()
+    expiry = expire(tenant, AFTER)
+
+    assert [name for name, _ in expiry.removed] == [
+        f"{tenant.name}-role-consumers-select-table-executions.results.jobs"
+    ]
+    assert list_holders(openfga, warehouse_id, "tasks") == {"analysts"}
+
+
 def test_grants_lists_what_ends(tenant: Tenant) -> None:
     tenant.spec["adopt"] = {"until": "2040-06-01"}
     tenant.write()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
 from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import TenantSpec
-from lakewright.spec.standard_roles import ON_NAMESPACES, ON_WAREHOUSE, roles_of_unit, standard_grants
+from lakewright.spec.standard_roles import ON_NAMESPACES, ON_WAREHOUSE, role_problems, roles_of_unit, standard_grants
 from lakewright_sandbox.lakekeeper.authz.actions import NAMESPACE, WAREHOUSE
 from lakewright_sandbox.lakekeeper.authz.model import RULES
 
@@ -44,6 +45,27 @@ def test_each_role_has_exactly_its_warehouse() -> None:
         ("modify", "namespace a.raw"),
     ]
     assert list_grants("b-writer") == [("select", "warehouse b"), ("create", "warehouse b")]
+
+
+@pytest.mark.parametrize(
+    ("grant", "paths"),
+    [
+        ({"to": "role:a-reader", "privilege": "select", "on": {"warehouse": "a"}}, ["grants.0.until"]),
+        (
+            {"to": "role:a-writer", "privilege": "modify", "on": {"warehouse": "a", "namespace": "Sales"}},
+            ["grants.0.until"],
+        ),
+        ({"to": "role:a-reader", "privilege": "select", "on": {"warehouse": "b"}}, []),
+        ({"to": "role:partners", "privilege": "select", "on": {"warehouse": "a"}}, []),
+    ],
+)
+def test_grant_of_a_standard_role_cannot_end(grant: dict[str, Any], paths: list[str]) -> None:
+    """The role would keep the standard grant after the end, so its members end instead."""
+    problems = [*role_problems(tenant(grants=[grant | {"until": "2040-06-30"}]))]
+
+    assert [path for path, _ in problems] == paths
+    assert all("expected no end" in reason and "role_members.a-" in reason for _, reason in problems)
+    assert [*role_problems(tenant(grants=[grant]))] == []
 
 
 def test_units_and_jobs_have_the_roles_of_what_they_see() -> None:

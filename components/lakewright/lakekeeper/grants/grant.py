@@ -5,15 +5,16 @@ from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import pulumi
-from pulumi.dynamic import CheckFailure, CheckResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from pydantic import model_validator
 from typing_extensions import override
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, NotFoundError
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry, Object
 from lakewright.lakekeeper.api.management import grants, limit_records
+from lakewright.lakekeeper.grants import former_object
 from lakewright.lakekeeper.grants import target as grant_target
 from lakewright.lakekeeper.grants.entry import (
     DeclaredGrant,
@@ -95,7 +96,7 @@ class GrantArgs(ResourceInputs):
     def claim(self) -> Claim:
         """Return the subject and privilege that the resource claims."""
         unknown = has_unknown([self.privilege, self.user, self.role])
-        return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}))
+        return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}), self.on)
 
 
 class GrantProvider(LakekeeperProvider[GrantArgs]):
@@ -136,35 +137,55 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
 
     @override
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
-        self._grant(client, new)
+        on = self._grant(client, new)
         warn_of_unenforced_grants(client.server(), f"{new.privilege} on {new.on}")
-        return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
+        grant_id = f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}"
+        return grant_id, ObservedResource(new, former_object.to_record(on))
 
     @override
     def find(self, client: Client, resource: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
+        state = resource.declared
         try:
-            on = grant_target.resolve(client, resource.declared.on)
+            on = grant_target.resolve(client, state.on)
         except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
-            return ObservedResource(resource.declared, hidden_in=hidden.warehouse_id)
-        live_grants = grants.get_cached(client, on) if on else None
-        is_granted = live_grants is not None and resource.declared.held in live_grants
-        is_suspended = on is not None and not is_granted and self._is_suspended(client, resource)
-        return ObservedResource(resource.declared) if is_granted or is_suspended else None
+            return ObservedResource(state, former_object.copy_record(resource.outs), hidden.warehouse_id)
+        former = former_object.find_former(client, state.on, on, resource.outs)
+        if former is not None and _is_granted(client, former, state):
+            drift = former_object.describe_drift(former, state.on)
+            return ObservedResource(state, {**former_object.to_record(former), "drift": [drift]})
+        if on is not None and (_is_granted(client, on, state) or self._is_suspended(client, resource)):
+            return ObservedResource(state, former_object.to_record(on))
+        return None
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        result.changes = bool(result.changes or _olds.get("drift"))
+        return result
+
+    @override
+    def needs_calls(self, resource: RecordedResource[GrantArgs], new: GrantArgs) -> bool:
+        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(
         self, client: Client, resource: RecordedResource[GrantArgs], new: GrantArgs
     ) -> ObservedResource[GrantArgs]:
         # A later end renews a grant that was revoked at its end. Without limits, a suspended grant is granted again.
-        self._grant(client, new)
-        return ObservedResource(new)
+        on = self._grant(client, new)
+        self._revoke_former(client, resource, on)
+        return ObservedResource(new, former_object.to_record(on))
 
-    def _grant(self, client: Client, new: GrantArgs) -> None:
-        """Grant the privilege. While its limit is enforced, record it among the suspended grants instead."""
+    def _grant(self, client: Client, new: GrantArgs) -> Object:
+        """Grant the privilege, and return the object.
+
+        While its limit is enforced, record the grant among the suspended grants instead.
+        """
         on = grant_target.require(client, new.on)
         if not self._suspend(client, new, SuspendedGrant(str(new.on), on.identity, *_list_parts(new))):
             grants.add(client, on, new.held)
+        return on
 
     def _suspend(self, client: Client, new: GrantArgs, entry: SuspendedGrant) -> bool:
         """Record a declared grant as suspended. Return False if none of its limits is enforced."""
@@ -207,11 +228,11 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         """
         state = self.args.from_state(outs)
         client = self.connect_as_recorded(state.server)
-        on = grant_target.resolve(client, state.on)
-        live_grants = grants.get_cached(client, on) if on else None
-        if on is None or not live_grants or state.held not in live_grants:
-            return None
-        return SuspendedGrant(str(state.on), on.identity, *_list_parts(state))
+        named = grant_target.resolve(client, state.on)
+        for on in (named, former_object.find_former(client, state.on, named, outs)):
+            if on is not None and _is_granted(client, on, state):
+                return SuspendedGrant(str(state.on), on.identity, *_list_parts(state))
+        return None
 
     def restore(self, outs: dict[str, Any]) -> bool:
         """Grant a grant of the state that was suspended. Return whether it exists now.
@@ -223,10 +244,16 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         state = self.args.from_state(outs)
         client = self._connect_verified(state, outs)
         self._refuse_foreign(lambda: [self.find_marked(client, state)], MarkedObject.find_change_problem, outs)
-        on = grant_target.resolve_now(client, state.on)
+        named = grant_target.resolve_now(client, state.on)
+        on = named or former_object.find_former(client, state.on, named, outs)
         if on is None or self.is_ended(state):
             return False
-        grants.add(client, on, state.held)
+        try:
+            grants.add(client, on, state.held)
+        except NotFoundError:
+            if named is not None:
+                raise
+            return False
         return True
 
     @override
@@ -250,8 +277,22 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         state = resource.declared
         if state.held in self.run.claims.entries_of_others(state.place, state.claim):
             return  # another resource of this run declares the same grant
-        if on := grant_target.resolve_now(client, state.on):
-            grants.remove(client, on, state.held)
+        named = grant_target.resolve_now(client, state.on)
+        if named is not None:
+            grants.remove(client, named, state.held)
+        self._revoke_former(client, resource, named)
+
+    def _revoke_former(self, client: Client, resource: RecordedResource[GrantArgs], named: Object | None) -> None:
+        """Revoke the grant on the object that it was made on, if its name does not lead to that object now."""
+        state = resource.declared
+        former = former_object.find_former(client, state.on, named, resource.outs)
+        if former is None or former_object.is_declared(client, self.run.claims, state.claim, former, state.held):
+            return
+        grants.remove(client, former, state.held)
+
+
+def _is_granted(client: Client, on: Object, args: GrantArgs) -> bool:
+    return args.held in (grants.get_cached(client, on) or ())
 
 
 def _list_parts(args: GrantArgs) -> tuple[str, str, str]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, cast
 
 import pulumi
-from pulumi.dynamic import CheckFailure, CheckResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, format_entries
 from lakewright.lakekeeper.api.management import grants, users
+from lakewright.lakekeeper.grants import former_object
 from lakewright.lakekeeper.grants import target as grant_target
 from lakewright.lakekeeper.grants.entry import DeclaredGrant, claim_place, entries, explain_unsupported, make_claim_key
 from lakewright.lakekeeper.grants.target import GrantTarget
@@ -59,7 +60,7 @@ class GrantsArgs(ResourceInputs):
     @property
     def claim(self) -> Claim:
         """Return what the resource claims."""
-        return Claim("Grants", self.declared_as, frozenset() if has_unknown(self.grants) else self.held)
+        return Claim("Grants", self.declared_as, frozenset() if has_unknown(self.grants) else self.held, self.on)
 
 
 class GrantsProvider(LakekeeperProvider[GrantsArgs]):
@@ -120,6 +121,10 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         except InactiveWarehouseError as hidden:
             warn(f"{hidden}")
             return ObservedResource(state, _copy_computed(resource.outs), hidden.warehouse_id)
+        former = former_object.find_former(client, state.on, on, resource.outs)
+        if former is not None and (_list_revocable(resource) & (grants.get_cached(client, former) or frozenset())):
+            drift = former_object.describe_drift(former, state.on)
+            return ObservedResource(state, {**_copy_computed(resource.outs), "drift": [drift]})
         live_grants = grants.get_cached(client, on) if on else None
         if on is None or live_grants is None:
             return None
@@ -129,6 +134,16 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         return ObservedResource(
             state.model_copy(update={"grants": entries(visible)}), _compute_outputs(on, kept_owners)
         )
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        result.changes = bool(result.changes or _olds.get("drift"))
+        return result
+
+    @override
+    def needs_calls(self, resource: RecordedResource[GrantsArgs], new: GrantsArgs) -> bool:
+        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(
@@ -141,19 +156,33 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             if resource.declared.keep_owners and new.keep_owners
             else None
         )
-        return self._converge(
+        observed = self._converge(
             client, on, _first_kept(client, on, live_grants, new) if kept_owners is None else kept_owners, new
         )
+        self._revoke_former(client, resource, on)
+        return observed
 
     def remove(self, client: Client, resource: RecordedResource[GrantsArgs]) -> None:
         """Revoke the declared grants; grants that other users added since then are kept."""
         state = resource.declared
         on = grant_target.resolve_now(client, state.on)
-        if on is None:
+        if on is not None:
+            handed_over = self.run.claims.entries_of_others(make_claim_key(state.server, state.on), state.claim)
+            ours = _list_revocable(resource) - handed_over
+            grants.converge(client, on, lambda _: (set(), set(ours)))
+        self._revoke_former(client, resource, on)
+
+    def _revoke_former(self, client: Client, resource: RecordedResource[GrantsArgs], named: Object | None) -> None:
+        """Revoke the declared grants on the recorded object, if its name does not lead to that object now."""
+        state, claims = resource.declared, self.run.claims
+        former = former_object.find_former(client, state.on, named, resource.outs)
+        if former is None:
             return
-        handed_over = self.run.claims.entries_of_others(make_claim_key(state.server, state.on), state.claim)
-        ours = state.held - handed_over - _read_kept_owners(resource.outs)
-        grants.converge(client, on, lambda _: (set(), set(ours)))
+        revocable = _list_revocable(resource)
+        ours = {
+            entry for entry in revocable if not former_object.is_declared(client, claims, state.claim, former, entry)
+        }
+        grants.converge(client, former, lambda _: (set(), ours))
 
     def _converge(self, client: Client, on: Object, kept_owners: Kept, new: GrantsArgs) -> ObservedResource[GrantsArgs]:
         if (
@@ -201,6 +230,11 @@ def _read_kept_owners(outs: dict[str, Any]) -> Kept:
     return frozenset(
         DeclaredGrant.parse(owner).held for owner in cast(list[dict[str, Any]], outs.get("kept_owners") or [])
     )
+
+
+def _list_revocable(resource: RecordedResource[GrantsArgs]) -> frozenset[GrantEntry]:
+    """Return the declared grants without those that existed before the resource."""
+    return resource.declared.held - _read_kept_owners(resource.outs)
 
 
 def _compute_outputs(on: Object, kept_owners: Kept) -> dict[str, Any]:

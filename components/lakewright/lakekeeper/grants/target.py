@@ -155,6 +155,20 @@ def resolve(client: Client, on: GrantTarget) -> Object | None:
             return _inside(client, on)
 
 
+def build_object(client: Client, on: GrantTarget, object_id: str) -> Object | None:
+    """Return an object with an id, of the kind and in the place of a target that programs name.
+
+    None for a target that programs declare by its id, and if the warehouse does not exist.
+    """
+    match on:
+        case OnTag():
+            return Object("tag", object_id, project_id=on.project_id)
+        case OnNamespace() | OnTabular():
+            return _add_project(client, Object(on.type, object_id, warehouse_id=on.warehouse_id))
+        case _:
+            return None
+
+
 def _tag(client: Client, on: OnTag) -> Object | None:
     key = (client, "tag", on.project_id, on.name.casefold())
     tag_id = client.lists.get_cached(key, lambda: grants.find_tag_id(client, on.project_id, on.name))
@@ -162,10 +176,9 @@ def _tag(client: Client, on: OnTag) -> Object | None:
 
 
 def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
-    kind = "namespace" if isinstance(on, OnNamespace) else on.type
     object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
     if object_id:
-        return _add_project(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
+        return build_object(client, on, object_id)
     if client.is_active(on.warehouse_id) is False:
         raise InactiveWarehouseError(
             f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"

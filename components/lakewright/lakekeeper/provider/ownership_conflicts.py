@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 
 if TYPE_CHECKING:
     import pulumi
+
+    from lakewright.lakekeeper.provider.inputs import Declared
 
 OWNED = {"Grants": "all grants", "RoleMembers": "all members"}
 """The object that a resource owns, by the kind of a resource that owns all of an object."""
@@ -32,6 +34,8 @@ class Claim:
     name: str
     """Name of the resource in the program."""
     entries: frozenset[GrantEntry] = frozenset()
+    on: Declared | None = field(default=None, compare=False)
+    """Object of the grants, as the program names it."""
 
     @property
     def owns_all(self) -> bool:
@@ -68,6 +72,12 @@ class Claims:
         with self._lock:
             other_claims = [other for other in self._by_key.get(key, []) if not other.is_same_resource(claim)]
             return frozenset(entry for other in other_claims for entry in other.entries)
+
+    def list_others(self, claim: Claim, entry: GrantEntry) -> list[Claim]:
+        """Return the claims of other resources of this run that contain a grant, on any object."""
+        with self._lock:
+            all_claims = [other for claims in self._by_key.values() for other in claims]
+            return [other for other in all_claims if entry in other.entries and not other.is_same_resource(claim)]
 
 
 def _conflict(claim: Claim, other: Claim) -> str:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pulumi
-from pulumi.dynamic import Resource
+from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import tables, tabulars, views
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.catalog.views import ViewMetadata
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFoundError, ProtectedError
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotFoundError, ProtectedError
 from lakewright.lakekeeper.api.management import project_record
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, create_or_find, explain_unfinished
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change, list_changes
-from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, InactiveWarehouseError
+from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, InactiveWarehouseError, NotOwnedError
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.view.args import ViewArgs
@@ -72,25 +73,81 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
         state = resource.declared
         metadata = views.load(client, state.warehouse_id, state.path, state.name)
         if metadata is not None:
-            if _read_id(metadata) != resource.id:
-                warn(f"{self.title(state)} was dropped and recreated: its uuid is {_read_id(metadata)} now")
-            return self._observe(client, metadata, state)
+            return self._observe_live(client, metadata, resource)
         active = client.is_active(state.warehouse_id)
         if active is False:
             warn(f"{self.title(state)} cannot be seen while its warehouse is inactive")
-            return ObservedResource(state, {"view_id": resource.outs.get("view_id")}, state.warehouse_id)
+            computed = {key: resource.outs[key] for key in ("view_id", "drift") if key in resource.outs}
+            return ObservedResource(state, computed, state.warehouse_id)
         return None
+
+    def _observe_live(
+        self, client: Client, metadata: ViewMetadata, resource: RecordedResource[ViewArgs]
+    ) -> ObservedResource[ViewArgs]:
+        """Return the view with the name. The state keeps the recorded uuid until an `up` changes a recreated view."""
+        observed, view_id = self._observe(client, metadata, resource.declared), _read_id(metadata)
+        recorded_id = _read_recorded_id(resource)
+        if view_id == recorded_id:
+            return observed
+        warn(f"{self.title(resource.declared)} was dropped and recreated: its uuid is {view_id} now, was {recorded_id}")
+        return replace(observed, computed={"view_id": recorded_id, "drift": [_describe_recreation(view_id)]})
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        result.changes = bool(result.changes or _olds.get("drift"))
+        return result
+
+    @override
+    def needs_calls(self, resource: RecordedResource[ViewArgs], new: ViewArgs) -> bool:
+        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs) -> ObservedResource[ViewArgs]:
         old = resource.declared
-        if (old.path, old.name) != (new.path, new.name):
-            with contextlib.suppress(NotFoundError):  # it may have been renamed by an interrupted update
-                views.rename(client, new.warehouse_id, (old.path, old.name), (new.path, new.name))
+        is_moved = (old.path, old.name) != (new.path, new.name)
+        if is_moved:
+            self._rename(client, resource, new)
         metadata = views.load(client, new.warehouse_id, new.path, new.name)
         if metadata is None:
             raise DeletedOutsideStackError(f"{self.title(new)} no longer exists. Run `up --refresh`.")
+        if not _is_view_of_state(metadata, resource):
+            raise self._make_taken_error(old, new) if is_moved else self._make_foreign_error(metadata, resource)
         return self._converge(client, metadata, old, new)
+
+    def _rename(self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs) -> None:
+        """Rename the view of the state, unless it does not have its earlier name: an interrupted update renamed it.
+
+        Raises:
+            NotOwnedError: Another view has the earlier name, or another table or view has the new name.
+        """
+        old = resource.declared
+        live_view = views.load(client, old.warehouse_id, old.path, old.name)
+        if live_view is None:
+            return
+        if not _is_view_of_state(live_view, resource):
+            raise self._make_foreign_error(live_view, resource)
+        try:
+            views.rename(client, new.warehouse_id, (old.path, old.name), (new.path, new.name))
+        except AlreadyExistsError:
+            raise self._make_taken_error(old, new) from None
+        except NotFoundError as missing:
+            # Servers before 0.14 report the view as missing if its new name is taken.
+            if missing.kind != "NoSuchViewException":
+                raise
+            raise self._make_taken_error(old, new) from None
+
+    def _make_foreign_error(self, metadata: ViewMetadata, resource: RecordedResource[ViewArgs]) -> NotOwnedError:
+        return NotOwnedError(
+            f"{self.title(resource.declared)} is another view now ({_read_id(metadata)}, expected"
+            f" {_read_recorded_id(resource)}), and was not changed. Drop that view, or run `up --refresh` to change it."
+        )
+
+    def _make_taken_error(self, old: ViewArgs, new: ViewArgs) -> NotOwnedError:
+        return NotOwnedError(
+            f"{self.title(old)} cannot be renamed: another table or view, which may be dropped, has the name"
+            f" `{new.namespace}.{new.name}`. Choose another name, or drop or purge the other object."
+        )
 
     @override
     def refuse_replacement(
@@ -166,6 +223,16 @@ def _read_id(metadata: ViewMetadata) -> str:
 
 def _read_recorded_id(resource: RecordedResource[ViewArgs]) -> str:
     return str(resource.outs.get("view_id") or resource.id)
+
+
+def _is_view_of_state(metadata: ViewMetadata, resource: RecordedResource[ViewArgs]) -> bool:
+    """Return whether a view is that of the state, or the recreated view that a refresh reported."""
+    drift = cast(list[str], resource.outs.get("drift") or [])
+    return _read_id(metadata) == _read_recorded_id(resource) or _describe_recreation(_read_id(metadata)) in drift
+
+
+def _describe_recreation(view_id: str) -> str:
+    return f"recreated as {view_id}"
 
 
 def _now_ms() -> int:

@@ -57,10 +57,27 @@ class Changes:
     fresh_role: bool
 
     def make(self, calls: set[str], *, active: bool) -> None:
-        """Make the calls. Activate the warehouse first if a call needs it."""
-        waking = bool(calls & NEEDS_ACTIVE)
-        if waking and not active:
+        """Make the calls. Activate an inactive warehouse first if a call needs it.
+
+        A warehouse that is inactive before and declared as inactive is inactive after a refused call, too.
+        """
+        is_woken = not active and bool(calls & NEEDS_ACTIVE)
+        if "rename" in calls:
+            self._refuse_taken_name()
+        if is_woken:
             warehouses.activate(self.client, self.warehouse_id)
+        try:
+            self._send(calls)
+        finally:
+            if is_woken and not self.new.active:
+                warehouses.deactivate(self.client, self.warehouse_id)
+        if active and not self.new.active:
+            warehouses.deactivate(self.client, self.warehouse_id)
+        if self.new.active and not active and not is_woken:
+            warehouses.activate(self.client, self.warehouse_id)
+
+    def _send(self, calls: set[str]) -> None:
+        """Make all calls but those that change whether the warehouse is active."""
         if "rename" in calls:
             self._rename()
         if "storage" in calls:  # also sends the credential
@@ -73,10 +90,6 @@ class Changes:
                 self._change(call, body)
         if "managed-access" in calls:
             permissions.set_warehouse_access(self.client, self.warehouse_id, managed=bool(self.new.managed_access))
-        if not self.new.active and (active or waking):
-            warehouses.deactivate(self.client, self.warehouse_id)
-        if self.new.active and not active and not waking:
-            warehouses.activate(self.client, self.warehouse_id)
 
     def _change(self, change: str, body: dict[str, Any]) -> None:
         warehouses.change(self.client, self.warehouse_id, change, body)
@@ -86,7 +99,7 @@ class Changes:
             lambda: warehouses.change_storage(self.client, self.warehouse_id, change, body), fresh_role=self.fresh_role
         )
 
-    def _rename(self) -> None:
+    def _refuse_taken_name(self) -> None:
         new = self.new
         taken = warehouses.find_by_name(self.client, new.project_id, new.name)
         if taken and warehouses.read_id(taken) != self.warehouse_id:
@@ -94,6 +107,9 @@ class Changes:
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"
                 f" {warehouses.read_id(taken)} of project {new.project_id} has that name. Choose another."
             )
+
+    def _rename(self) -> None:
+        new = self.new
         try:
             self._change("rename", {"new-name": new.name})
         except RefusedError as refused:

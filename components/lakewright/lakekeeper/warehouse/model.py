@@ -194,6 +194,17 @@ def storage_request(new: WarehouseArgs, secret: Callable[[str], str]) -> dict[st
     return body | ({"storage-credential": credential_request(new.credential, secret)} if new.credential else {})
 
 
+def add_live_default_version(new: WarehouseArgs, response: warehouses.WarehouseResponse) -> WarehouseArgs:
+    """Return a declaration with the server's default format version if it declares none and allows that version.
+
+    A change of the allowed versions replaces the whole policy. The server deletes a default that is left out.
+    """
+    live_default = response.get(WIRED["default_format_version"].key)
+    if new.default_format_version is not None or live_default not in (new.allowed_format_versions or ()):
+        return new
+    return new.model_copy(update={"default_format_version": live_default})
+
+
 def plain_changes(new: WarehouseArgs) -> dict[str, dict[str, Any]]:
     """Return the request bodies of the calls that change the `WIRED` properties, by name of the call."""
     by_call: dict[str, list[str]] = {}

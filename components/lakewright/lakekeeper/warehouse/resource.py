@@ -41,7 +41,13 @@ from lakewright.lakekeeper.warehouse import changes as warehouse_changes
 from lakewright.lakekeeper.warehouse import emptying as warehouse_emptying
 from lakewright.lakekeeper.warehouse import preflight
 from lakewright.lakekeeper.warehouse.changes import Changes, explain_unlisted_holder, patiently
-from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observe, same_place
+from lakewright.lakekeeper.warehouse.model import (
+    WarehouseArgs,
+    add_live_default_version,
+    create_request,
+    observe,
+    same_place,
+)
 from lakewright.names.types import Deletion
 from lakewright.ownership.archive_mark import ArchiveMark
 from lakewright.ownership.backend_identity import find_running_backend
@@ -396,7 +402,8 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         calls = warehouse_changes.list_needed_calls(live_args, new, resend=resend)
         if calls:
             warehouse_id = warehouses.read_id(warehouse)
-            Changes(client, warehouse_id, new, self.secret, fresh_role).make(calls, active=live_args.active)
+            sent_args = add_live_default_version(new, warehouse)
+            Changes(client, warehouse_id, sent_args, self.secret, fresh_role).make(calls, active=live_args.active)
             warehouse = warehouses.get(client, warehouse_id) or warehouse
         return self._observe(client, warehouse, self._with_current_fingerprint(new))
 

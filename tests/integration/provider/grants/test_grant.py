@@ -21,7 +21,7 @@ from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import InactiveWarehouseError, TargetMissingError
 
 from tests.integration.provider.ground import KINDS, PreparedProject
-from tests.integration.provider.resource import Props, Resource
+from tests.integration.provider.resource import Props, Resource, wire
 
 
 def declare_grant(ground: PreparedProject, kind: str, **changes: Any) -> Props:
@@ -120,6 +120,76 @@ def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: PreparedPr
     grant.provider.delete("x", outs)
     with pytest.raises(TargetMissingError, match=r"table/sales\.orders does not exist at .*[Dd]eclare it"):
         grant.up(**declare_grant(private_ground, "table"))
+
+
+def has_grant(ground: PreparedProject) -> bool:
+    """Return whether `ann` has the privilege of `create_grant` on the only table, whatever its name is."""
+    return ("user", ground.users["ann"]) in ground.holders("table", ground.privileges("table")[0])
+
+
+def test_grant_on_a_renamed_table_is_revoked(private_ground: PreparedProject) -> None:
+    grant = create_grant(private_ground, "table")
+    private_ground.rename_table("Invoices")
+    assert grant.refresh() == "update"
+    (drift,) = grant.outs["drift"]
+    assert re.fullmatch(r"remains on table \S+, which \S+/table/sales\.orders does not name now", drift)
+    grant.destroy()
+    assert not has_grant(private_ground)
+
+
+def test_ended_grant_on_a_renamed_table_is_revoked(private_ground: PreparedProject) -> None:
+    grant = create_grant(private_ground, "table", until="2020-01-01T00:00:00Z")
+    private_ground.rename_table("Invoices")
+    removed = [grant.provider.remove_ended(grant.id, wire(grant.outs)) for _ in range(2)]  # type: ignore[attr-defined]
+    assert removed == [[f"user {private_ground.users['ann']}"], []]
+    assert not has_grant(private_ground)
+
+
+def test_grant_follows_its_name_to_another_table(private_ground: PreparedProject) -> None:
+    grant = create_grant(private_ground, "table")
+    former_path = private_ground.grants_path("table")
+    private_ground.rename_table("Invoices")
+    private_ground.make_table()
+    assert [grant.refresh(), grant.refresh()] == ["update", "update"]
+
+    assert grant.up(**declare_grant(private_ground, "table")) == "update"
+
+    assert grant.refresh() == "same"
+    assert private_ground.users["ann"] not in private_ground.http.get(former_path).raise_for_status().text
+    private_ground.drop_table()
+    assert grant.refresh() == "delete"
+
+
+def test_grant_that_a_table_takes_to_its_new_name_remains(private_ground: PreparedProject) -> None:
+    """A spec renames the table in its grants, too: the new grant exists before the earlier one is deleted."""
+    earlier_grant = create_grant(private_ground, "table", declared_as="earlier")
+    private_ground.rename_table("Invoices")
+    run_context.start(run_context.current().next())
+    on = private_ground.build_target("table") | {"name": "invoices"}
+    grant = create_grant(private_ground, "table", on=on, declared_as="later")
+    earlier_grant.destroy()
+    assert has_grant(private_ground)
+    run_context.start(run_context.current().next())
+    grant.destroy()
+    assert not has_grant(private_ground)
+
+
+def test_restored_table_does_not_restore_a_removed_grant(private_ground: PreparedProject) -> None:
+    grant = create_grant(private_ground, "table")
+    request = private_ground.drop_table_softly()
+    grant.destroy()
+    private_ground.restore_table(request)
+    assert not has_grant(private_ground)
+
+
+def test_earlier_states_have_no_id_of_the_table(private_ground: PreparedProject) -> None:
+    grant = create_grant(private_ground, "table")
+    table_id = grant.outs.pop("object_id")
+    assert grant.up(**declare_grant(private_ground, "table")) == "same"
+    assert (grant.refresh(), grant.outs["object_id"]) == ("same", table_id)
+    del grant.outs["object_id"]
+    private_ground.rename_table("Invoices")
+    assert grant.refresh() == "delete"
 
 
 def test_grant_on_a_deleted_warehouse_is_gone(private_ground: PreparedProject) -> None:

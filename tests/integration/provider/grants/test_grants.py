@@ -166,6 +166,28 @@ def test_grants_on_a_deleted_table_are_gone_and_refused(private_ground: Prepared
         grants.up(**declare_grants(private_ground, "table"))
 
 
+def test_grants_on_a_renamed_table_are_revoked(private_ground: PreparedProject) -> None:
+    grants = create_grants(private_ground, "table")
+    private_ground.rename_table("Invoices")
+    assert [grants.refresh(), grants.refresh()] == ["update", "update"]
+    assert "does not name now" in grants.outs["drift"][0]
+    grants.destroy()
+    assert holders(private_ground, "table") == set()
+
+
+def test_grants_follow_their_name_to_another_table(private_ground: PreparedProject) -> None:
+    grants = create_grants(private_ground, "table")
+    former_path = private_ground.grants_path("table")
+    private_ground.rename_table("Invoices")
+    private_ground.make_table()
+    grants.refresh()
+
+    assert grants.up(**declare_grants(private_ground, "table")) == "update"
+
+    assert grants.refresh() == "same"
+    assert private_ground.users["ann"] not in private_ground.http.get(former_path).raise_for_status().text
+
+
 def test_unknown_user_is_named_with_the_solution(ground: PreparedProject, space: str) -> None:
     entry = {"privilege": ground.grant_privileges(space)[0], "user": "oidc~nobody"}
     if ground.authorizer == "openfga":  # Here the server takes any user.

@@ -188,9 +188,10 @@ def test_rename_onto_a_taken_name_is_refused_early(
     """The server would respond with 503."""
     other = Resource(WarehouseProvider())
     other.up(**change_storage(warehouse_props, key_prefix="other") | {"name": "other", "active": False})
+    warehouse.up(**warehouse_props | {"active": False})
     update_bodies.clear()
     with pytest.raises(NotOwnedError, match=rf"cannot be named `Other`: warehouse {other.id}"):
-        warehouse.up(**warehouse_props | {"name": "Other"})
+        warehouse.up(**warehouse_props | {"name": "Other", "active": False})
     assert update_bodies == []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection.errors import UnsupportedServerError
+from lakewright.lakekeeper.api.connection.errors import RefusedError, UnsupportedServerError
 from lakewright.lakekeeper.provider.errors import HoldsTablesError, NotOwnedError, ReplacementRefusedError
 from lakewright.lakekeeper.provider.inputs import ServerKeeps, Since
 from lakewright.lakekeeper.storage.profiles import S3Profile
@@ -54,6 +54,23 @@ def test_property_changes_in_place_and_back(
     if "allowed_format_versions" not in change:  # An undeclared property is the server's to keep.
         assert warehouse.up(**warehouse_props) == "update"
         assert {**read_warehouse(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
+
+
+@pytest.mark.since("0.13")
+@pytest.mark.parametrize(("allowed", "default"), [([2, 3], 3), ([1, 2], None)])
+def test_undeclared_default_version_remains(
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client, allowed: list[int], default: int | None
+) -> None:
+    """The server deletes a default version that a change of the allowed versions leaves out."""
+    policy = {"allowed-format-versions": [1, 2, 3], "default-format-version": 3}
+    http.post(f"{ROOT}/{warehouse.id}/format-version-policy", json=policy).raise_for_status()
+
+    assert warehouse.up(**warehouse_props | {"allowed_format_versions": allowed}) == "update"
+
+    live_warehouse = read_warehouse(http, warehouse)
+    assert live_warehouse["allowed-format-versions"] == allowed
+    assert live_warehouse.get("default-format-version") == default
+    assert warehouse.refresh() == "same"
 
 
 STORAGE_CHANGES: list[Any] = [
@@ -145,6 +162,18 @@ def test_inactive_warehouse_is_updated_and_remains_inactive(
     assert warehouse.up(**warehouse_props | {"active": False, "name": "other"}) == "update"
     live_warehouse = read_warehouse(http, warehouse)
     assert (live_warehouse["name"], live_warehouse["status"]) == ("other", "inactive")
+
+
+def test_inactive_warehouse_remains_inactive_after_a_failure(
+    warehouse: Resource, warehouse_props: Props, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inactive_props = warehouse_props | {"active": False}
+    warehouse.up(**inactive_props)
+    monkeypatch.setenv("WRONG_KEY_ID", "AKIAWRONG")
+    wrong_key = {"credential": warehouse_props["credential"] | {"access_key_id": "env:WRONG_KEY_ID"}}
+    with pytest.raises(RefusedError):
+        warehouse.up(**inactive_props | wrong_key)
+    assert read_warehouse(http, warehouse)["status"] == "inactive"
 
 
 def test_deactivated_warehouse_is_updated_without_a_refresh(

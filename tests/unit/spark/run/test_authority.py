@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
@@ -54,6 +56,20 @@ def test_refused_warehouses(
 ) -> None:
     with pytest.raises(WarehouseRefusedError, match=reason):
         choose_run_warehouse(unit(*warehouses), submitter, requested)
+
+
+def test_ended_grant_allows_no_run() -> None:
+    now = datetime.now(UTC)
+    ends = {"cleo": now - timedelta(minutes=1), "dora": now + timedelta(hours=1)}
+    shared_warehouse = BEN.model_copy(update={"writers": ("cleo", "dora"), "writer_ends": ends})
+    config = CatalogConfig.from_json(unit(shared_warehouse).to_json())
+
+    assert choose_run_warehouse(config, "dora", "bens").name == "bens"
+    with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
+        choose_run_warehouse(config, "cleo", "bens")
+    properties = {"lakewright.policy.sharing": "false"}
+    with pytest.raises(WarehouseRefusedError, match="not shared, by the table"):
+        check_shared(config, TableIdentifier("bens", ("n",), "t"), properties, "cleo")
 
 
 def test_several_warehouses_without_a_choice() -> None:

@@ -107,9 +107,19 @@ def _is_gone(client: Client, on: Object) -> bool:
             case "role":
                 return roles.get(client, on.project_id or "", on.object_id) is None
             case _:
-                return warehouses.get(client, on.warehouse_id) is None
+                has_warehouse = warehouses.get(client, on.warehouse_id) is not None
+                return not has_warehouse or (on.kind != "warehouse" and not _has_content(client, on))
     except ForbiddenError:
         return False
+
+
+def _has_content(client: Client, on: Object) -> bool:
+    """Return whether a warehouse has a visible namespace, table, view or generic table with this id."""
+    try:
+        client.json("GET", f"/management/v1/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}/protection")
+    except NotFoundError:
+        return False
+    return True
 
 
 def require_stored(client: Client, kind: str) -> None:
