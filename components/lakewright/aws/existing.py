@@ -16,6 +16,7 @@ from lakewright.aws import adoption_preview
 from lakewright.credentials.aws_session import open_aws_session
 from lakewright.environment.environment import AwsAccount
 from lakewright.environment.platform import TENANT_TAG
+from lakewright.lakekeeper.buckets.bucket_key import find_described_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
 from lakewright.ownership.consent import Consent, ConsentKind
@@ -126,11 +127,18 @@ class ExistingObjects:
         """Return the KMS key that an alias names, if this stack may adopt it; None if it does not exist.
 
         Raises:
-            pulumi.RunError: The key has neither this stack's mark nor a consent.
+            pulumi.RunError: The key has neither this stack's mark nor a consent, or it is the key of another bucket.
         """
         description = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.describe_key(KeyId=alias))
         if description is None or description["KeyMetadata"]["KeyState"] == "PendingDeletion":
             return None
+        described_bucket = find_described_bucket(str(description["KeyMetadata"].get("Description", "")))
+        if described_bucket not in {None, bucket}:
+            raise pulumi.RunError(
+                f"KMS key `{alias}` encrypts bucket `{described_bucket}` and cannot be adopted for bucket `{bucket}`:"
+                " an alias has `-` in place of `.`. Use another bucket name, or the ARN of a key in"
+                " `encryption: {kms: ARN}`"
+            )
         key_id = str(description["KeyMetadata"]["KeyId"])
         tags = self._look_up("kms", f"KMS key {alias}", lambda kms: kms.list_resource_tags(KeyId=key_id)["Tags"])
         consents = [Consent(ConsentKind.KEY, alias), Consent(ConsentKind.KEY, key_id)]

@@ -49,6 +49,11 @@ def role_name(tenant: str, warehouse: str, purpose: str | None = None) -> str:
     return f"{name}.{purpose}" if purpose else name
 
 
+def default_key_prefix(tenant: str, first_name: str) -> str:
+    """Return the key prefix of a warehouse without `key_prefix`. A renamed warehouse keeps that of its first name."""
+    return f"{tenant}/{first_name}"
+
+
 def share_purpose(share: str) -> str:
     """Return the purpose in the name of the role of a share."""
     return f"share-{share}"
@@ -66,7 +71,7 @@ def catalog_name(owner: str) -> str:
 
 def format_standby(warehouse: str) -> str:
     """Return the name of the CronJob that copies a warehouse to its standby."""
-    return f"standby-{_to_object_name(warehouse)}"
+    return f"standby-{to_object_name(warehouse)}"
 
 
 def format_lag_check(warehouse: str) -> str:
@@ -76,10 +81,10 @@ def format_lag_check(warehouse: str) -> str:
 
 def format_standby_config(warehouse: str) -> str:
     """Return the name of the ConfigMap with the configuration of the source of a standby."""
-    return f"{STANDBY}-{_to_object_name(warehouse)}"
+    return f"{STANDBY}-{to_object_name(warehouse)}"
 
 
-def _to_object_name(warehouse: str) -> str:
+def to_object_name(warehouse: str) -> str:
     """Return the name of a warehouse as a part of names of Kubernetes objects. It has up to 40 characters."""
     return warehouse.casefold().replace("_", "-").rstrip("-")
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorH
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.field_map.marks import NoWayBack, Sets, WayBack
+from lakewright.names.object_names import default_key_prefix
 from lakewright.names.table_name import parse_table_name
 from lakewright.names.types import ComputingUnitName, Deletion, ProjectId, ProjectName, TenantName
 from lakewright.project_files.stack_files import DEFAULT_PROJECT_ID
@@ -176,7 +177,7 @@ class TenantSpec(StrictModel):
 
     def find_key_prefix(self, warehouse: WarehouseSpec) -> str:
         """Return the key prefix of a warehouse by the spec. The tenant's record has the real prefix."""
-        return warehouse.key_prefix or f"{self.name}/{warehouse.renamed_from or warehouse.name}"
+        return warehouse.key_prefix or default_key_prefix(self.name, warehouse.renamed_from or warehouse.name)
 
     def find_earlier_name(self, name: str) -> str | None:
         """Return the earlier name of a warehouse that the spec renames."""

@@ -131,9 +131,6 @@ def _make_role(
     platform, storage = settings.platform, settings.storage
     region = storage.address.region
     prefix = record.read_warehouse(spec.name, "key_prefix")
-    first = role_name(tenant.name, spec.renamed_from or spec.name, suffix)
-    existing = ExistingObjects(platform.environment.aws, region)
-    adopted = existing.role(first, tenant.name) if tenant.adopts(spec) else None
 
     from lakewright.aws.access_role import AccessRole  # noqa: PLC0415 - imports pulumi_aws, which not all stacks need
 
@@ -141,23 +138,31 @@ def _make_role(
         bucket, key_prefix, key = values
         return access_policy(bucket, key_prefix, key, region=region, purpose=purpose, ends=ends)
 
-    return AccessRole(
-        role_name(tenant.name, spec.name, suffix),
-        role=record.read_warehouse(spec.name, "origin").apply(lambda name: role_name(tenant.name, name, suffix)),
-        # Roles for purposes are newer than the path, so that each of them has it.
-        path=ROLE_PATH if suffix else record.role_path(spec.name),
-        description=_describe_role(purpose, prefix),
-        trust=trust,
-        rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(build_rights),
-        session_seconds=session_seconds,
-        permissions_boundary=platform.environment.aws.permissions_boundary,
-        tags=record.mark_tags(platform.tags(tenant)),
-        retain=spec.data_deletion == "retain" and ends is None,
-        after=settings.after,
-        existing=adopted,
-        renamed_from=role_name(tenant.name, spec.renamed_from, suffix) if spec.renamed_from else None,
-        opts=pulumi.ResourceOptions(parent=settings.within.parent, providers=[platform.aws(region)]),
-    ).arn
+    def declare_role(role: pulumi.Input[str], existing: str | None) -> pulumi.Output[str]:
+        return AccessRole(
+            role_name(tenant.name, spec.name, suffix),
+            role=role,
+            # Roles for purposes are newer than the path, so that each of them has it.
+            path=ROLE_PATH if suffix else record.role_path(spec.name),
+            description=_describe_role(purpose, prefix),
+            trust=trust,
+            rights=pulumi.Output.all(storage.bucket, prefix, storage.kms_key_arn).apply(build_rights),
+            session_seconds=session_seconds,
+            permissions_boundary=platform.environment.aws.permissions_boundary,
+            tags=record.mark_tags(platform.tags(tenant)),
+            retain=spec.data_deletion == "retain" and ends is None,
+            after=settings.after,
+            existing=existing,
+            renamed_from=role_name(tenant.name, spec.renamed_from, suffix) if spec.renamed_from else None,
+            opts=pulumi.ResourceOptions(parent=settings.within.parent, providers=[platform.aws(region)]),
+        ).arn
+
+    role = record.read_warehouse(spec.name, "origin").apply(lambda origin: role_name(tenant.name, origin, suffix))
+    if not tenant.adopts(spec):
+        return declare_role(role, None)
+    # The record knows the role's name, which a rename does not change. The option `import_` takes a plain text.
+    existing = ExistingObjects(platform.environment.aws, region)
+    return role.apply(lambda name: declare_role(name, existing.role(name, tenant.name)))
 
 
 def _describe_role(purpose: RolePurpose, prefix: pulumi.Output[str]) -> pulumi.Output[str]:

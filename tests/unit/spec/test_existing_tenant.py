@@ -50,6 +50,14 @@ def test_queue_settings_are_in_one_place() -> None:
         parse_spec(document(warehouses=[warehouse], maintenance=maintenance), "test")
 
 
+def test_queue_has_one_name() -> None:
+    """Servers before 0.14 call `soft_deletion` `tabular_expiration`."""
+    warehouse = {"name": "executions", "task_queues": {"soft_deletion": {}, "tabular_expiration": {}}}
+
+    with pytest.raises(SpecError, match=r"task_queues\.tabular_expiration.*`soft_deletion` is the same queue"):
+        parse_spec(document(warehouses=[warehouse]), "test")
+
+
 def test_remote_signing_is_an_addition_to_vending() -> None:
     warehouse = {"name": "executions", "delegation": "remote-signing", "remote_signing": True}
 

@@ -84,3 +84,32 @@ def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: st
 
 def test_repeated_grant_is_a_mistake() -> None:
     assert mistakes(SELECT, SELECT)["grants.1"] == "expected each grant once; grants.0 is the same"
+
+
+def test_roles_that_differ_only_in_case_are_refused() -> None:
+    problems = mistakes(SELECT, SELECT | {"to": "role:Analysts", "privilege": "modify"})
+
+    assert problems == {
+        "grants.1.to": "expected one spelling of a role; grants.0 has `analysts`, and Lakekeeper ignores case"
+    }
+
+
+@pytest.mark.parametrize("standard_roles", [True, False])
+def test_grant_to_a_standard_role_in_another_case(*, standard_roles: bool) -> None:
+    """The stack makes the standard roles for members, unless the spec turns them off."""
+    document = SPEC | {
+        "grants": [SELECT | {"to": "role:Curated-Reader"}],
+        "standard_roles": standard_roles,
+        "role_members": {"Curated-Reader": {"users": ["oidc~ann"]}},
+    }
+
+    if standard_roles:
+        with pytest.raises(SpecError, match=r"grants\.0\.to: .*the list of standard roles has `curated-reader`"):
+            parse_spec(document, "the test's spec")
+    else:
+        parse_spec(document, "the test's spec")
+
+
+def test_grant_in_the_case_of_a_role_that_is_not_made() -> None:
+    """Without units, jobs and members, the stack makes no standard roles."""
+    parse_spec(SPEC | {"grants": [SELECT | {"to": "role:Curated-Reader"}]}, "the test's spec")

@@ -96,6 +96,49 @@ def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:
     }
 
 
+def test_warehouses_with_one_name_of_standby_objects() -> None:
+    problems = mistakes(small(warehouses=[{"name": "raw"}, {"name": "raw-"}]))
+
+    assert problems == {
+        "warehouses.1.name": "expected a name that differs from `raw` of warehouses.0 by more than `-` and `_`"
+    }
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "path", "expected"),
+    [
+        (
+            ["Sales", "ops", "sales"],
+            "warehouses.0.namespaces.2",
+            "expected one spelling of namespace `sales`; warehouses.0.namespaces.0 has `Sales`",
+        ),
+        (
+            ["A.x", "a.y"],
+            "warehouses.0.namespaces.1",
+            "expected one spelling of namespace `a`; warehouses.0.namespaces.0 has `A`",
+        ),
+        (
+            {"preset": "texera", "also": ["Operator-Port-Result"]},
+            "warehouses.0.namespaces.also.0",
+            "expected one spelling of namespace `Operator-Port-Result`; warehouses.0.namespaces.preset has"
+            " `operator-port-result`",
+        ),
+    ],
+)
+def test_namespaces_that_differ_only_in_case(namespaces: Any, path: str, expected: str) -> None:
+    problems = mistakes(small(warehouses=[{"name": "executions", "namespaces": namespaces}]))
+
+    assert problems == {path: f"{expected}, and Lakekeeper ignores case"}
+
+
+def test_repeated_namespaces_and_parents_are_allowed() -> None:
+    namespaces = ["sales.daily", "sales", "sales.weekly", "sales"]
+
+    spec = parse_spec(small(warehouses=[{"name": "executions", "namespaces": namespaces}]), "spec")
+
+    assert spec.warehouses[0].namespace_paths == ["sales", "sales.daily", "sales.weekly"]
+
+
 def test_all_mistakes_are_reported_with_their_paths() -> None:
     problems = mistakes(
         {
@@ -199,6 +242,15 @@ def test_default_prefix_counts_as_a_prefix() -> None:
     assert list(mistakes(small(warehouses=[{"name": "a"}, {"name": "b", "key_prefix": "acme"}]))) == [
         "warehouses.1.key_prefix"
     ]
+
+
+def test_default_prefix_has_the_first_name_of_a_warehouse() -> None:
+    renamed = {"name": "b", "renamed_from": "a"}
+
+    parse_spec(small(warehouses=[renamed, {"name": "c", "key_prefix": "acme/b"}]), "spec")
+    problems = mistakes(small(warehouses=[renamed, {"name": "c", "key_prefix": "acme/a"}]))
+
+    assert list(problems) == ["warehouses.1.key_prefix"]
 
 
 @pytest.mark.parametrize("name", sorted(list_reserved_names("acme")))

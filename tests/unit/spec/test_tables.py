@@ -11,20 +11,21 @@ from lakewright.spec import SpecError, TenantSpec, parse_spec
 COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "day", "type": "date"}]
 
 
+def document(*tables: dict[str, Any], **warehouse: Any) -> dict[str, Any]:
+    """Return the spec of a tenant with a warehouse `curated` and these tables in it, as written."""
+    return {
+        "version": 1,
+        "environment": "sandbox",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "curated", "namespaces": ["sales.daily"]} | warehouse],
+        "tables": [{"columns": COLUMNS} | table for table in tables],
+    }
+
+
 def spec(*tables: dict[str, Any], **warehouse: Any) -> TenantSpec:
-    """Return a tenant with a warehouse `curated` and these tables in it."""
-    return parse_spec(
-        {
-            "version": 1,
-            "environment": "sandbox",
-            "name": "acme",
-            "owner": "data@acme.example",
-            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
-            "warehouses": [{"name": "curated", "namespaces": ["sales.daily"]} | warehouse],
-            "tables": [{"columns": COLUMNS} | table for table in tables],
-        },
-        "the test's spec",
-    )
+    return parse_spec(document(*tables, **warehouse), "the test's spec")
 
 
 def mistakes(*tables: dict[str, Any], **warehouse: Any) -> dict[str, str]:
@@ -107,6 +108,28 @@ def test_names_are_read_and_written_with_quotes_where_needed(text: str, parts: A
 def test_invalid_names_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected WAREHOUSE\.NAMESPACE\.TABLE"):
         parse_table_name(text)
+
+
+@pytest.mark.parametrize("name", ["curated.sales.daily.`orders`", "curated.sales.daily.Orders"])
+def test_tables_that_differ_only_in_case_or_quotes(name: str) -> None:
+    problems = mistakes({"name": "curated.sales.daily.orders"}, {"name": name})
+
+    reason = "Names that differ only in case or quotes are the same name"
+    assert problems == {
+        "tables.1.name": f"expected a unique name; tables.0 is `curated.sales.daily.orders`, too. {reason}"
+    }
+
+
+@pytest.mark.parametrize("name", ["curated.sales.daily.orders", "curated.sales.daily.`Orders`"])
+def test_view_cannot_have_the_name_of_a_table(name: str) -> None:
+    """Tables and views of a namespace share their names on the server, which ignores case."""
+    view = {"name": name, "columns": COLUMNS, "sql": {"spark": "SELECT 1"}}
+
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document({"name": "curated.sales.daily.orders"}) | {"views": [view]}, "the test's spec")
+
+    expected = "expected another name than that of the table `curated.sales.daily.orders` of tables.0"
+    assert [(problem.path, problem.expected) for problem in caught.value.problems] == [("views.0.name", expected)]
 
 
 REFUSED_BY_SERVERS = {

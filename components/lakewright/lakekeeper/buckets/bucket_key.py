@@ -1,9 +1,9 @@
-"""The stack's own KMS key of a bucket: whether objects need it, and its deletion."""
+"""The stack's own KMS key of a bucket: its alias, whether objects need it, and its deletion."""
 
 # boto3 has no types; its results are cast where they are used.
 # pyright: reportMissingTypeStubs=false
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from lakewright.lakekeeper.buckets.own_bucket import (
     raise_uncounted,
     read_code,
 )
-from lakewright.lakekeeper.provider.errors import CannotCountError
+from lakewright.lakekeeper.provider.errors import BucketRefusedError, CannotCountError
 from lakewright.ownership.consent import Consent, ConsentKind
 from lakewright.ownership.mark import Claimant, Ownership, parse_tags
 from lakewright.ownership.marked_object import MarkedObject
@@ -31,17 +31,62 @@ PAGE = 1000
 CONCURRENT_CALLS = 10
 """Concurrent calls, as many as a client has connections."""
 
+_DESCRIPTION = "Encrypts bucket "
+
 T = TypeVar("T")
 
 
 def name_alias(bucket: str) -> str:
-    """Return the alias of the key that the stack creates for a bucket."""
+    """Return the alias of the key that the stack creates for a bucket. `a.b` and `a-b` have one alias."""
     return f"alias/{bucket}".replace(".", "-")
 
 
 def describe_key(bucket: str) -> str:
     """Return the description of the key that the stack creates for a bucket. It identifies the key."""
-    return f"Encrypts bucket {bucket}"
+    return f"{_DESCRIPTION}{bucket}"
+
+
+def find_described_bucket(description: str) -> str | None:
+    """Return the bucket that the description of a key names; None for another description."""
+    return description.removeprefix(_DESCRIPTION) if description.startswith(_DESCRIPTION) else None
+
+
+def refuse_taken_aliases(buckets: Iterable[OwnBucket], earlier: Iterable[OwnBucket]) -> None:
+    """Raise BucketRefusedError if a bucket's key would have the alias of another bucket's key.
+
+    Args:
+        buckets: Buckets whose keys the stack creates, in this run or earlier.
+        earlier: Buckets whose keys the stack created earlier.
+    """
+    buckets_by_alias = {(bucket.region, name_alias(bucket.bucket)): bucket.bucket for bucket in earlier}
+    earlier_names = set(buckets_by_alias.values())
+    for bucket in buckets:
+        if bucket.bucket in earlier_names:
+            continue
+        alias = name_alias(bucket.bucket)
+        alias_bucket = buckets_by_alias.setdefault(
+            (bucket.region, alias), _find_alias_bucket(bucket, alias) or bucket.bucket
+        )
+        if alias_bucket != bucket.bucket:
+            raise BucketRefusedError(
+                f"the KMS key of {bucket.where} would have the alias `{alias}`, which the key of bucket"
+                f" `{alias_bucket}` has: an alias has `-` in place of `.`. Nothing was changed. Use another bucket"
+                " name, or the ARN of a key that you create in `encryption: {kms: ARN}`."
+            )
+
+
+def _find_alias_bucket(bucket: OwnBucket, alias: str) -> str | None:
+    """Return the bucket whose key has an alias in the region of a bucket; None if no such key can be seen."""
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - slow to load
+
+    with raise_refusals(f"looking up the alias of the KMS key of {bucket.where}"):
+        kms = open_client(bucket, "kms")
+        try:
+            metadata = _unless_denied(lambda: kms.describe_key(KeyId=alias)["KeyMetadata"], {})
+        except BotoCoreError:
+            # Without an identity or a connection, the stack's `aws` provider fails before it makes a key.
+            return None
+    return find_described_bucket(str(metadata.get("Description", "")))
 
 
 def find_encrypted_object(bucket: OwnBucket) -> str | None:
@@ -191,13 +236,21 @@ def _unless_denied(call: Callable[[], T], if_denied: T) -> T:
 def end_key(bucket: OwnBucket, key_id: str) -> None:
     """Schedule the deletion of a key, and delete its alias, which a new key of the bucket may need.
 
+    An alias of the same name that targets another key is kept.
+
     Raises:
         BucketRefusedError: KMS refused a call.
     """
     with raise_refusals(f"scheduling the deletion of KMS key {key_id} of {bucket.where}"):
         kms = open_client(bucket, "kms")
-        _ignore_codes(lambda: kms.delete_alias(AliasName=name_alias(bucket.bucket)), "NotFoundException")
+        _ignore_codes(lambda: _delete_alias(kms, name_alias(bucket.bucket), key_id), "NotFoundException")
         _ignore_codes(lambda: kms.schedule_key_deletion(KeyId=key_id), "NotFoundException", "KMSInvalidStateException")
+
+
+def _delete_alias(kms: Any, alias: str, key_id: str) -> None:
+    pages = kms.get_paginator("list_aliases").paginate(KeyId=key_id)
+    if any(entry["AliasName"] == alias for page in pages for entry in page["Aliases"]):
+        kms.delete_alias(AliasName=alias)
 
 
 def _ignore_codes(call: Any, *codes: str) -> None:

@@ -347,6 +347,15 @@ def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
             _refuse_key(name, bucket, lambda bucket=bucket: bucket_key.is_own_default(bucket))
 
 
+def refuse_taken_aliases(buckets: dict[str, RecordedBucket], earlier: dict[str, RecordedBucket]) -> None:
+    """Raise BucketRefusedError if a new key of the stack would have the alias of another bucket's key."""
+    with_key, with_earlier_key = (
+        [bucket for bucket in recorded.values() if bucket.has_own_key and not bucket.is_in_store]
+        for recorded in (buckets, earlier)
+    )
+    bucket_key.refuse_taken_aliases(with_key, with_earlier_key)
+
+
 def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], bool] = lambda: True) -> None:
     way_out = (
         f"Nothing was changed. Keep `encryption: {{kms: own}}` of storage `{storage}`; remove it when nothing in"

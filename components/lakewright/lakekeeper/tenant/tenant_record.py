@@ -63,6 +63,8 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         existing_bucket.refuse_missing(args.existing_buckets, {warehouse.bucket for warehouse in warehouses.values()})
         if before is None and not has_unknown(args.buckets):
             tenant_changes.refuse_unrecorded_keys(args.buckets)
+        if not has_unknown(args.buckets):
+            tenant_changes.refuse_taken_aliases(args.buckets, before.buckets if before else {})
         tenant_changes.refuse_role_names(args.tenant, identified, warehouses, args.buckets)
         identified = self._with_role_paths(args, identified, before)
         retained = tenant_history.find_retained_data(

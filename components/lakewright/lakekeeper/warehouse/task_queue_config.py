@@ -12,6 +12,7 @@ from typing_extensions import override
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.versions import find_current_queue
 from lakewright.lakekeeper.api.management import project_record, task_queues, warehouses
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
 from lakewright.lakekeeper.provider import diff as difference
@@ -31,14 +32,6 @@ _EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})
 """Queues of every server. Other queues exist only in some editions of the server."""
 
 
-def _current_name(queue: str) -> str:
-    """Return the current name of a queue.
-
-    Servers before 0.14 call `soft_deletion` `tabular_expiration`. The client sends the name that the server knows.
-    """
-    return SOFT_DELETION if queue == "tabular_expiration" else queue
-
-
 class TaskQueueConfigArgs(ResourceInputs):
     """Inputs of a queue. `config` has the keys of the server's documentation."""
 
@@ -46,7 +39,7 @@ class TaskQueueConfigArgs(ResourceInputs):
     """Warehouse that the queue belongs to."""
     project_id: Annotated[ProjectId | None, Replace()] = None
     """Project that the queue belongs to; for `task_log_cleanup` only."""
-    queue: Annotated[NotBlank, AfterValidator(_current_name), Replace()]
+    queue: Annotated[NotBlank, AfterValidator(find_current_queue), Replace()]
     """Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or another queue of the server."""
     config: Annotated[dict[str, Any], Update(via="config")] = {}
     """Settings of the queue, with the server's keys."""

@@ -9,6 +9,8 @@ from typing import Any, cast, get_args
 from lakewright_spark.suggestions import suggest_name
 
 from lakewright.names.grant_names import RoleKind
+from lakewright.names.object_names import default_key_prefix, to_object_name
+from lakewright.names.table_name import parse_parts
 from lakewright.names.types import prefixes_overlap
 from lakewright.spec.checks.aws import (
     access_checks,
@@ -25,6 +27,7 @@ from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.units import no_such_warehouse, unit_checks
 from lakewright.spec.checks.warehouses import (
     archive_checks,
+    namespace_checks,
     queue_checks,
     remote_signing_checks,
     service_checks,
@@ -47,6 +50,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _find_duplicate_names(document, "views")
     yield from _lookalike_warehouses(document)
     yield from warehouse_checks(document)
+    yield from namespace_checks(document)
     yield from queue_checks(document)
     yield from remote_signing_checks(document)
     yield from _find_shared_buckets(document)
@@ -65,6 +69,7 @@ def cross_checks(raw: Any) -> Iterator[SpecMistake]:
     yield from _find_texera_outside_s3(document)
     yield from _find_standby_outside_s3(document)
     yield from _warehouses_of_data(document)
+    yield from _find_spellings_of_roles(document)
     yield from _find_repeated_grants(document)
     yield from _find_grants_on_shared_project(document)
     yield from table_checks(document)
@@ -121,23 +126,27 @@ def list_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _find_duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[SpecMistake]:
-    first_at: dict[str, int] = {}
+    first_at: dict[tuple[str, ...], tuple[int, str]] = {}
     for index, item in list_items(document, section):
         name = as_text(item.get("name"))
         if name is None:
             continue
-        # Lakekeeper ignores case in names.
-        earlier = first_at.setdefault(name.casefold(), index)
+        # Lakekeeper ignores case in names, and gets the parts of a name without quotes.
+        levels = tuple(part.casefold() for part in parse_parts(name) or [name])
+        earlier, earlier_name = first_at.setdefault(levels, (index, name))
         if earlier != index:
-            yield (section, index, "name"), f"expected a unique name; {section}.{earlier} is `{name}`, too"
+            reason = "" if earlier_name == name else ". Names that differ only in case or quotes are the same name"
+            expectation = f"expected a unique name; {section}.{earlier} is `{earlier_name}`, too{reason}"
+            yield (section, index, "name"), expectation
 
 
 def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     first_at: dict[str, tuple[int, str]] = {}
     for index, item in list_items(document, "warehouses"):
         if name := as_text(item.get("name")):
-            # PyIceberg's environment variables have no `-`, so these names would be one catalog.
-            earlier, other = first_at.setdefault(name.casefold().replace("_", "-"), (index, name))
+            # PyIceberg's environment variables have no `-`, so these names would be one catalog. Names of standby
+            # objects do not end with `-`.
+            earlier, other = first_at.setdefault(to_object_name(name), (index, name))
             if other.casefold() != name.casefold():
                 message = (
                     f"expected a name that differs from `{other}` of warehouses.{earlier} by more than `-` and `_`"
@@ -199,16 +208,20 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake
 def _find_overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     storages = list_storages(document)
     prefixes: list[tuple[int, str, str]] = []
+    with_default: set[int] = set()
     for index, warehouse in list_items(document, "warehouses"):
         storage = storages.get(_find_storage_name(document, warehouse) or "", {})
         prefix = as_text(warehouse.get("key_prefix"))
         if prefix is None and warehouse.get("key_prefix") is None and as_text(warehouse.get("name")):
-            prefix = f"{document.get('name')}/{warehouse['name']}"
+            with_default.add(index)
+            first_name = as_text(warehouse.get("renamed_from")) or str(warehouse["name"])
+            prefix = default_key_prefix(str(document.get("name")), first_name)
         if storage.get("bucket") is not None and prefix is not None:
             backend = find_backend(storage) or StorageBackend
             prefixes.append((index, backend.describe_container(storage), prefix.strip(" /")))
     for (first, bucket, prefix), (second, other_bucket, other) in combinations(prefixes, 2):
-        if bucket == other_bucket and prefixes_overlap(prefix, other):
+        # Two default prefixes overlap only if the checks of names refuse the warehouses.
+        if bucket == other_bucket and not {first, second} <= with_default and prefixes_overlap(prefix, other):
             yield (
                 ("warehouses", second, "key_prefix"),
                 f"expected a prefix without overlap; `{other}` overlaps `{prefix}` of warehouses.{first}"
@@ -268,6 +281,24 @@ def _standard_roles(document: Mapping[str, Any]) -> list[str]:
     if document.get("standard_roles") is False:
         return []
     return [f"{name}-{kind}" for name in list_names(document, "warehouses") for kind in get_args(RoleKind)]
+
+
+def _find_spellings_of_roles(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield grants to roles whose names differ only in case, which Lakekeeper ignores."""
+    # The standard roles are made only for units and jobs, and for members.
+    makes_standard_roles = any(document.get(key) for key in ("computing_units", "maintenance", "role_members"))
+    standard_roles = _standard_roles(document) if makes_standard_roles else []
+    first_at = {role.casefold(): (role, "the list of standard roles") for role in standard_roles}
+    for index, grant in list_items(document, "grants"):
+        kind, _, role = str(grant.get("to")).partition(":")
+        if kind != "role":
+            continue
+        earlier_role, place = first_at.setdefault(role.casefold(), (role, f"grants.{index}"))
+        if earlier_role != role:
+            yield (
+                ("grants", index, "to"),
+                f"expected one spelling of a role; {place} has `{earlier_role}`, and Lakekeeper ignores case",
+            )
 
 
 def _find_repeated_grants(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from lakewright_spark.suggestions import suggest_name
 
-from lakewright.names.table_name import PRESETS, QualifiedName, parse_table_name
+from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.spec.checks.units import no_such_warehouse
+from lakewright.spec.checks.warehouses import list_levels, list_namespaces
 from lakewright.validation.documents import join_names, list_items
 from lakewright.validation.problems import SpecMistake
 
@@ -24,7 +25,7 @@ _ALLOWED_DELETIONS = {
 def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """Yield tables and views whose warehouse or namespace is not declared or contradicts them. Never raises."""
     warehouses = {str(warehouse.get("name")): warehouse for _, warehouse in list_items(document, "warehouses")}
-    tables: set[QualifiedName] = set()
+    tables: dict[tuple[str, ...], tuple[int, QualifiedName]] = {}
     for section in ("tables", "views"):
         for index, item in list_items(document, section):
             name = _parse_table(item.get("name"))
@@ -36,16 +37,17 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
                 continue
             yield from _find_namespace(section, index, name, warehouse)
             if section == "tables":
-                tables.add(name)
+                tables.setdefault(name.levels, (index, name))
                 yield from _compare_with_warehouse(index, item, name, warehouse)
-            elif name in tables:
-                yield (section, index, "name"), f"expected another name than that of the table `{name}`"
+            elif table := tables.get(name.levels):
+                expectation = f"expected another name than that of the table `{table[1]}` of tables.{table[0]}"
+                yield (section, index, "name"), expectation
 
 
 def _find_namespace(
     section: str, index: int, name: QualifiedName, warehouse: Mapping[str, Any]
 ) -> Iterator[SpecMistake]:
-    namespaces = _namespaces(warehouse.get("namespaces"))
+    namespaces = {level for _, path in list_namespaces(warehouse) for level in list_levels(path)}
     if ".".join(name.namespace) not in namespaces:
         names = join_names(sorted(namespaces))
         yield (
@@ -80,19 +82,3 @@ def _parse_table(text: object) -> QualifiedName | None:
         return parse_table_name(text) if isinstance(text, str) else None
     except ValueError:
         return None  # the check of the name reports it
-
-
-def _namespaces(written: object) -> set[str]:
-    """Return the namespaces of a warehouse, and the parents that are made for them."""
-    paths: list[Any] = []
-    if isinstance(written, list):
-        paths = cast(list[Any], written)
-    elif isinstance(written, Mapping):
-        preset = cast(Mapping[str, Any], written)
-        also = preset.get("also")
-        paths = [
-            *PRESETS.get(str(preset.get("preset")), ()),
-            *(cast(list[Any], also) if isinstance(also, list) else []),
-        ]
-    paths = [path.split(".") for path in paths if isinstance(path, str)]
-    return {".".join(levels[:depth]) for levels in paths for depth in range(1, len(levels) + 1)}

@@ -5,20 +5,64 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lakewright.lakekeeper.api.connection.versions import find_current_queue
+from lakewright.names.table_name import PRESETS
 from lakewright.spec.checks.aws import PlacedWarehouses
 from lakewright.storage.registry import find_backend
 from lakewright.validation.documents import as_list, as_mapping, list_items
 from lakewright.validation.problems import Path, SpecMistake
 
 
+def list_namespaces(warehouse: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the namespaces of a warehouse, each with its place in the warehouse's document."""
+    written = warehouse.get("namespaces")
+    preset = as_mapping(written)
+    for namespace in PRESETS.get(str(preset.get("preset")), ()):
+        yield ("namespaces", "preset"), namespace
+    path: Path = ("namespaces", "also") if preset else ("namespaces",)
+    for position, namespace in enumerate(as_list(preset.get("also") if preset else written)):
+        if isinstance(namespace, str):
+            yield (*path, position), namespace
+
+
+def list_levels(namespace: str) -> list[str]:
+    """Return the namespaces from the outermost parent of a namespace to the namespace itself."""
+    levels = namespace.split(".")
+    return [".".join(levels[:depth]) for depth in range(1, len(levels) + 1)]
+
+
+def namespace_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    """Yield namespaces of a warehouse whose names, or whose parents' names, differ only in case.
+
+    Lakekeeper ignores case in names.
+    """
+    for index, warehouse in list_items(document, "warehouses"):
+        first_at: dict[str, tuple[str, Path]] = {}
+        for place, namespace in list_namespaces(warehouse):
+            path: Path = ("warehouses", index, *place)
+            for level in list_levels(namespace):
+                earlier_level, earlier_path = first_at.setdefault(level.casefold(), (level, path))
+                if earlier_level != level:
+                    yield (
+                        path,
+                        f"expected one spelling of namespace `{level}`; {'.'.join(map(str, earlier_path))} has"
+                        f" `{earlier_level}`, and Lakekeeper ignores case",
+                    )
+                    break
+
+
 def queue_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
-    """Yield each task queue that a warehouse and `maintenance.server` both configure."""
+    """Yield each task queue that a warehouse configures twice: under two names, or in `maintenance.server`, too."""
     servers = as_mapping(as_mapping(document.get("maintenance")).get("server"))
     for index, warehouse in list_items(document, "warehouses"):
         name = str(warehouse.get("name"))
+        first_names: dict[str, str] = {}
         for queue in as_mapping(warehouse.get("task_queues")):
+            path: Path = ("warehouses", index, "task_queues", queue)
+            first_name = first_names.setdefault(find_current_queue(str(queue)), str(queue))
+            if first_name != str(queue):
+                yield path, f"expected one name of the queue; `{first_name}` is the same queue. Remove one of them"
             if as_mapping(servers.get(name)).get(queue) is not None:
-                path: Path = ("warehouses", index, "task_queues", queue)
                 yield path, f"expected settings in one place; `maintenance.server.{name}.{queue}` has some, too"
 
 

@@ -310,6 +310,30 @@ def test_declared_warehouse_is_writable_again(archiving: ArchivingTenant) -> Non
 
 
 @pytest.mark.long
+def test_renamed_warehouse_is_writable_again(archiving: ArchivingTenant) -> None:
+    """The role and the key prefix have the first name, which the spec no longer has."""
+    tenant, renamed = archiving.tenant, {**ARCHIVED, "name": "runs"}
+    tenant.spec |= {"warehouses": [{**renamed, "renamed_from": "executions"}, OTHER], "grants": []}
+    tenant.write()
+    tenant.up()
+    tenant.spec["warehouses"] = [renamed, OTHER]
+    tenant.write()
+    tenant.up()
+    archiving.remove_from_spec()
+    tenant.spec["warehouses"] = [{**renamed, "adopt": True}, OTHER]
+    tenant.write()
+
+    previewed, done = tenant.verb("preview"), tenant.up()
+
+    for changes in (list_changes(previewed), list_changes(done)):
+        assert ("adopt", "Role", f"lakewright.{tenant.name}.runs") in changes
+    open_catalog(tenant, "runs").load_table("results.flights").append(pa.table({"n": [4]}))
+    assert read_rows(tenant, "runs", "results") == [4, 1, 2, 3]
+    assert archiving.list_records().keys() == {"lakewright-record"}
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+
+@pytest.mark.long
 def test_roles_and_tables_are_taken_over_again(archiving: ArchivingTenant) -> None:
     """The server kept role, members and table, and the spec declares them with the warehouse."""
     tenant = archiving.tenant

@@ -95,6 +95,25 @@ def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], l
     assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
+@pytest.mark.stand_in("looks up roles on AWS")
+def test_new_warehouse_adopts_no_role_of_a_renamed_one(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """It has the first name of the renamed warehouse, whose role keeps that name."""
+    tenant = make_tenant()
+    tenant.up()
+    rename(tenant, "executions", "curated")
+    before = tenant.up()["outputs"]["role_arns"]
+    tenant.spec["warehouses"] = [{"name": "curated"}, {"name": "executions", "adopt": True}]
+    tenant.write()
+
+    after = tenant.up()["outputs"]["role_arns"]
+
+    assert after["curated"] == before["curated"]
+    names = [role["RoleName"] for role in aws("iam").list_roles()["Roles"] if f".{tenant.name}." in role["RoleName"]]
+    assert sorted(names) == [f"lakewright.{tenant.name}.executions", f"lakewright.{tenant.name}.executions-2"]
+
+
 @pytest.mark.long
 def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
     unit = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}

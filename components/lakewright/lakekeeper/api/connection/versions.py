@@ -22,6 +22,14 @@ KIND_SINCE: dict[str, Version] = {"generic-table": (0, 13), "tag": (0, 14)}
 """Kinds of objects by the first version that has them."""
 
 
+def find_current_queue(queue: str) -> str:
+    """Return the current name of a task queue. The client sends the name that the server knows.
+
+    Servers before 0.14 call `soft_deletion` `tabular_expiration`.
+    """
+    return "soft_deletion" if queue == "tabular_expiration" else queue
+
+
 @dataclass(frozen=True)
 class Server:
     """Version and settings that a server reports."""
