@@ -64,25 +64,21 @@ class MaintenancePlanner:
         Raises:
             LakewrightSparkError: The warehouse as a whole cannot be planned.
         """
-        histories: Mapping[str, History] = {}
         dead = claims.forget_dead() if claims else {}
         closed = self.close_runs(warehouse, catalog, outcome, now) if claims else []
-        with self._warn_about_damage(
-            warehouse, catalog, outcome, "every job counts as never run, since ops.job_runs is damaged"
-        ):
-            histories = load_histories(catalog, now)
+        histories = self._read_histories(warehouse, catalog, outcome, now)
         warehouse_plan = plan(
             self.config,
             warehouse,
             open_metadata_catalog(self.config, warehouse, catalog),
             filters=self.filters,
-            histories=histories,
+            histories=histories or {},
             now=now,
             registry=self.registry,
             stop=self.control.ended,
             find_due_since=self.find_due_since,
         )
-        if not self.dry_run:
+        if not self.dry_run and histories is not None:
             # A plan that was stopped lacks some tables.
             complete = self.filters.is_every_table and not self.control.ended.is_set()
             with self._warn_about_damage(
@@ -96,6 +92,20 @@ class MaintenancePlanner:
         allowed = hold_jobs_that_delete(self.config, warehouse_plan)
         without_listings = hold_jobs_without_listings(self.config, catalog, allowed)
         return self._mark_kills(catalog, without_listings, dead, closed, now) if dead else without_listings
+
+    def _read_histories(
+        self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome, now: datetime
+    ) -> Mapping[str, History] | None:
+        """Return the earlier runs and candidates by table UUID; None if they cannot be read, with a warning."""
+        with self._warn_about_damage(
+            warehouse,
+            catalog,
+            outcome,
+            "every job counts as never run, and old candidates remain, since ops.job_runs or ops.orphan_candidates is "
+            "damaged",
+        ):
+            return load_histories(catalog, now)
+        return None
 
     def close_runs(
         self, warehouse: str, catalog: Catalog, outcome: MaintenanceOutcome, now: datetime

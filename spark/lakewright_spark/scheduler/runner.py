@@ -113,13 +113,14 @@ class MaintenanceRunner:
             if self.session is None:
                 check_before_start(self.config, self.limits.deadline)  # before a table is claimed
             claims: dict[str, RunnerClaims] = {}
+            ended: dict[str, CompletedRuns] = {}
             if not self.dry_run and self.requested:
                 stack.enter_context(self._hold_table(self.requested, catalogs, outcome))
             elif not self.dry_run:
                 claims = stack.enter_context(self._hold_claims(catalogs, outcome))
-                catalogs = {name: catalogs[name] for name in claims}
-            # Before the histories are read, so that no run of another runner is missed.
-            ended = {name: CompletedRuns(self.config, name, claims[name].catalog) for name in claims}
+                # Before the histories are read, so that no run of another runner is missed.
+                ended = self._watch_completed_runs(claims, outcome.unavailable)
+                catalogs = {name: catalogs[name] for name in ended}
             now, planner = self.clock(), self._build_planner()
             plans = self._plan(planner, catalogs, outcome, claims, now)
             buffer = OpsBuffer(self.config, catalogs)
@@ -229,6 +230,16 @@ class MaintenanceRunner:
                 opened[warehouse.name] = open_catalog(self.config, warehouse.name)
         unavailable.check_any_left([warehouse.name for warehouse in self.config.warehouses])
         return opened
+
+    def _watch_completed_runs(
+        self, claims: Mapping[str, RunnerClaims], unavailable: UnavailableWarehouses
+    ) -> dict[str, CompletedRuns]:
+        """Return the runs that others complete from now on, by warehouse. Leave out warehouses that do not respond."""
+        ended: dict[str, CompletedRuns] = {}
+        for name, warehouse_claims in claims.items():
+            with unavailable.record_failures(name):
+                ended[name] = CompletedRuns(self.config, name, warehouse_claims.catalog)
+        return ended
 
     def _close(self, recorder: Recorder, outcome: MaintenanceOutcome) -> None:
         outcome.warnings += recorder.close(frozenset(self.control.lost))

@@ -113,6 +113,8 @@ class WorkQueue:
         """Seconds between the last look and the next look, by warehouse."""
         self._looked_snapshots: dict[str, int | None] = {}
         """Snapshot of the claims at the last look, by warehouse."""
+        self._unreachable = ""
+        """The warehouse of the last request, if that failed. Its releases must not hold up other warehouses."""
         self._only_alone = False
         if not self._claims:
             self._ready, self._waiting = self._waiting, deque[TableWork]()
@@ -239,23 +241,42 @@ class WorkQueue:
             with self._lock:
                 name = self._find_warehouse_in_turn()
             try:
-                if name and self._claim_next(name):
+                has_claimed = bool(name) and self._claim_next(name)
+                self._unreachable = ""
+                if has_claimed:
                     continue
             except (LeaseLostError, LeaseHeldError) as error:
                 self._lost.setdefault(name, str(error))
             except LakewrightSparkError:
+                self._unreachable = name
                 self._closed.wait(POLL_SECONDS)  # such as an outage: the heartbeat reports the loss of claims in time
             except Exception as error:  # noqa: BLE001  # any error: the run would wait for claims forever
                 self._lost.setdefault(name, f"warehouse {name}: no table can be claimed: {type(error).__name__}")
             self._wake.wait(POLL_SECONDS)
 
     def _find_warehouse_in_turn(self) -> str:
+        """Return the warehouse of the next claim. A warehouse where tables only have to be released comes first."""
+        for name in dict.fromkeys(self._finished.values()):
+            can_release = name not in self._lost and name != self._unreachable
+            if can_release and self._is_release_urgent(name, self._list_recorded(name)):
+                return name
+        alone_now = self._alone if self._only_alone else ()
         in_turn = sorted(self._elsewhere.values(), key=lambda work: self._next_looks.get(work.table.warehouse, 0.0))
-        for works in (self._waiting, in_turn, self._alone):
+        for works in (alone_now, self._waiting, in_turn, self._alone):
             for work in works:
                 if work.table.warehouse not in self._lost:
                     return work.table.warehouse
         return next((name for name in self._finished.values() if name not in self._lost), "")
+
+    def _list_recorded(self, name: str) -> list[str]:
+        """Return the UUIDs of finished tables of a warehouse whose runs are recorded."""
+        return [uuid for uuid, warehouse in self._finished.items() if warehouse == name and self._is_recorded(uuid)]
+
+    def _is_release_urgent(self, name: str, released: Collection[str]) -> bool:
+        """Return whether a job waits for one of these tables, or the next claim in the warehouse may be far away."""
+        if self._claims[name].requested.keys() & released:
+            return True
+        return bool(released) and all(work.table.warehouse != name for work in self._waiting)
 
     def _claim_next(self, name: str) -> bool:
         """Claim the next tables of a warehouse. Return whether there may be more to do at once."""
@@ -264,12 +285,12 @@ class WorkQueue:
             ready = sum(not work.is_suspect for work in self._ready)
             room = 1 if alone_first else self._size.compute_room(ready, len(self._waiting), self._claims[name].runners)
             works = self._choose_candidates(name) if room > 0 else []
-            finished = [uuid for uuid, warehouse in self._finished.items() if warehouse == name]
+            finished = list(self._finished.values()).count(name)
+            released = self._list_recorded(name)
             is_idle = not (self._active or self._ready)
-        released = [uuid for uuid in finished if self._is_recorded(uuid)]
-        if is_idle and len(released) < len(finished):
+            is_urgent = room > 0 or self._is_release_urgent(name, released)
+        if is_idle and len(released) < finished:
             self._record_soon()
-        is_urgent = room > 0 or bool(self._claims[name].requested.keys() & released)
         if not works and not (released and (is_urgent or len(released) >= self._size.look_ahead)):
             return self._look_elsewhere(name)
         if works and works[0].runs_alone:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import CatalogUnreachableError, MaintenanceFailedError
+from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.pyiceberg_client import usage
 from lakewright_spark.pyiceberg_client.table_metadata import load_metadata
 from lakewright_spark.scheduler import planning
 from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.ops_tables import append
+from lakewright_spark.scheduler.run_log.orphan_candidates import read_oldest_candidates
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import MaintenanceRunner
 from lakewright_spark.scheduler.table_discovery import Filters
@@ -253,6 +256,45 @@ def test_maintain_continues_without_readable_job_runs(
     outcome = MaintenanceRunner(local_config, filters).run()
     assert {plan.facts.table.name for plan in outcome.plans[0].tables} >= {"first", "odd", "third"}
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
+
+
+def test_damaged_job_runs_delete_no_candidates(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: candidates were dropped before they were due, since no history named them."""
+    monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
+    table = plan_all(local_config, catalog).tables[0].facts
+    first_seen = NOW - timedelta(days=2)
+    row = {"table_name": "t", "table_uuid": table.uuid, "file_path": "f", "first_seen": first_seen}
+    append(catalog, CANDIDATES, [row])
+    queued = RunRecord(runner="r", table=table.table, table_uuid=table.uuid, job="statistics", queued_at=NOW)
+    job_runs.append(catalog, [queued], NOW)
+    delete_metadata(catalog.load_table("ops.job_runs"))
+    outcome = MaintenanceRunner(local_config, Filters(jobs=("staged-files",))).run()
+    assert read_oldest_candidates(catalog) == {table.uuid: first_seen}
+    assert any("old candidates remain" in warning for warning in outcome.warnings)
+
+
+def test_unreadable_job_runs_stop_one_warehouse(
+    local_config: CatalogConfig, catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the run ended for all warehouses."""
+    closed = SqlCatalog("closed", uri=f"sqlite:///{tmp_path}/closed.db", warehouse=f"file://{tmp_path}/closed")
+    load_table = closed.load_table
+
+    def refuse(identifier: tuple[str, ...]) -> Table:
+        if identifier == ("ops", "job_runs"):
+            raise ServerError("InternalServerError: try again")
+        return load_table(identifier)
+
+    monkeypatch.setattr(closed, "load_table", refuse)
+    warehouse = CatalogWarehouse(name="closed", location="s3://unused/closed")
+    config = local_config.model_copy(update={"warehouses": [warehouse, *local_config.warehouses]})
+    monkeypatch.setattr(application, "open_catalog", lambda _, name: {"closed": closed, "local": catalog}[name])
+    outcome = MaintenanceRunner(config, Filters(jobs=("staged-files",))).run()
+    assert [plan.warehouse for plan in outcome.plans] == ["local"]
+    assert "closed" in outcome.unavailable.failed
+    assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
 def test_maintain_repeats_nothing_after_a_brief_failure(

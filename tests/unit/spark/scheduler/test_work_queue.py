@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.errors import LeaseHeldError, LeaseLostError
+from lakewright_spark.errors import CatalogUnreachableError, LeaseHeldError, LeaseLostError
 from lakewright_spark.policies.model import JobName, TablePolicies
 from lakewright_spark.scheduler import lease_table, work_queue
 from lakewright_spark.scheduler.claims import active_runners, find_dead_claims, read_claims
@@ -28,6 +28,8 @@ from lakewright_spark.scheduler.table_worker import TableWork
 from lakewright_spark.scheduler.work_queue import WorkQueue
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.table import Table
 
 NOW = datetime.now(UTC)
 """Time of earlier runs. Claims are made when their test runs: they expire."""
@@ -36,7 +38,7 @@ CONFIG = CatalogConfig(
     kind="jdbc",
     tenant="acme",
     uri="sqlite:////unused.db",
-    warehouses=[CatalogWarehouse(name="local", location="s3://unused/local")],
+    warehouses=[CatalogWarehouse(name=name, location=f"s3://unused/{name}") for name in ("local", "other")],
 )
 
 
@@ -57,6 +59,24 @@ def runner(local_catalog: SqlCatalog) -> Callable[[str], RunnerClaims]:
         claims = RunnerClaims(CONFIG, "local", local_catalog, name)
         claims.register(now or datetime.now(UTC))
         return claims
+
+    return register
+
+
+@pytest.fixture
+def other_catalog(tmp_path: Path) -> SqlCatalog:
+    """Return the catalog of warehouse `other`."""
+    return SqlCatalog("other", uri=f"sqlite:///{tmp_path}/other.db", warehouse=f"file://{tmp_path}/other")
+
+
+@pytest.fixture
+def runner_of_both(runner: Any, other_catalog: SqlCatalog) -> Callable[[str], dict[str, RunnerClaims]]:
+    """Return a function that registers a runner in both warehouses."""
+
+    def register(name: str) -> dict[str, RunnerClaims]:
+        claims = RunnerClaims(CONFIG, "other", other_catalog, name)
+        claims.register(datetime.now(UTC))
+        return {"local": runner(name), "other": claims}
 
     return register
 
@@ -195,32 +215,93 @@ def test_drained_work_does_not_begin(
     assert read_claims(local_catalog.load_table("ops.maintenance_lease").properties) == {}
 
 
-def test_each_warehouse_has_its_own_looks(
-    runner: Any, local_catalog: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_warehouse_has_its_own_looks(runner_of_both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other runners hold the last table of two warehouses. The table that is released first is taken first."""
-    other_catalog = SqlCatalog("other", uri=f"sqlite:///{tmp_path}/other.db", warehouse=f"file://{tmp_path}/other")
-    config = CONFIG.model_copy(
-        update={"warehouses": [*CONFIG.warehouses, CatalogWarehouse(name="other", location="s3://unused/other")]}
-    )
-    theirs, ours = (RunnerClaims(config, "other", other_catalog, name) for name in ("them", "us"))
-    claims, works = {"local": runner("us"), "other": ours}, [work("a"), move_to_other(work("b"))]
-    for holder, name in ((runner("them"), "a"), (theirs, "b")):
-        holder.register(datetime.now(UTC))
-        assert holder.take(candidates(name), 1, [], datetime.now(UTC)).taken
-    ours.register(datetime.now(UTC))
-    ended = {name: CompletedRuns(config, name, one.catalog) for name, one in claims.items()}
-    clock, queue = [0.0], WorkQueue(works, claims, ended=ended)
+    theirs, ours = runner_of_both("them"), runner_of_both("us")
+    for warehouse, name in (("local", "a"), ("other", "b")):
+        assert theirs[warehouse].take(candidates(name), 1, [], datetime.now(UTC)).taken
+    ended = {name: CompletedRuns(CONFIG, name, one.catalog) for name, one in ours.items()}
+    clock, queue = [0.0], WorkQueue([work("a"), move_to_other(work("b"))], ours, ended=ended)
     monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for _ in range(4):
-        queue._claim_next(queue._find_warehouse_in_turn())
+        claim_next(queue)
     assert queue.take() is None
-    theirs.release(datetime.now(UTC))
+    theirs["other"].release(datetime.now(UTC))
     clock[0] += work_queue.MAX_LOOK_SECONDS
     for _ in range(2):
-        queue._claim_next(queue._find_warehouse_in_turn())
+        claim_next(queue)
     assert take(queue).table.warehouse == "other"
     assert not queue.is_done, "the other runner still has the table of warehouse `local`"
+
+
+def test_tables_are_released_during_a_wait_elsewhere(runner_of_both: Any, other_catalog: SqlCatalog) -> None:
+    """Regression: two runners waited for each other's last tables, which were in two warehouses."""
+    runner_of_both("them")["local"].take(candidates("a"), 1, [], datetime.now(UTC))
+    queue = WorkQueue([move_to_other(work("b")), work("a")], runner_of_both("us"))
+    claim_next(queue)
+    finished = take(queue)
+    claim_next(queue)
+    assert finished.table.warehouse == "other"
+    assert list_claimed(other_catalog) == {"uuid-b"}
+    queue.finish(finished)
+    claim_next(queue)
+    assert list_claimed(other_catalog) == set()
+    assert not queue.is_done, "the other runner still has the table of warehouse `local`"
+
+
+def test_requested_table_is_released_in_any_warehouse(runner_of_both: Any, other_catalog: SqlCatalog) -> None:
+    """Regression: a job waited for a finished table until its warehouse had the next table in turn."""
+    ours = runner_of_both("us")
+    works = [move_to_other(work("b")), *(work(f"a{number}") for number in range(40)), move_to_other(work("c"))]
+    queue = WorkQueue(works, ours, look_ahead=1)
+    claim_next(queue)
+    queue.finish(take(queue))
+    while claim_next(queue):
+        pass
+    job = TableClaim(CONFIG, move_to_other(work("b")).table, "uuid-b", other_catalog, "job")
+    thread = threading.Thread(target=lambda: job.take(datetime.now(UTC)))
+    thread.start()
+    while not ours["other"].requested:
+        ours["other"].renew(datetime.now(UTC))
+    claim_next(queue)
+    thread.join(30)
+    assert read_claims(other_catalog.load_table("ops.maintenance_lease").properties)["uuid-b"].holder == "job"
+
+
+def test_unreachable_warehouse_holds_up_no_claims(runner_of_both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release of its finished table fails."""
+    ours = runner_of_both("us")
+    queue = WorkQueue([move_to_other(work("b")), work("a")], ours)
+    claim_next(queue)
+    queue.finish(take(queue))
+
+    def refuse(*_: Any, **more: Any) -> None:
+        raise CatalogUnreachableError("warehouse other does not respond")
+
+    monkeypatch.setattr(ours["other"], "take", refuse)
+    queue.start()
+    assert take(queue).table.name == "a"
+    queue.close()
+
+
+def test_table_that_runs_alone_begins_in_any_warehouse(runner_of_both: Any) -> None:
+    """Regression: the end of the night was for it, but claims were for the warehouse of the first waiting table."""
+    queue = WorkQueue([work("a"), move_to_other(work("killer", alone=True))], runner_of_both("us"))
+    assert queue.take(only_alone=True) is None, "no table is claimed"
+    claim_next(queue)
+    killer = queue.take(only_alone=True)
+    assert killer is not None
+    assert killer.table.name == "killer"
+
+
+def claim_next(queue: WorkQueue) -> bool:
+    """Send the next request of the thread that claims tables. Return False if it waits afterwards."""
+    return queue._claim_next(queue._find_warehouse_in_turn())
+
+
+def list_claimed(catalog: SqlCatalog) -> set[str]:
+    """Return the UUIDs of claimed tables."""
+    return set(read_claims(catalog.load_table("ops.maintenance_lease").properties))
 
 
 def move_to_other(moved: TableWork) -> TableWork:
@@ -379,3 +460,49 @@ def test_killed_run_has_not_completed(local_catalog: SqlCatalog) -> None:
     assert (one.table_uuid, "staged-files") in ended
     assert (one.table_uuid, "compaction") not in ended
     assert (one.table_uuid, "statistics") in ended
+
+
+def end_run(table: str) -> RunRecord:
+    """Return a completed run of `statistics`."""
+    times = {"started_at": NOW, "finished_at": NOW}
+    return dataclasses.replace(work(table).runs[0], id=uuid.uuid4().hex, state=RunState.SUCCEEDED, **times)
+
+
+def rewrite_files(table: Table) -> None:
+    """Replace all files in one commit, as a compaction does."""
+    files = [task.file for task in table.scan().plan_files()]
+    new_files = list(_dataframe_to_data_files(table.metadata, table.scan().to_arrow(), table.io))
+    with table.transaction() as change, change.update_snapshot().overwrite() as rewrite:
+        for file in files:
+            rewrite.delete_data_file(file)
+        for file in new_files:
+            rewrite.append_data_file(file)
+
+
+def test_compaction_of_the_runs_completes_no_job(local_catalog: SqlCatalog) -> None:
+    """Regression: its new files have the runs of earlier nights, so tonight's jobs were skipped as done."""
+    job_runs.append(local_catalog, [end_run("earlier")], NOW)
+    ended = CompletedRuns(CONFIG, "local", local_catalog)
+    job_runs.append(local_catalog, [end_run("tonight")], NOW)
+    rewrite_files(local_catalog.load_table("ops.job_runs"))
+    ended.refresh()
+    assert ("uuid-tonight", "statistics") in ended
+    assert ("uuid-earlier", "statistics") not in ended
+
+
+def test_merged_manifests_hide_no_completed_run(local_catalog: SqlCatalog) -> None:
+    """Regression: files of a merged manifest count as existing, so jobs of other runners were repeated."""
+    job_runs.append(local_catalog, [end_run("earlier")], NOW)
+    ended = CompletedRuns(CONFIG, "local", local_catalog)
+    with local_catalog.load_table("ops.job_runs").transaction() as change:
+        change.set_properties({"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "1"})
+    for name in ("tonight", "later"):
+        job_runs.append(local_catalog, [end_run(name)], NOW)
+    current = local_catalog.load_table("ops.job_runs").current_snapshot()
+    assert current is not None
+    assert len(current.manifests(local_catalog.load_table("ops.job_runs").io)) == 1
+    ended.refresh()
+    assert {name for name in ("earlier", "tonight", "later") if (f"uuid-{name}", "statistics") in ended} == {
+        "tonight",
+        "later",
+    }
