@@ -15,6 +15,8 @@ def accept_view(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     path: Path = ("views", find_index("views", difference.resource, spec))
     if difference.kind is DifferenceKind.GONE:
         return [SpecEdit(path, REMOVED)]
+    if not difference.property:
+        raise NotExpressibleError(f"not in one property: {difference.found}")
     if refusal := ViewSpec.refused_properties.get(difference.property):
         raise NotExpressibleError(refusal)
     return edit_field(ViewSpec, path, difference, spec, title="a view")
