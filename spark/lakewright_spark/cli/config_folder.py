@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakewright_spark.catalog.loading import load_config
-from lakewright_spark.errors import JobFailedError, LakewrightSparkError
+from lakewright_spark.errors import ConfigMissingError, JobFailedError, LakewrightSparkError
 
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig
@@ -37,8 +37,15 @@ def print_each_report(
         make_report: Returns the report on a configuration, by its name, for JSON, and its problems.
 
     Raises:
+        ConfigMissingError: The folder has no configuration, or does not exist.
         JobFailedError: Some have an error.
     """
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise ConfigMissingError(
+            f"{folder}: expected a folder of catalog configurations NAME.json, found none. `lakewright config --stack "
+            "NAME --format json` prints one"
+        )
 
     def report_on(file: Path) -> dict[str, Any]:
         try:
@@ -49,7 +56,7 @@ def print_each_report(
 
     failures = 0
     with ThreadPoolExecutor(_CONCURRENT_TENANTS, thread_name_prefix="tenant") as pool:
-        for printed in pool.map(report_on, sorted(folder.glob("*.json"))):
+        for printed in pool.map(report_on, files):
             failures += bool(printed["error"])
             print(json.dumps(printed), flush=True)
     if failures:

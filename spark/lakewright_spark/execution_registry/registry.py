@@ -45,13 +45,14 @@ class ExecutionRegistry:
     ) -> ExecutionRecord:
         """Register an execution that starts. An ended execution may start again under its number.
 
+        Until `record_restart`, the record of such an execution has the warehouse and the tables of its earlier run.
+
         Raises:
             RegistryError: The execution is running, with a heartbeat since `stale_before`.
         """
         now = now or datetime.now(UTC)
         fresh = {
             "computing_unit": computing_unit,
-            "warehouse": warehouse,
             "submitter": submitter,
             "status": ExecutionStatus.RUNNING.value,
             "started_at": now,
@@ -64,7 +65,8 @@ class ExecutionRegistry:
             with self._session() as session:
                 row = session.scalar(self._select_row(workflow, execution).with_for_update())
                 if row is None:
-                    row = ExecutionRow(tenant=self.tenant, workflow=workflow, execution=execution, **fresh)
+                    key = {"tenant": self.tenant, "workflow": workflow, "execution": execution}
+                    row = ExecutionRow(**key, warehouse=warehouse, **fresh)
                     session.add(row)
                 else:
                     alive = stale_before is None or row.updated_at >= stale_before
@@ -78,6 +80,14 @@ class ExecutionRegistry:
             if isinstance(error.__cause__, IntegrityError):  # another process registered it at the same time
                 raise self._build_running_error(workflow, execution, now) from None
             raise
+
+    def record_restart(self, workflow: int, execution: int, warehouse: str) -> ExecutionRecord:
+        """Record that the tables of the earlier run are dropped, and that the execution writes to this warehouse."""
+        with self._session() as session:
+            row = self._load_row(session, workflow, execution)
+            row.tables, row.warehouse = [], warehouse
+            session.flush()
+            return _record(row)
 
     def record_heartbeat(self, workflow: int, execution: int, now: datetime | None = None) -> None:
         """Record a heartbeat."""
@@ -115,11 +125,21 @@ class ExecutionRegistry:
         with self._session() as session:
             self._load_row(session, workflow, execution).replaced_at = now or datetime.now(UTC)
 
-    def remove(self, workflow: int, execution: int) -> None:
-        """Remove an execution. Drop its tables first, since their record is removed as well."""
+    def remove(self, record: ExecutionRecord) -> bool:
+        """Remove an execution. Return False if its row has changed since the record was read, and then keep it.
+
+        Drop its tables first, since their record is removed as well.
+        """
         with self._session() as session:
-            if row := session.scalar(self._select_row(workflow, execution)):
-                session.delete(row)
+            row = session.scalar(self._select_row(record.workflow, record.execution).with_for_update())
+            if row is None or _record(row) != record:
+                return False
+            session.delete(row)
+            return True
+
+    def is_current(self, record: ExecutionRecord) -> bool:
+        """Return whether the row is as it was when the record was read: the execution did not start again since."""
+        return self.find(record.workflow, record.execution) == record
 
     def find(self, workflow: int, execution: int) -> ExecutionRecord | None:
         """Return an execution; None if it is not known."""

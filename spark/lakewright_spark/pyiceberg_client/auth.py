@@ -9,6 +9,7 @@ from typing import Any
 
 import requests
 from pyiceberg.catalog.rest.auth import AuthManager, OAuth2AuthManager, OAuth2TokenProvider
+from requests.auth import HTTPBasicAuth
 
 from lakewright_spark.catalog.auth import resolve
 from lakewright_spark.errors import IdentityError
@@ -31,7 +32,10 @@ class ReferencedToken(AuthManager):
 
 
 class TimedTokenProvider(OAuth2TokenProvider):
-    """Requests tokens with a time limit, an audience and headers. PyIceberg 0.12 has none of these."""
+    """Requests tokens with a time limit, an audience, headers, and the current client secret.
+
+    PyIceberg 0.12 has none of these. `client_secret` is the reference of the secret.
+    """
 
     audience: str | None = None
     headers: Mapping[str, str] | None = None
@@ -39,8 +43,9 @@ class TimedTokenProvider(OAuth2TokenProvider):
     def _refresh_token(self) -> None:
         data = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         data |= {"audience": self.audience} if self.audience else {}
-        headers = {**(self.headers or {}), "Authorization": self._client_secret_header}
-        response = requests.post(self.token_url, data=data, headers=headers, timeout=(CONNECT_SECONDS, SOCKET_SECONDS))
+        credentials = HTTPBasicAuth(self.client_id.encode(), resolve(self.client_secret).encode())
+        timeout = (CONNECT_SECONDS, SOCKET_SECONDS)
+        response = requests.post(self.token_url, data=data, headers=self.headers, auth=credentials, timeout=timeout)
         response.raise_for_status()
         token = response.json()
         self._token = token["access_token"]
@@ -48,7 +53,10 @@ class TimedTokenProvider(OAuth2TokenProvider):
 
 
 class ReferencedClientCredentials(OAuth2AuthManager):
-    """Client credentials, exchanged for a token that is renewed a minute before it expires."""
+    """Client credentials, exchanged for a token that is renewed a minute before it expires.
+
+    Each renewal reads the client secret again, so that its file or variable may change.
+    """
 
     def __init__(
         self,
@@ -61,8 +69,8 @@ class ReferencedClientCredentials(OAuth2AuthManager):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """Store the client ID, the reference of its secret, the token endpoint, and what the token is limited to."""
-        super().__init__(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
-        provider = TimedTokenProvider(client_id, resolve(client_secret), token_url, scope, expires_in=DEFAULT_LIFETIME)
+        super().__init__(client_id, client_secret, token_url, scope, expires_in=DEFAULT_LIFETIME)
+        provider = TimedTokenProvider(client_id, client_secret, token_url, scope, expires_in=DEFAULT_LIFETIME)
         provider.audience, provider.headers = audience, headers
         self.token_provider = provider
         self._failure = f"token endpoint {token_url} gave no token to client {client_id}"

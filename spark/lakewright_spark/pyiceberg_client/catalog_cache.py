@@ -141,7 +141,10 @@ class CatalogCache:
             self._closed += len(catalogs)
 
     def _fingerprint(self, config: CatalogConfig, warehouse: str) -> bytes:
-        """Return the fingerprint of the secrets that the catalog keeps. It reads other secrets at every request."""
+        """Return the fingerprint of the secrets that the catalog keeps.
+
+        It reads bearer tokens at every request, and client secrets at every renewal of a token.
+        """
         warehouse_config = next((w for w in config.warehouses if w.name == warehouse), None)
         secret_values = (
             warehouse_config.s3_keys.secret_options(os.environ) if warehouse_config and warehouse_config.s3_keys else {}

@@ -103,16 +103,19 @@ class Cleaner:
     def replace_previous(self, new: ExecutionRecord, stale_before: datetime) -> SweepReport:
         """Drop the tables of earlier executions of this workflow and unit, except runtime statistics, as Texera does.
 
-        A running execution with a heartbeat since `stale_before` is not changed. A later run drops the tables in other
-        warehouses that cannot be used now.
+        A running execution with a heartbeat since `stale_before` is not changed, and neither is an execution that
+        starts again meanwhile. A later run drops the tables in other warehouses that cannot be used now.
         """
         previous = self.registry.list_previous(new.workflow, new.execution, new.computing_unit)
         ended = [old for old in previous if old.status.has_ended or old.updated_at < stale_before]
         swept, existing_results = SweepReport(), self._list_results(old.warehouse for old in ended)
-        if new.warehouse in self.unavailable:
-            raise JobFailedError(f"{new} cannot begin: {self._explain_unavailable(new.warehouse)}")
+        if reason := self._explain_unavailable(new.warehouse):
+            raise JobFailedError(f"{new} cannot begin: {reason}")
         for old in ended:
-            if old.warehouse in self.unavailable:
+            if old.warehouse in self.unavailable or not self.registry.is_current(old):
+                continue
+            if reason := self._explain_unavailable(old.warehouse):
+                swept.postponed.append((old, reason))
                 continue
             tried = (
                 swept if old.warehouse == new.warehouse else SweepReport(tables=swept.tables, failed=swept.postponed)
@@ -124,22 +127,27 @@ class Cleaner:
                 swept.executions.append(old)
         return swept
 
-    def restart(self, record: ExecutionRecord) -> None:
-        """Drop all tables of an earlier run under the same number. Raises JobFailedError if a table remains."""
+    def restart(self, record: ExecutionRecord, warehouse: str) -> ExecutionRecord:
+        """Drop all tables of an earlier run under the same number, and return the record of the run in `warehouse`.
+
+        Raises JobFailedError if a table remains. The row then keeps the warehouse of the earlier run, so that a later
+        attempt or a sweep drops the table.
+        """
         swept, existing_results = SweepReport(), self._list_results([record.warehouse])
-        if record.warehouse in self.unavailable:
+        if reason := self._explain_unavailable(record.warehouse):
             raise JobFailedError(
-                f"the tables of {record} cannot be dropped: {self._explain_unavailable(record.warehouse)}"
+                f"{record} cannot start again, since the tables of its earlier run cannot be dropped: {reason}. Make "
+                f"warehouse {record.warehouse} usable, or use another execution number"
             )
         if not self._drop(record, existing_results, swept):
             raise JobFailedError(swept.failed[0][1])
-        self.registry.record_tables(record.workflow, record.execution, [])
+        return self.registry.record_restart(record.workflow, record.execution, warehouse)
 
     def sweep(self, before: datetime, *, dry_run: bool = False) -> SweepReport:
         """Drop the executions that ended before an instant, tables first. Report executions that cannot be dropped.
 
-        Executions in a warehouse that this identity may not use remain. Raises CatalogUnreachableError if no warehouse
-        can be used.
+        An execution remains if it starts again meanwhile, or if this identity may not use its warehouse. Raises
+        CatalogUnreachableError if no warehouse can be used.
         """
         records = self.registry.list_expired(before)
         swept, existing_results = SweepReport(), self._list_results(record.warehouse for record in records)
@@ -148,16 +156,16 @@ class Cleaner:
         for record in records:
             if record.warehouse in self.unavailable.hidden:
                 continue
-            if record.warehouse in self.unavailable.failed:
-                swept.failed.append((record, self._explain_unavailable(record.warehouse)))
+            if reason := self._explain_unavailable(record.warehouse):
+                swept.failed.append((record, reason))
                 continue
             if dry_run:
                 swept.tables.extend(_list_tables(record, existing_results))
-            elif self._drop(record, existing_results, swept):
-                self.registry.remove(record.workflow, record.execution)
-            else:
+                swept.executions.append(record)
                 continue
-            swept.executions.append(record)
+            is_dropped = self.registry.is_current(record) and self._drop(record, existing_results, swept)
+            if is_dropped and self.registry.remove(record):
+                swept.executions.append(record)
         return swept
 
     def find_orphans(self, other_registries: Iterable[Executions] = ()) -> Orphans:
@@ -241,8 +249,16 @@ class Cleaner:
                     results[uri.execution.workflow, uri.execution.execution].append(uri)
         return results
 
-    def _explain_unavailable(self, warehouse: str | None) -> str:
-        return str({**self.unavailable.hidden, **self.unavailable.failed}[warehouse or ""])
+    def _explain_unavailable(self, warehouse: str | None) -> str | None:
+        """Return why the results in a warehouse cannot be listed; None if they can."""
+        if error := {**self.unavailable.hidden, **self.unavailable.failed}.get(warehouse or ""):
+            return str(error)
+        if warehouse:
+            try:
+                self.config.warehouse(warehouse)
+            except KeyError as error:
+                return str(error.args[0])
+        return None
 
     def _drop(
         self,

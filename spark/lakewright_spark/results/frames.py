@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
@@ -10,6 +11,8 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import NoSuchResultError
+from lakewright_spark.migration.fence import keep_fence
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import build_type_error, check_names
@@ -82,7 +85,8 @@ class ResultFrames:
         """
         readable = readable_frame(frame)
         self._tables.prepare(uri)
-        self._describe_table(uri, readable).createOrReplace()
+        properties = keep_fence(PROPERTIES, self._read_properties(uri))
+        self._describe_table(uri, readable, properties).createOrReplace()
 
     def write_stream(
         self, uri: ResultUri, frame: DataFrame, checkpoint: str, *, every_seconds: float | None = STREAM_SECONDS
@@ -108,7 +112,7 @@ class ResultFrames:
         self._tables.prepare(uri)
         if not self._tables.exists(uri):
             empty = self.spark.createDataFrame([], readable.schema)
-            self._describe_table(uri, empty).create()
+            self._describe_table(uri, empty, PROPERTIES).create()
         writer = readable.writeStream.format("iceberg").outputMode("append").option("checkpointLocation", checkpoint)
         if every_seconds is None:
             writer = writer.trigger(availableNow=True)
@@ -128,10 +132,17 @@ class ResultFrames:
         parts = (self.warehouse, *self._tables.identifier(uri))
         return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
-    def _describe_table(self, uri: ResultUri, frame: DataFrame) -> DataFrameWriterV2:
-        """Return the writer of a table with the frame's columns and the properties of results."""
+    def _read_properties(self, uri: ResultUri) -> Mapping[str, str]:
+        """Return the properties of the result's table; no properties if it does not exist."""
+        try:
+            return self._tables.load(uri).properties
+        except NoSuchResultError:
+            return {}
+
+    def _describe_table(self, uri: ResultUri, frame: DataFrame, properties: Mapping[str, str]) -> DataFrameWriterV2:
+        """Return the writer of a table with the frame's columns and these properties."""
         writer = frame.writeTo(self.identifier(uri)).using("iceberg")
-        for key, value in PROPERTIES.items():
+        for key, value in properties.items():
             writer = writer.tableProperty(key, value)
         return writer
 

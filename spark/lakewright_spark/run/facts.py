@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.result_uris import Execution
@@ -17,9 +17,16 @@ from lakewright_spark.session.secrets import split_secrets
 VARIABLE = "LAKEWRIGHT_RUN"
 """Holds the facts as JSON."""
 SECRETS_VARIABLE = "LAKEWRIGHT_RUN_SECRETS"
-"""Names the file with the secret properties of Spark, if there are any."""
+"""Names the file with the secrets of the run, if there are any."""
 
-_PROPERTIES = TypeAdapter(dict[str, str])
+
+class _Secrets(BaseModel):
+    """The secrets of one execution, which its facts do not contain until they are read from the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    remote: str | None = None
+    conf: dict[str, str] = {}
 
 
 class ExecutionFacts(BaseModel):
@@ -37,6 +44,7 @@ class ExecutionFacts(BaseModel):
     """When the run is ended by force; UTC."""
     master: str | None = None
     remote: str | None = None
+    """Address of a Spark Connect server, which may have parameters such as `;token=TOKEN`."""
     conf: dict[str, str] = {}
     """More of Spark's properties."""
 
@@ -60,13 +68,14 @@ class ExecutionFacts(BaseModel):
         if not (file := environ.get(SECRETS_VARIABLE)):
             return facts
         try:
-            secrets = _PROPERTIES.validate_json(Path(file).read_bytes())
+            secrets = _Secrets.model_validate_json(Path(file).read_bytes())
         except (OSError, ValidationError):
             raise ConfigMissingError(
-                f"{file}: expected the secret properties of this run, found no such file or no JSON object: start the "
+                f"{file}: expected the secrets of this run, found no such file or no such JSON object: start the "
                 "script with `lakewright-spark run`"
             ) from None
-        return facts.model_copy(update={"conf": {**facts.conf, **secrets}})
+        conf, remote = {**facts.conf, **secrets.conf}, secrets.remote or facts.remote
+        return facts.model_copy(update={"conf": conf, "remote": remote})
 
     def to_environment(self, folder: Path) -> dict[str, str]:
         """Return the variables for the script. Secrets go into a file of mode 0600: every child inherits variables.
@@ -74,12 +83,16 @@ class ExecutionFacts(BaseModel):
         Args:
             folder: Where to write the file. It has to be there until the script has ended.
         """
-        public, secret = split_secrets(self.conf)
-        variables = {VARIABLE: self.model_copy(update={"conf": public}).model_dump_json()}
-        if secret:
+        public, secret_conf = split_secrets(self.conf)
+        public_facts, secrets = self.model_copy(update={"conf": public}), _Secrets(conf=secret_conf)
+        if self.remote and ";" in self.remote:  # parameters of the address: a token, or headers of requests
+            public_facts = public_facts.model_copy(update={"remote": None})
+            secrets = secrets.model_copy(update={"remote": self.remote})
+        variables = {VARIABLE: public_facts.model_dump_json()}
+        if secrets != _Secrets():
             file = folder / "secrets.json"
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as opened:
-                opened.write(_PROPERTIES.dump_json(secret))
+                opened.write(secrets.model_dump_json().encode())
             variables[SECRETS_VARIABLE] = str(file)
         return variables

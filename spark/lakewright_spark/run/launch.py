@@ -154,7 +154,7 @@ class Launch:
         )
         try:
             if earlier_run:
-                cleaner.restart(earlier_run)
+                record = cleaner.restart(earlier_run, facts.warehouse)
             swept = cleaner.replace_previous(record, stale)
             if problem := build_sweep_error(swept):
                 raise problem

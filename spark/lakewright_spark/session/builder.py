@@ -272,9 +272,10 @@ def _connect(
 ) -> SparkSession:
     _, secret_properties = split_secrets(properties)
     catalog_secrets, host = config.spark_secrets(), urlsplit(remote).hostname or ""
+    address = remote.partition(";")[0].rstrip("/")  # its parameters may have a token
     has_secrets = bool(catalog_secrets or secret_properties)
     if has_secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
-        raise IdentityError(f"{remote}: the catalog's credential requires TLS: add ;use_ssl=true to the address")
+        raise IdentityError(f"{address}: the catalog's credential requires TLS: add ;use_ssl=true to the address")
     builder = SparkSession.builder.appName(app).remote(remote)
     session = builder.getOrCreate()
     try:
@@ -285,8 +286,8 @@ def _connect(
             settings = _session_settings(config, properties, has_secrets=has_secrets)
         secrets = catalog_secrets | secret_properties
         # Before the session has its settings, these are the server's.
-        check_event_log(remote, secrets, session.conf.get(EVENT_LOG_KEY, None))
-        check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
+        check_event_log(address, secrets, session.conf.get(EVENT_LOG_KEY, None))
+        check_redaction(address, secrets, session.conf.get(REDACTION_KEY, None))
         for key, value in settings.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()

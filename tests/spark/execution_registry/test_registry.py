@@ -75,9 +75,32 @@ def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
     assert len(execution.tables) == 2
     assert registry.find_warehouse(7, 42) == "results"
     assert ExecutionRegistry("other", url).find(7, 42) is None
-    registry.remove(7, 42)
+    assert registry.remove(execution)
     assert registry.find(7, 42) is None
     assert registry.find_warehouse(7, 42) is None
+
+
+def test_execution_that_starts_again_is_not_removed(registry: ExecutionRegistry) -> None:
+    begin(registry, 42)
+    registry.finish(7, 42, ExecutionStatus.COMPLETED, now=NOON + HOUR)
+    ended = registry.find(7, 42)
+    assert ended is not None
+    assert registry.is_current(ended)
+    begin(registry, 42, now=NOON + 2 * HOUR)
+    assert not registry.is_current(ended)
+    assert not registry.remove(ended)
+    assert registry.find(7, 42) is not None
+
+
+def test_restart_elsewhere_keeps_the_earlier_tables(registry: ExecutionRegistry) -> None:
+    begin(registry, 42)
+    registry.record_tables(7, 42, [WrittenTable(RESULT)])
+    registry.finish(7, 42, ExecutionStatus.COMPLETED)
+    record = registry.begin(7, 42, computing_unit="notebook", warehouse="curated")
+    assert (record.warehouse, record.tables) == ("results", (WrittenTable(RESULT),))
+    record = registry.record_restart(7, 42, "curated")
+    assert (record.warehouse, record.tables, record.status) == ("curated", (), ExecutionStatus.RUNNING)
+    assert registry.find(7, 42) == record
 
 
 def test_running_execution_is_not_started_again(registry: ExecutionRegistry) -> None:

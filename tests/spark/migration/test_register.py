@@ -208,7 +208,7 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
 
 
 def test_undo_refuses_a_table_that_the_target_lacks(catalogs: Catalogs) -> None:
-    """Somebody renamed the target's table, or its identity lost sight of it: its commits are not given up."""
+    """A user renamed the target's table, or its identity lost sight of it: its commits are not given up."""
     catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")
     catalogs.migrate(Action.CUT_OVER, depth="metadata")

@@ -100,7 +100,7 @@ def test_undo_keeps_changes_of_the_target(catalogs: Catalogs, *, has_change: boo
 
 
 def test_undo_refuses_a_view_that_the_target_lacks(catalogs: Catalogs) -> None:
-    """Somebody dropped the target's view: its changes are given up only on request."""
+    """A user dropped the target's view: its changes are given up only on request."""
     source, target = open_views(catalogs, "source"), open_views(catalogs, "target")
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)

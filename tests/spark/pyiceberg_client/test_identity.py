@@ -76,6 +76,19 @@ def test_client_credentials_renew_the_token_before_it_expires(
     assert len(proxy.grants) == before + 1
 
 
+def test_renewal_reads_a_rotated_client_secret(
+    catalog_config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path
+) -> None:
+    proxy.life = 60  # each request renews the token
+    (tmp_path / "secret").write_text(proxy.secret)
+    auth = credentials(proxy).model_copy(update={"client_secret": f"file:{tmp_path / 'secret'}"})
+    config = with_proxy(catalog_config, proxy, auth=auth)
+    catalog = open_catalog(config, "results")
+    proxy.secret = "n3w"
+    (tmp_path / "secret").write_text("n3w")
+    assert "operator-port-result" in names(config, catalog)
+
+
 def test_wrong_client_secret_names_endpoint_and_client(
     catalog_config: CatalogConfig, proxy: AuthenticatingProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,13 @@ def create_execution(
     return record
 
 
+def remove_row(cleaner: Cleaner, workflow: int, execution: int) -> None:
+    """Remove the row of an execution, whose tables remain."""
+    record = cleaner.registry.find(workflow, execution)
+    assert record is not None
+    assert cleaner.registry.remove(record)
+
+
 def addresses(workflow: int, execution: int) -> list[ResultUri]:
     run = Execution(workflow, execution, "results")
     return [run.result(Port("Op-1")), run.console_messages("Op-1"), run.runtime_statistics()]
@@ -161,7 +168,7 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
     create_execution(cleaner, workflow, 3)
-    cleaner.registry.remove(workflow, 1)
+    remove_row(cleaner, workflow, 1)
     result = addresses(workflow, 2)[0]
     ResultTables(cleaner.config, "results").drop(result)
 
@@ -195,7 +202,7 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
 def test_old_orphan_tables_are_dropped(cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
-    cleaner.registry.remove(workflow, 1)
+    remove_row(cleaner, workflow, 1)
     orphans = cleaner.find_orphans()
     mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
@@ -254,7 +261,7 @@ def test_dropping_orphans_requires_a_named_registry(
 ) -> None:
     create_execution(cleaner, workflow, 1)
     create_execution(cleaner, workflow, 2)
-    cleaner.registry.remove(workflow, 1)
+    remove_row(cleaner, workflow, 1)
     registry_options = ["--drop", "--registry", f"sqlite:///{tmp_path}/executions.db"]
     unnamed = command_line("--drop", "--no-texera", "--yes")
     assert isinstance(unnamed.exception, RegistryError)
@@ -300,7 +307,7 @@ def test_command_keeps_results_of_texera(
     for execution in (1, texera_execution, orphan):
         create_execution(cleaner, workflow, execution)
     for execution in (texera_execution, orphan):
-        cleaner.registry.remove(workflow, execution)
+        remove_row(cleaner, workflow, execution)
     options = ["--registry", f"sqlite:///{tmp_path}/executions.db", "--texera", texera.url, "--json"]
     refused = command_line("--drop", "--yes", *options)
     assert "Texera's database knows no execution" in str(refused.exception)

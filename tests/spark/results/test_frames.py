@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ColumnRefusedError, RowsDeletedError, RowsMovedError, WarehouseRefusedError
+from lakewright_spark.migration.fence import build_fence
 from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
@@ -94,6 +95,18 @@ def test_one_session_writes_a_result_twice(frames: ResultFrames, reader: ResultR
     for rows in (10, 4):
         frames.write(uri, frames.spark.range(rows))
         assert frames.read(uri).count() == reader.count(uri) == rows
+
+
+def test_write_keeps_the_fence_of_a_migration(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 5).result(PORT)
+    frames.write(uri, frames.spark.range(10))
+    table = reader.table(uri)
+    fence = build_fence(table.properties, "r1", datetime.now(UTC), was_protected=False)
+    with table.transaction() as change:
+        change.set_properties(fence)
+    frames.write(uri, frames.spark.range(4))
+    assert reader.table(uri).properties.items() >= fence.items()
+    assert reader.count(uri) == 4
 
 
 def test_failed_write_keeps_the_old_result(frames: ResultFrames, reader: ResultReader) -> None:

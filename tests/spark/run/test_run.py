@@ -265,6 +265,23 @@ def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
         ExecutionRun(facts, runner.config.model_copy(update=owned)).read(uri)
 
 
+def test_restart_elsewhere_needs_the_earlier_warehouse(runner: Runner) -> None:
+    """A killed run recorded no tables, so its tables can be found only where its row says."""
+    hidden = CatalogWarehouse(name="archive", id="5ad1d6a4-0000-4000-8000-000000000000")
+    runner.use(runner.config.model_copy(update={"warehouses": [*runner.config.warehouses, hidden]}))
+    registry = ExecutionRegistry(runner.config.tenant, runner.database)
+    registry.begin(runner.workflow, 1, computing_unit="notebook", warehouse="archive")
+    registry.finish(runner.workflow, 1, ExecutionStatus.KILLED)
+    registry.close()
+    for _ in range(2):
+        refused = runner("print('never')", "--warehouse", "results")
+        assert refused.code == 1
+        assert "cannot be dropped: warehouse archive of" in refused.err
+    record = runner.find_record()
+    assert record is not None
+    assert (record.warehouse, record.status) == ("archive", ExecutionStatus.FAILED)
+
+
 def test_catalog_is_down(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"}))
     assert "warehouse results of http://127.0.0.1:1/catalog does not respond" in run_refused_script(runner, 6)

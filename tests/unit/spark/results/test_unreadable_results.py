@@ -48,8 +48,8 @@ def test_sweep_continues_past_an_unreadable_result(cleaner: Cleaner) -> None:
 
 def test_orphans_are_dropped_past_an_unreadable_one(cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -DAY)
-    for number in (1, 2, 3):
-        cleaner.registry.remove(7, number)
+    for record in cleaner.registry.all():
+        cleaner.registry.remove(record)
     cleaner.registry.begin(8, 1, computing_unit="cu", warehouse="local")
     orphans = cleaner.find_orphans()
     done = cleaner.drop_orphans(orphans, younger_stay=-DAY)

@@ -25,8 +25,17 @@ def test_file_of_secrets_is_private(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_no_token_of_a_server_in_environment(tmp_path: Path) -> None:
+    facts = FACTS.model_copy(update={"remote": "sc://unit.example:15002/;use_ssl=true;token=t0k3n", "conf": {}})
+
+    variables = facts.to_environment(tmp_path)
+
+    assert "t0k3n" not in repr(variables)
+    assert ExecutionFacts.from_environment(variables) == facts
+
+
 def test_run_without_secrets_has_no_file(tmp_path: Path) -> None:
-    facts = FACTS.model_copy(update={"conf": {"spark.a": "b"}})
+    facts = FACTS.model_copy(update={"conf": {"spark.a": "b"}, "remote": "sc://unit.example:15002"})
 
     variables = facts.to_environment(tmp_path)
 
@@ -39,5 +48,5 @@ def test_missing_file_of_secrets_is_reported(tmp_path: Path) -> None:
     variables = FACTS.to_environment(tmp_path)
     Path(variables[SECRETS_VARIABLE]).unlink()
 
-    with pytest.raises(ConfigMissingError, match="expected the secret properties of this run"):
+    with pytest.raises(ConfigMissingError, match="expected the secrets of this run"):
         ExecutionFacts.from_environment(variables)

@@ -8,6 +8,7 @@ import pytest
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenAuth
 from lakewright_spark.catalog.config import REDACTION, CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import IdentityError
+from lakewright_spark.session.builder import spark_session
 from lakewright_spark.session.secrets import (
     check_event_log,
     check_executors,
@@ -66,6 +67,13 @@ def test_secrets_require_encryption_to_executors(master: str, config: CatalogCon
     check_executors(master, secrets, ENCRYPTED)
     check_executors(master, {}, {})
     check_executors("local[4]", secrets, {})
+
+
+def test_token_of_a_connect_server_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "s3cr3t")
+    with pytest.raises(IdentityError, match=r"^sc://unit\.example:15002: the catalog's credential") as refused:
+        spark_session(CONFIGS[0], "app", remote="sc://unit.example:15002/;token=t0k3n")
+    assert "t0k3n" not in str(refused.value)
 
 
 def test_connect_server_that_logs_secrets_gets_none() -> None:
