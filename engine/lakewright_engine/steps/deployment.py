@@ -310,7 +310,7 @@ class Deployment:
                 else f"The engine cannot look it up: {describe_removal(self.stack)}"
             )
             message = (
-                "an interrupted run may have created another object of this resource. The creation stays pending in "
+                "an interrupted run may have created another object of this resource. The creation remains pending in "
                 f"the state. {advice}"
             )
             self.events.diagnostic("warning", message, new.urn)

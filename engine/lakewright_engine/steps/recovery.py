@@ -58,8 +58,8 @@ def recover_created_objects(deployment: Deployment) -> None:
 
 def _warn_of_lost_object(deployment: Deployment, urn: str, reason: str) -> None:
     message = (
-        f"an interrupted run may have created an object that cannot be looked up: {reason}. The creation stays pending "
-        f"in the state. To clear it, {describe_removal(deployment.stack)}"
+        f"an interrupted run may have created an object that cannot be looked up: {reason}. The creation remains "
+        f"pending in the state. To clear it, {describe_removal(deployment.stack)}"
     )
     deployment.events.diagnostic("warning", message, urn)
 

@@ -108,7 +108,8 @@ def _build_restored_error(table: TableIdentifier, backup: str) -> JobFailedError
 def _check_deleted(opened: IcebergTable, path: str, data_files: Sequence[str]) -> None:
     """Refuse a backup unless the table has lost its data files, and no later backup has them.
 
-    A run of `retention` that ends before its commit leaves a manifest of live files. The next run writes another one.
+    A run of `retention` that ends before its commit leaves a manifest of live files. The next run writes another
+    manifest.
 
     Raises:
         JobFailedError: The rows of some file would be in the table twice.

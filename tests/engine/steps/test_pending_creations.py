@@ -1,4 +1,4 @@
-"""Interrupted creations stay pending until their objects are accounted for."""
+"""Interrupted creations remain pending until their objects are accounted for."""
 
 from __future__ import annotations
 

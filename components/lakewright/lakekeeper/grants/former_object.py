@@ -31,17 +31,17 @@ def copy_record(outs: Mapping[str, Any]) -> dict[str, Any]:
     return {RECORDED: outs[RECORDED]} if RECORDED in outs else {}
 
 
-def find_former(client: Client, on: GrantTarget, named: Object | None, outs: Mapping[str, Any]) -> Object | None:
+def find_former(client: Client, on: GrantTarget, current: Object | None, outs: Mapping[str, Any]) -> Object | None:
     """Return the recorded object; None if the name leads to it, or the state does not record its id.
 
     Args:
         client: The client.
         on: The object, as the program names it.
-        named: The object with that name; None if there is none.
+        current: The object with that name; None if there is none.
         outs: Outputs of the grant.
     """
     recorded_id = outs.get(RECORDED)
-    if not recorded_id or (named is not None and named.identity == recorded_id):
+    if not recorded_id or (current is not None and current.identity == recorded_id):
         return None
     return grant_target.build_object(client, on, str(recorded_id))
 
@@ -54,10 +54,10 @@ def describe_drift(former: Object, on: GrantTarget) -> str:
 def is_declared(client: Client, claims: Claims, claim: Claim, former: Object, entry: GrantEntry) -> bool:
     """Return whether another resource of the run declares a grant on an object, under its present name."""
     targets = [cast("GrantTarget", other.on) for other in claims.list_others(claim, entry) if other.on is not None]
-    objects = [grant_target.resolve(client, on) for on in targets if _may_lead_to(on, former)]
+    objects = [grant_target.resolve(client, on) for on in targets if _has_kind_and_warehouse(on, former)]
     return any(other is not None and other.identity == former.identity for other in objects)
 
 
-def _may_lead_to(on: GrantTarget, former: Object) -> bool:
-    """Return whether a name may lead to an object: it is of its kind, and in its warehouse if the object is in one."""
+def _has_kind_and_warehouse(on: GrantTarget, former: Object) -> bool:
+    """Return whether a name has the kind of an object, and its warehouse if the object is in a warehouse."""
     return on.type == former.kind and getattr(on, "warehouse_id", "") == former.warehouse_id

@@ -228,8 +228,8 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         """
         state = self.args.from_state(outs)
         client = self.connect_as_recorded(state.server)
-        named = grant_target.resolve(client, state.on)
-        for on in (named, former_object.find_former(client, state.on, named, outs)):
+        current = grant_target.resolve(client, state.on)
+        for on in (current, former_object.find_former(client, state.on, current, outs)):
             if on is not None and _is_granted(client, on, state):
                 return SuspendedGrant(str(state.on), on.identity, *_list_parts(state))
         return None
@@ -244,14 +244,14 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         state = self.args.from_state(outs)
         client = self._connect_verified(state, outs)
         self._refuse_foreign(lambda: [self.find_marked(client, state)], MarkedObject.find_change_problem, outs)
-        named = grant_target.resolve_now(client, state.on)
-        on = named or former_object.find_former(client, state.on, named, outs)
+        current = grant_target.resolve_now(client, state.on)
+        on = current or former_object.find_former(client, state.on, current, outs)
         if on is None or self.is_ended(state):
             return False
         try:
             grants.add(client, on, state.held)
         except NotFoundError:
-            if named is not None:
+            if current is not None:
                 raise
             return False
         return True
@@ -277,15 +277,15 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         state = resource.declared
         if state.held in self.run.claims.entries_of_others(state.place, state.claim):
             return  # another resource of this run declares the same grant
-        named = grant_target.resolve_now(client, state.on)
-        if named is not None:
-            grants.remove(client, named, state.held)
-        self._revoke_former(client, resource, named)
+        current = grant_target.resolve_now(client, state.on)
+        if current is not None:
+            grants.remove(client, current, state.held)
+        self._revoke_former(client, resource, current)
 
-    def _revoke_former(self, client: Client, resource: RecordedResource[GrantArgs], named: Object | None) -> None:
+    def _revoke_former(self, client: Client, resource: RecordedResource[GrantArgs], current: Object | None) -> None:
         """Revoke the grant on the object that it was made on, if its name does not lead to that object now."""
         state = resource.declared
-        former = former_object.find_former(client, state.on, named, resource.outs)
+        former = former_object.find_former(client, state.on, current, resource.outs)
         if former is None or former_object.is_declared(client, self.run.claims, state.claim, former, state.held):
             return
         grants.remove(client, former, state.held)

@@ -172,10 +172,10 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             grants.converge(client, on, lambda _: (set(), set(ours)))
         self._revoke_former(client, resource, on)
 
-    def _revoke_former(self, client: Client, resource: RecordedResource[GrantsArgs], named: Object | None) -> None:
+    def _revoke_former(self, client: Client, resource: RecordedResource[GrantsArgs], current: Object | None) -> None:
         """Revoke the declared grants on the recorded object, if its name does not lead to that object now."""
         state, claims = resource.declared, self.run.claims
-        former = former_object.find_former(client, state.on, named, resource.outs)
+        former = former_object.find_former(client, state.on, current, resource.outs)
         if former is None:
             return
         revocable = _list_revocable(resource)
@@ -233,7 +233,7 @@ def _read_kept_owners(outs: dict[str, Any]) -> Kept:
 
 
 def _list_revocable(resource: RecordedResource[GrantsArgs]) -> frozenset[GrantEntry]:
-    """Return the declared grants without those that existed before the resource."""
+    """Return the declared grants without grants that existed before the resource."""
     return resource.declared.held - _read_kept_owners(resource.outs)
 
 

@@ -350,8 +350,8 @@ def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
 def refuse_taken_aliases(buckets: dict[str, RecordedBucket], earlier: dict[str, RecordedBucket]) -> None:
     """Raise BucketRefusedError if a new key of the stack would have the alias of another bucket's key."""
     with_key, with_earlier_key = (
-        [bucket for bucket in recorded.values() if bucket.has_own_key and not bucket.is_in_store]
-        for recorded in (buckets, earlier)
+        [bucket for bucket in buckets_by_name.values() if bucket.has_own_key and not bucket.is_in_store]
+        for buckets_by_name in (buckets, earlier)
     )
     bucket_key.refuse_taken_aliases(with_key, with_earlier_key)
 

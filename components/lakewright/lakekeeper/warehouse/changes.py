@@ -77,7 +77,7 @@ class Changes:
             warehouses.activate(self.client, self.warehouse_id)
 
     def _send(self, calls: set[str]) -> None:
-        """Make all calls but those that change whether the warehouse is active."""
+        """Make all calls except for activation and deactivation."""
         if "rename" in calls:
             self._rename()
         if "storage" in calls:  # also sends the credential

@@ -293,11 +293,11 @@ def _find_spellings_of_roles(document: Mapping[str, Any]) -> Iterator[SpecMistak
         kind, _, role = str(grant.get("to")).partition(":")
         if kind != "role":
             continue
-        earlier_role, place = first_at.setdefault(role.casefold(), (role, f"grants.{index}"))
+        earlier_role, earlier_path = first_at.setdefault(role.casefold(), (role, f"grants.{index}"))
         if earlier_role != role:
             yield (
                 ("grants", index, "to"),
-                f"expected one spelling of a role; {place} has `{earlier_role}`, and Lakekeeper ignores case",
+                f"expected one spelling of a role; {earlier_path} has `{earlier_role}`, and Lakekeeper ignores case",
             )
 
 

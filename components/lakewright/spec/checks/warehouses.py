@@ -38,8 +38,8 @@ def namespace_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
     """
     for index, warehouse in list_items(document, "warehouses"):
         first_at: dict[str, tuple[str, Path]] = {}
-        for place, namespace in list_namespaces(warehouse):
-            path: Path = ("warehouses", index, *place)
+        for steps, namespace in list_namespaces(warehouse):
+            path: Path = ("warehouses", index, *steps)
             for level in list_levels(namespace):
                 earlier_level, earlier_path = first_at.setdefault(level.casefold(), (level, path))
                 if earlier_level != level:

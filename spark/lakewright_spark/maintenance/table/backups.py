@@ -40,7 +40,7 @@ def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
 
 
 def find_later_manifest(opened: IcebergTable, path: str, data_files: Collection[str]) -> str | None:
-    """Return a manifest, restored or not, that was written after this one and names some of these data files."""
+    """Return a manifest, restored or not, that was written after a manifest and names some of these data files."""
     names = frozenset(data_files)
     for later in sorted(opened.list_files(f"{opened.location}/{FOLDER}/")):
         if later > path and not names.isdisjoint(json.loads(opened.read(later))["files"]):

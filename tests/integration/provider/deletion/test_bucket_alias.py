@@ -26,8 +26,8 @@ def similar_buckets(sandbox: Sandbox, unique: str, monkeypatch: pytest.MonkeyPat
     """Two buckets whose names differ only in `.` and `-`, for an identity that may do everything."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
-    place = {"region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
-    return {"bucket": f"lake-{unique}"} | place, {"bucket": f"lake.{unique}"} | place
+    location = {"region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    return {"bucket": f"lake-{unique}"} | location, {"bucket": f"lake.{unique}"} | location
 
 
 def make_key(aws: AwsClient, bucket: str) -> str:

@@ -161,7 +161,7 @@ def test_grant_follows_its_name_to_another_table(private_ground: PreparedProject
 
 
 def test_grant_that_a_table_takes_to_its_new_name_remains(private_ground: PreparedProject) -> None:
-    """A spec renames the table in its grants, too: the new grant exists before the earlier one is deleted."""
+    """A spec renames the table in its grants, too: the new grant exists before the earlier grant is deleted."""
     earlier_grant = create_grant(private_ground, "table", declared_as="earlier")
     private_ground.rename_table("Invoices")
     run_context.start(run_context.current().next())

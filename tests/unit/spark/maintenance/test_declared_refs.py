@@ -63,8 +63,8 @@ def test_name_of_a_ref_that_is_gone_is_forgotten() -> None:
         assert (changes.forgotten, bool(changes)) == (("close",), True)
     recreated = compare({"close": {"type": "tag"}}, created=("close",))
     assert (recreated.created, recreated.forgotten) == (("close",), ())
-    gone = {"properties": {CREATED_REFS: '["close"]'}, "refs": (MAIN,)}
-    assert refs.is_due(facts(**gone), TablePolicies(), History(), NOW) == (True, "forget close")
+    table_facts = {"properties": {CREATED_REFS: '["close"]'}, "refs": (MAIN,)}
+    assert refs.is_due(facts(**table_facts), TablePolicies(), History(), NOW) == (True, "forget close")
 
 
 def test_branch_with_commits_of_its_own_is_kept() -> None:
