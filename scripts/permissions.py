@@ -397,6 +397,7 @@ names the right that is missing. Names in brackets are relations of OpenFGA in L
 | `get_metadata` (`describe`) | warehouses | deleting namespaces, tables and grants in them |
 | `s3:GetBucketTagging`, `s3:PutBucketTagging` | buckets | reading and writing the mark of a bucket |
 | `kms:ListResourceTags` | the keys of buckets | deleting and adopting a key |
+| `kms:DescribeKey` | the keys of buckets | a new key, and the alias of a key that is deleted |
 | `iam:GetRole` | roles of warehouses | adopting a role |
 
 The creator of a project has the first four rights in it. A tenant's user who has none of `role_creator`,

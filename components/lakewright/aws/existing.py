@@ -110,11 +110,10 @@ class ExistingObjects:
         Raises:
             pulumi.RunError: The role has neither this stack's mark nor a consent.
         """
-        role = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name)["Role"])
+        role = self._find_role(name, tenant)
         if role is None:
             return None
-        marked = _make_marked(f"IAM role `{name}`", role.get("Tags"), Consent(ConsentKind.ROLE, name))
-        self._refuse_foreign(marked, role.get("Tags"), tenant)
+        marked = _mark_role(name, role)
         if self._is_new(marked):
             describe = partial(adoption_preview.describe_role, role=role, inline_policy=ROLE_POLICY)
             _announce(
@@ -147,6 +146,20 @@ class ExistingObjects:
         if self._is_new(marked):
             _announce(marked, lambda: f"this replaces its tags ({', '.join(sorted(_read_tags(tags))) or 'none'})")
         return ExistingKey(key_id, alias)
+
+    def refuse_foreign_role(self, name: str, tenant: str) -> None:
+        """Refuse a role that exists and that this stack may not adopt.
+
+        Raises:
+            pulumi.RunError: The role has neither this stack's mark nor a consent.
+        """
+        self._find_role(name, tenant)
+
+    def _find_role(self, name: str, tenant: str) -> dict[str, Any] | None:
+        role = self._look_up("iam", f"role {name}", lambda iam: iam.get_role(RoleName=name)["Role"])
+        if role is not None:
+            self._refuse_foreign(_mark_role(name, role), role.get("Tags"), tenant)
+        return role
 
     @staticmethod
     def _is_new(marked: MarkedObject) -> bool:
@@ -188,6 +201,10 @@ def _announce(marked: MarkedObject, describe: Callable[[], str]) -> None:
     except CannotCountError as error:
         effect = f"its settings and contents could not be read: {error}"
     pulumi.log.info(f"{marked.what} exists already and is adopted; {effect}")
+
+
+def _mark_role(name: str, role: dict[str, Any]) -> MarkedObject:
+    return _make_marked(f"IAM role `{name}`", role.get("Tags"), Consent(ConsentKind.ROLE, name))
 
 
 def _make_marked(title: str, tags: Any, *consents: Consent) -> MarkedObject:

@@ -25,7 +25,7 @@ _RESERVED = frozenset({"main", "system", "temp"})
 
 def quote_if_needed(name: str) -> str:
     """Return the name of a database as SQL has it: in quotes only if it must be."""
-    return name if name.isidentifier() and name not in _KEYWORDS else quote_identifier(name)
+    return name if name.isidentifier() and name.casefold() not in _KEYWORDS else quote_identifier(name)
 
 
 def list_reserved_names(request: ConfigRequest) -> tuple[str, ...]:
@@ -34,5 +34,5 @@ def list_reserved_names(request: ConfigRequest) -> tuple[str, ...]:
         f"warehouse {warehouse.name} has the name of a database that DuckDB has itself: leave the warehouse out with"
         " --warehouse, or give it another name in the spec (`renamed_from`)"
         for warehouse in request.config.warehouses
-        if warehouse.name in _RESERVED
+        if warehouse.name.casefold() in _RESERVED
     )

@@ -162,6 +162,8 @@ def _make_role(
         return declare_role(role, None)
     # The record knows the role's name, which a rename does not change. The option `import_` takes a plain text.
     existing = ExistingObjects(platform.environment.aws, region)
+    # Another owner's role is refused before anything is made.
+    existing.refuse_foreign_role(role_name(tenant.name, spec.renamed_from or spec.name, suffix), tenant.name)
     return role.apply(lambda name: declare_role(name, existing.role(name, tenant.name)))
 
 

@@ -35,10 +35,8 @@ def refuse_unrecoverable(deployment: Deployment) -> None:
 def _is_lost(deployment: Deployment, interrupted: ResourceState) -> bool:
     if natural_id(interrupted.type, interrupted.inputs):
         return deployment.find_provider(interrupted.provider) is None
-    if is_dynamic(interrupted.type):
-        return interrupted.type not in _WITHOUT_OBJECT
-    # After an `up` created the resource, the destroy warns and keeps the creation in the state.
-    return interrupted.urn not in deployment.olds
+    # No `up` can find another object without an id: a destroy warns, and keeps the creation in the state.
+    return is_dynamic(interrupted.type) and interrupted.type not in _WITHOUT_OBJECT
 
 
 def recover_created_objects(deployment: Deployment) -> None:

@@ -80,12 +80,17 @@ def test_object_without_natural_id_stays_pending(tmp_path: Path) -> None:
     assert list(stack.files()) == [lost_file]
     assert list_pending_types(stack) == ["creating"]
 
+    assert stack.run("destroy").exit == 0, "a destroy may be repeated"
+    assert list_pending_types(stack) == ["creating"]
 
-def test_destroy_refuses_before_up_if_nothing_has_an_id(tmp_path: Path) -> None:
+
+def test_destroy_before_up_keeps_a_creation_without_an_id(tmp_path: Path) -> None:
+    """An `up` could not find the object either."""
     stack = kill_creation(tmp_path, WITHOUT_NATURAL_ID)
     outcome = stack.run("destroy")
-    assert outcome.exit == 1
-    assert any("`destroy` cannot find" in message for message in outcome.messages)
+    assert outcome.exit == 0, outcome.messages
+    assert any("cannot be looked up" in message for message in outcome.messages)
+    assert list_pending_types(stack) == ["creating"]
 
 
 def test_refresh_recovers_object_with_former_name(tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ def test_database_may_have_the_name_of_a_keyword() -> None:
     assert len(keywords) > 400
 
 
-@pytest.mark.parametrize(("name", "alias"), [("lake", "lake"), ("order", '"order"'), ("a-b", '"a-b"')])
+@pytest.mark.parametrize(
+    ("name", "alias"), [("lake", "lake"), ("order", '"order"'), ("Order", '"Order"'), ("a-b", '"a-b"')]
+)
 def test_quotes_are_written_only_where_needed(name: str, alias: str) -> None:
     """dbt-duckdb compares the alias with the setting `database`, which has no quotes."""
     attach(alias)

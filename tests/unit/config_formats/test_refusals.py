@@ -53,7 +53,7 @@ def check(
         ("trino", {"auth": CLIENT.model_copy(update={"audience": "lake"})}, "needs the audience lake"),
         ("clickhouse", {"s3_keys": {"access_key_id": "env:A", "secret_access_key": "env:B"}}, "has S3 keys"),
         ("duckdb", {"name": "main"}, "main has the name of a database that DuckDB has itself.*`renamed_from`"),
-        ("dbt", {"name": "temp"}, "temp has the name of a database that DuckDB has itself"),
+        ("dbt", {"name": "Temp"}, "Temp has the name of a database that DuckDB has itself"),
         ("json", {"version": "1"}, "--engine-version belongs to formats of engines"),
         ("trino", {"version": "new"}, "expected a version such as"),
     ],

@@ -69,6 +69,16 @@ class Cluster:
         return [{"metadata": {"namespace": namespace, "name": "stray", "uid": "1"}}]
 
 
+def test_object_of_another_provider_of_the_cluster(run: DriftRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kubeconfig has another path, and the state has the uid of the object."""
+    monkeypatch.setattr(cluster_objects, "open_cluster", lambda *_settings: Cluster())
+    pod = create_resource("dev", "kubernetes:core/v1:Pod", "tenant-acme/stray", {"kubeconfig": "/other"})
+    pod.state.outputs = {"metadata": {"uid": "1"}}
+    run.resources += [create_resource("dev", "kubernetes:core/v1:Namespace", "tenant-acme", {}), pod]
+
+    assert [*cluster_objects.find_unmanaged_objects(run)] == []
+
+
 def test_cluster_of_a_provider_without_settings(run: DriftRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its provider uses the kubeconfig of the environment."""
     monkeypatch.setattr(cluster_objects, "open_cluster", lambda *_settings: Cluster())

@@ -97,11 +97,15 @@ def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:
 
 
 def test_warehouses_with_one_name_of_standby_objects() -> None:
-    problems = mistakes(small(warehouses=[{"name": "raw"}, {"name": "raw-"}]))
+    warehouses = [{"name": "raw"}, {"name": "raw-"}]
+    standby = {"config": {}, "warehouse": "copies", "egress": ["https://standby.example"]}
 
-    assert problems == {
-        "warehouses.1.name": "expected a name that differs from `raw` of warehouses.0 by more than `-` and `_`"
-    }
+    problems = mistakes(small(warehouses=warehouses, maintenance={"standby": {"raw": standby, "raw-": standby}}))
+
+    expected = "expected a name that differs from `raw` of warehouses.0 by more than `-` and `_`"
+    assert problems["warehouses.1.name"] == expected
+    assert "warehouses.1.name" not in mistakes(small(warehouses=warehouses, maintenance={"standby": {"raw": standby}}))
+    assert parse_spec(small(warehouses=warehouses), "a spec without standbys").warehouses
 
 
 @pytest.mark.parametrize(

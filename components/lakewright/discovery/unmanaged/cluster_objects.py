@@ -58,6 +58,7 @@ def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
     resources, session = run.resources, run.session
     managed: dict[tuple[str, str] | None, set[tuple[str, str]]] = defaultdict(set)
     clusters: dict[tuple[str, str], dict[str, StackResource]] = defaultdict(dict)
+    managed_uids = {_find_uid(resource.state.outputs) for resource in resources if _is_object(resource)} - {None}
     for resource in filter(_is_object, resources):
         settings = provider_settings(resource)
         object_key = (_get_kind(resource), resource.state.id)
@@ -74,13 +75,19 @@ def find_unmanaged_objects(run: DriftRun) -> Iterator[Finding]:
         try:
             cluster = open_cluster(kubeconfig, context, session)
             lists = session.map(lambda kind, c=cluster, n=namespaces: _list_objects(c, *kind, [*n]), KINDS)
-            for (version, kind), items in zip(KINDS, lists, strict=True):
+            for (version, kind), live_objects in zip(KINDS, lists, strict=True):
+                # A provider may reach the same cluster by another kubeconfig or context.
+                items = [item for item in live_objects if _find_uid(item) not in managed_uids]
                 for finding in _compare_objects(version, kind, items, namespaces, managed_here):
                     yield from _drop_recorded_quota(run, finding)
         except (ClusterUnreachableError, ListDeniedError) as error:
             text = f"namespaces could not be searched for unmanaged objects: {error}"
             stacks = dict.fromkeys(resource.stack for resource in namespaces.values())
             yield from (ScanProblem(stack, text) for stack in stacks)
+
+
+def _find_uid(body: Mapping[str, Any]) -> str | None:
+    return as_text(as_mapping(body.get("metadata")).get("uid"))
 
 
 def _get_cluster(settings: Mapping[str, Any]) -> tuple[str, str]:

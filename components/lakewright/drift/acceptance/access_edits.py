@@ -14,7 +14,7 @@ from lakewright.validation.documents import as_list, as_mapping, list_items
 def accept_grant(difference: Difference, spec: WrittenSpec) -> list[SpecEdit]:
     """Return the edit for a grant that was revoked."""
     if difference.kind is not DifferenceKind.GONE:
-        raise NotExpressibleError("a grant has no property that changes")
+        raise NotExpressibleError(f"a grant has no property that changes: {difference.found}")
     for index, written in list_items(spec.document, "grants"):
         try:
             grant = GrantSpec.model_validate(written)

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from lakewright.credentials.references import UnresolvedCredentialError
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import LakekeeperError, NotFoundError
+from lakewright.lakekeeper.api.connection.errors import ForbiddenError, LakekeeperError, NotFoundError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry, Object
 from lakewright.lakekeeper.api.management import grants, limit_records
 from lakewright.lakekeeper.grants import former_object
@@ -250,8 +250,8 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             return False
         try:
             grants.add(client, on, state.held)
-        except NotFoundError:
-            if current is not None:
+        except (NotFoundError, ForbiddenError):
+            if current is not None or not grants.is_gone(client, on):
                 raise
             return False
         return True

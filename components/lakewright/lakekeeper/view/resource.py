@@ -135,7 +135,10 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             # Servers before 0.14 report the view as missing if its new name is taken.
             if missing.kind != "NoSuchViewException":
                 raise
-            raise self._make_taken_error(old, new) from None
+            # A request that was repeated, or a change of case, which these servers refuse: the view has the name.
+            renamed_view = views.load(client, new.warehouse_id, new.path, new.name)
+            if renamed_view is None or not _is_view_of_state(renamed_view, resource):
+                raise self._make_taken_error(old, new) from None
 
     def _make_foreign_error(self, metadata: ViewMetadata, resource: RecordedResource[ViewArgs]) -> NotOwnedError:
         return NotOwnedError(

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.connection import settings
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, RefusedError
+from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, LakekeeperError, RefusedError
 from lakewright.lakekeeper.api.management import permissions, warehouses
 from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.errors import NotOwnedError
 from lakewright.lakekeeper.storage.credentials import credential_request
 from lakewright.lakekeeper.warehouse.model import NEEDS_ACTIVE, WarehouseArgs, plain_changes, storage_request
@@ -68,13 +69,21 @@ class Changes:
             warehouses.activate(self.client, self.warehouse_id)
         try:
             self._send(calls)
-        finally:
+        except BaseException:
             if is_woken and not self.new.active:
-                warehouses.deactivate(self.client, self.warehouse_id)
-        if active and not self.new.active:
+                self._deactivate_again()
+            raise
+        if (active or is_woken) and not self.new.active:
             warehouses.deactivate(self.client, self.warehouse_id)
         if self.new.active and not active and not is_woken:
             warehouses.activate(self.client, self.warehouse_id)
+
+    def _deactivate_again(self) -> None:
+        """Deactivate the warehouse after a refused call, whose error remains the error of the update."""
+        try:
+            warehouses.deactivate(self.client, self.warehouse_id)
+        except LakekeeperError as error:
+            warn(f"warehouse {self.warehouse_id} was activated for the update and is still active: {error}")
 
     def _send(self, calls: set[str]) -> None:
         """Make all calls except for activation and deactivation."""

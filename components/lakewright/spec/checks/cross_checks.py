@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast, get_args
 
@@ -141,17 +141,26 @@ def _find_duplicate_names(document: Mapping[str, Any], section: str) -> Iterator
 
 
 def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
+    names = [(index, as_text(item.get("name")) or "") for index, item in list_items(document, "warehouses")]
+    standbys = as_mapping(as_mapping(document.get("maintenance")).get("standby"))
+    # PyIceberg's environment variables have no `-`, so that two names would be one catalog.
+    lookalikes = dict(_pair_lookalikes(names, lambda name: name.casefold().replace("_", "-")))
+    # Names of standby objects do not end with `-`, either.
+    lookalikes |= dict(_pair_lookalikes([entry for entry in names if entry[1] in standbys], to_object_name))
+    for index, (earlier, other) in lookalikes.items():
+        message = f"expected a name that differs from `{other}` of warehouses.{earlier} by more than `-` and `_`"
+        yield ("warehouses", index, "name"), message
+
+
+def _pair_lookalikes(
+    names: Iterable[tuple[int, str]], normalize: Callable[[str], str]
+) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Yield the index of each name that another name equals when normalized, and index and name of the other."""
     first_at: dict[str, tuple[int, str]] = {}
-    for index, item in list_items(document, "warehouses"):
-        if name := as_text(item.get("name")):
-            # PyIceberg's environment variables have no `-`, so these names would be one catalog. Names of standby
-            # objects do not end with `-`.
-            earlier, other = first_at.setdefault(to_object_name(name), (index, name))
-            if other.casefold() != name.casefold():
-                message = (
-                    f"expected a name that differs from `{other}` of warehouses.{earlier} by more than `-` and `_`"
-                )
-                yield ("warehouses", index, "name"), message
+    for index, name in names:
+        earlier = first_at.setdefault(normalize(name), (index, name))
+        if name and earlier[1].casefold() != name.casefold():
+            yield index, earlier
 
 
 def _find_shared_buckets(document: Mapping[str, Any]) -> Iterator[SpecMistake]:

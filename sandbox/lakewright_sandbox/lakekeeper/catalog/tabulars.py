@@ -178,7 +178,11 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
             namespace = find_namespace(session, call.warehouse_id, source.namespace)
             row = find_tabular(session, namespace, source.name, kind)
             target = find_namespace(session, call.warehouse_id, destination.namespace)
-            if not call.server.settings.is_at_least("0.14") and _is_name_used(session, target, destination.name, row):
+            holders = _list_name_holders(session, target, destination.name)
+            # Before 0.13, a table or view is in the way of a change of its case.
+            if call.server.settings.is_at_least("0.13"):
+                holders -= {row.id}
+            if holders and not call.server.settings.is_at_least("0.14"):
                 raise tabular_missing(kind)
             existing = find_tabular_by_name(session, target, destination.name)
             if existing is None or existing.id != row.id:
@@ -190,10 +194,10 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
     return empty()
 
 
-def _is_name_used(session: Session, namespace: NamespaceRow, name: str, other_than: TabularRow) -> bool:
-    """Return whether another table or view has a name or had it when it was dropped."""
+def _list_name_holders(session: Session, namespace: NamespaceRow, name: str) -> set[str]:
+    """Return the ids of tables and views that have a name, or had it when they were dropped."""
     query = select(TabularRow.id).where(TabularRow.namespace_id == namespace.id, TabularRow.name_key == name.casefold())
-    return session.scalars(query.where(TabularRow.id != other_than.id)).first() is not None
+    return {*session.scalars(query)}
 
 
 def check_unprotected(row: TabularRow) -> None:

@@ -122,6 +122,13 @@ def test_grant_on_a_deleted_table_is_gone_and_refused(private_ground: PreparedPr
         grant.up(**declare_grant(private_ground, "table"))
 
 
+def test_suspended_grant_on_a_deleted_table_is_not_restored(private_ground: PreparedProject) -> None:
+    """The end of a limit grants it again, where the object exists."""
+    grant = create_grant(private_ground, "table")
+    private_ground.drop_table()
+    assert grant.provider.restore(wire(grant.outs)) is False  # type: ignore[attr-defined]
+
+
 def has_grant(ground: PreparedProject) -> bool:
     """Return whether `ann` has the privilege of `create_grant` on the only table, whatever its name is."""
     return ("user", ground.users["ann"]) in ground.holders("table", ground.privileges("table")[0])

@@ -110,6 +110,12 @@ def test_rename_onto_a_table_is_refused(
         view.up(**view_props | {"name": "taken"})
 
 
+def test_rename_that_changes_case(view: Resource, view_props: Props, other_user: OtherUser) -> None:
+    """Servers before 0.13 refuse it, and find the view by either spelling."""
+    assert view.up(**view_props | {"name": "Orders"}) == "update"
+    assert [(name.casefold(), query) for name, query in other_user.list_queries().items()] == [("orders", OURS)]
+
+
 def test_interrupted_rename_is_completed(view: Resource, view_props: Props, other_user: OtherUser) -> None:
     other_user.rename_view("orders", "invoices")
     assert view.up(**view_props | {"name": "invoices"}) == "update"

@@ -40,7 +40,7 @@ def list_grants(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     except NotFoundError:
         return None
     except ForbiddenError:
-        if not _is_gone(client, on):
+        if not is_gone(client, on):
             raise
         return None
 
@@ -68,7 +68,7 @@ def remove(client: Client, on: Object, entry: GrantEntry) -> None:
     except NotFoundError:
         pass
     except ForbiddenError:
-        if not _is_gone(client, on):
+        if not is_gone(client, on):
             raise
 
 
@@ -94,7 +94,7 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | 
     raise AssertionError("the last try returns or raises")
 
 
-def _is_gone(client: Client, on: Object) -> bool:
+def is_gone(client: Client, on: Object) -> bool:
     """Return whether a refusal means that the object does not exist: OpenFGA checks first and lacks it."""
     try:
         match on.kind:
