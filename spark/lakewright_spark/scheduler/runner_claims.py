@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pyiceberg.catalog import Catalog
@@ -58,6 +58,8 @@ class TakenClaims:
     """The snapshot of the table of claims. Another snapshot means that claims were taken or released."""
     first_expiry: datetime | None = None
     """When the first of the other runners' claims on these tables expires unless it is renewed (UTC)."""
+    released: frozenset[str] = frozenset()
+    """Tables to release that this runner no longer holds: all, or none if each attempt conflicted."""
 
 
 @dataclass
@@ -132,22 +134,25 @@ class RunnerClaims:
                 table = self.catalog.load_table(("ops", NAME))
                 self._check_alive(table)
                 refuse_earlier_lease(table, self.warehouse, now)
-                was_alone = table.metadata.current_snapshot_id == self._snapshot
                 dead = self._find_dead(table, at_others, now)
                 result = self._choose(table, candidates, most, now, dead)
-                if not result.taken and not released:
+                claims = read_claims(table.properties)
+                # Another runner may have claimed a table after an earlier commit released it.
+                held_uuids = {uuid for uuid in released if uuid in claims and claims[uuid].holder == self.runner}
+                ended_uuids = held_uuids - result.taken
+                result = replace(result, released=frozenset(released))
+                if not result.taken and not ended_uuids:
                     return result
                 names = dict([*candidates, *at_others])
                 rows = {uuid: ClaimRow(str(names[uuid]), self.runner, now, now + self.life) for uuid in result.taken}
                 before = self._held
-                self._held = {uuid: row for uuid, row in {**before, **rows}.items() if uuid not in released}
-                removed = [CLAIM + uuid for uuid in released if uuid not in result.taken]
+                self._held = {uuid: row for uuid, row in {**before, **rows}.items() if uuid not in ended_uuids}
                 # A runner whose claim is taken over must not renew its other claims.
-                removed += [RUNNER + holder for holder in set(result.taken_over.values())]
-                present = [name for name in removed if name in table.properties]
+                dead_runners = {RUNNER + holder for holder in result.taken_over.values()} & table.properties.keys()
+                removed = [*(CLAIM + uuid for uuid in ended_uuids), *dead_runners]
                 is_committed = False
                 try:
-                    is_committed = self._commit(table, rows, present, now)
+                    is_committed = self._commit(table, rows, removed, now)
                 except BaseException:
                     self._uncertain |= {*result.taken, *released}
                     self._uncertain_since = table.metadata.current_snapshot_id
@@ -156,9 +161,7 @@ class RunnerClaims:
                     if not is_committed:
                         self._held = before
                 if is_committed:
-                    return TakenClaims(
-                        result.taken, result.taken_over, result.at_runners, result.at_jobs, was_alone=was_alone
-                    )
+                    return result
                 # Spread the attempts of several runners.
                 time.sleep(random.uniform(0, min(MAX_PAUSE_SECONDS, 0.1 * 2**attempt)))  # noqa: S311
         return TakenClaims(was_alone=False)
@@ -259,7 +262,13 @@ class RunnerClaims:
         snapshot = table.metadata.current_snapshot_id
         first_expiry = min((claims[uuid].expires_at for uuid in at_runners), default=None)
         return TakenClaims(
-            frozenset(taken), over, at_runners, at_jobs, snapshot == self._snapshot, snapshot, first_expiry
+            frozenset(taken),
+            over,
+            at_runners,
+            at_jobs,
+            was_alone=snapshot == self._snapshot,
+            snapshot=snapshot,
+            first_expiry=first_expiry,
         )
 
     def _find_dead(self, table: Table, at_others: Sequence[tuple[str, TableIdentifier]], now: datetime) -> list[str]:

@@ -113,8 +113,10 @@ class WorkQueue:
         """Seconds between the last look and the next look, by warehouse."""
         self._looked_snapshots: dict[str, int | None] = {}
         """Snapshot of the claims at the last look, by warehouse."""
-        self._unreachable = ""
-        """The warehouse of the last request, if that failed. Its releases must not hold up other warehouses."""
+        self._next_requests: dict[str, float] = {}
+        """Time of the next request, by warehouse whose last request failed. It must not hold up other warehouses."""
+        self._failure_pauses: dict[str, float] = {}
+        """Seconds between the last failure and the next request, by warehouse."""
         self._only_alone = False
         if not self._claims:
             self._ready, self._waiting = self._waiting, deque[TableWork]()
@@ -238,39 +240,57 @@ class WorkQueue:
     def _run(self) -> None:
         while not self._closed.is_set():
             self._wake.clear()
-            with self._lock:
-                name = self._find_warehouse_in_turn()
-            try:
-                has_claimed = bool(name) and self._claim_next(name)
-                self._unreachable = ""
-                if has_claimed:
-                    continue
-            except (LeaseLostError, LeaseHeldError) as error:
-                self._lost.setdefault(name, str(error))
-            except LakewrightSparkError:
-                self._unreachable = name
-                self._closed.wait(POLL_SECONDS)  # such as an outage: the heartbeat reports the loss of claims in time
-            except Exception as error:  # noqa: BLE001  # any error: the run would wait for claims forever
-                self._lost.setdefault(name, f"warehouse {name}: no table can be claimed: {type(error).__name__}")
-            self._wake.wait(POLL_SECONDS)
+            if not self._take_turn():
+                self._wake.wait(POLL_SECONDS)
+
+    def _take_turn(self) -> bool:
+        """Send the next request to the warehouse in turn. Return whether there may be more to do at once."""
+        with self._lock:
+            name = self._find_warehouse_in_turn()
+        try:
+            return bool(name) and self._claim_next(name)
+        except (LeaseLostError, LeaseHeldError) as error:
+            self._lost.setdefault(name, str(error))
+        except LakewrightSparkError:
+            self._postpone(name)  # such as an outage: the heartbeat reports the loss of claims in time
+        except Exception as error:  # noqa: BLE001  # any error: the run would wait for claims forever
+            self._lost.setdefault(name, f"warehouse {name}: no table can be claimed: {type(error).__name__}")
+        return False
+
+    def _postpone(self, name: str) -> None:
+        """Wait longer after each failed request to a warehouse. Other warehouses have their turns meanwhile."""
+        pause = min(2 * self._failure_pauses.get(name, POLL_SECONDS), MAX_LOOK_SECONDS)
+        self._failure_pauses[name] = pause
+        self._next_requests[name] = time.monotonic() + pause
+
+    def _is_reachable(self, name: str) -> bool:
+        """Return whether requests to a warehouse may be sent now."""
+        return name not in self._lost and time.monotonic() >= self._next_requests.get(name, 0.0)
+
+    def _has_reachable(self, works: Iterable[TableWork]) -> bool:
+        return any(self._is_reachable(work.table.warehouse) for work in works)
 
     def _find_warehouse_in_turn(self) -> str:
         """Return the warehouse of the next claim. A warehouse where tables only have to be released comes first."""
         for name in dict.fromkeys(self._finished.values()):
-            can_release = name not in self._lost and name != self._unreachable
-            if can_release and self._is_release_urgent(name, self._list_recorded(name)):
+            if self._is_reachable(name) and self._is_release_urgent(name, self._list_recorded(name)):
                 return name
         alone_now = self._alone if self._only_alone else ()
         in_turn = sorted(self._elsewhere.values(), key=lambda work: self._next_looks.get(work.table.warehouse, 0.0))
         for works in (alone_now, self._waiting, in_turn, self._alone):
             for work in works:
-                if work.table.warehouse not in self._lost:
+                if self._is_reachable(work.table.warehouse):
                     return work.table.warehouse
-        return next((name for name in self._finished.values() if name not in self._lost), "")
+        return next((name for name in self._finished.values() if self._is_reachable(name)), "")
 
     def _list_recorded(self, name: str) -> list[str]:
         """Return the UUIDs of finished tables of a warehouse whose runs are recorded."""
         return [uuid for uuid, warehouse in self._finished.items() if warehouse == name and self._is_recorded(uuid)]
+
+    def _has_unrecorded(self) -> bool:
+        """Return whether a finished table of any reachable warehouse has runs that are not recorded."""
+        finished = self._finished.items()
+        return any(self._is_reachable(warehouse) and not self._is_recorded(uuid) for uuid, warehouse in finished)
 
     def _is_release_urgent(self, name: str, released: Collection[str]) -> bool:
         """Return whether a job waits for one of these tables, or the next claim in the warehouse may be far away."""
@@ -285,11 +305,10 @@ class WorkQueue:
             ready = sum(not work.is_suspect for work in self._ready)
             room = 1 if alone_first else self._size.compute_room(ready, len(self._waiting), self._claims[name].runners)
             works = self._choose_candidates(name) if room > 0 else []
-            finished = list(self._finished.values()).count(name)
             released = self._list_recorded(name)
-            is_idle = not (self._active or self._ready)
             is_urgent = room > 0 or self._is_release_urgent(name, released)
-        if is_idle and len(released) < finished:
+            is_waiting = not (self._active or self._ready) and self._has_unrecorded()
+        if is_waiting:
             self._record_soon()
         if not works and not (released and (is_urgent or len(released) >= self._size.look_ahead)):
             return self._look_elsewhere(name)
@@ -304,6 +323,9 @@ class WorkQueue:
         candidates, elsewhere = _name_tables(works), self._list_elsewhere(name)
         at_others = _name_tables(elsewhere)
         result = self._claims[name].take(candidates, room, released, datetime.now(UTC), at_others=at_others)
+        with self._lock:
+            for uuid in result.released:
+                self._finished.pop(uuid, None)
         works = [*works, *(work for work in elsewhere if work not in works and work.uuid in result.taken)]
         if not result.was_alone and name in self._ended:
             # After the claim: the table's earlier holder recorded its runs before it released the table.
@@ -311,24 +333,24 @@ class WorkQueue:
         taken_over = [work for work in works if work.uuid in result.taken_over and self._leave_rest(work)]
         kills = self._report_dead(name, result.taken_over, taken_over) if taken_over else dict[str, int]()
         with self._lock:
-            for uuid in released:
-                self._finished.pop(uuid, None)
             self._sort(works, result, kills)
+        self._failure_pauses.pop(name, None)
 
     def _choose_candidates(self, warehouse: str) -> list[TableWork]:
         if self._only_alone and self._alone:
             can_begin = not self._active and not any(work.runs_alone for work in self._ready)
             return [work for work in self._alone if work.table.warehouse == warehouse] if can_begin else []
-        if self._waiting:
-            return [work for work in islice(self._waiting, CANDIDATES) if work.table.warehouse == warehouse]
-        if self._alone and not (self._active or self._ready or self._elsewhere):
+        if self._has_reachable(self._waiting):
+            reachable_works = (work for work in self._waiting if self._is_reachable(work.table.warehouse))
+            return [work for work in islice(reachable_works, CANDIDATES) if work.table.warehouse == warehouse]
+        if self._alone and not (self._active or self._ready or self._has_reachable(self._elsewhere.values())):
             return [work for work in self._alone if work.table.warehouse == warehouse]
         return []
 
     def _look_elsewhere(self, name: str) -> bool:
         """Claim tables whose holders died or left work. Return False until it is time for the next look."""
         with self._lock:
-            if self._waiting or not self._elsewhere or len(self._ready) >= self._size.look_ahead:
+            if not self._elsewhere or len(self._ready) >= self._size.look_ahead or self._has_reachable(self._waiting):
                 return False
         if time.monotonic() < self._next_looks.get(name, 0.0):
             return False
@@ -378,9 +400,12 @@ class WorkQueue:
     def _sort(self, works: Sequence[TableWork], result: TakenClaims, kills: Mapping[str, int]) -> None:
         """Move the works to where they wait from now on. `kills` has the deaths that a table may have caused."""
         moved = {*result.taken, *result.at_jobs, *result.at_runners}
-        first = [self._waiting.popleft() for _ in range(min(CANDIDATES, len(self._waiting)))]
-        queued = {work.uuid for work in (*first, *self._alone)} | self._elsewhere.keys() | self._completed.keys()
-        self._waiting.extendleft(reversed([work for work in first if work.uuid not in moved]))
+        passed_works, unseen = list[TableWork](), {work.uuid for work in works}
+        while self._waiting and unseen:  # mostly the first works: the queue may have many thousands
+            passed_works.append(self._waiting.popleft())
+            unseen.discard(passed_works[-1].uuid)
+        queued = {work.uuid for work in (*passed_works, *self._alone)} | self._elsewhere.keys() | self._completed.keys()
+        self._waiting.extendleft(reversed([work for work in passed_works if work.uuid not in moved]))
         self._alone = deque(work for work in self._alone if work.uuid not in moved)
         drained_works = [work for work in works if work.uuid not in queued]  # during the request
         self._finished |= {work.uuid: work.table.warehouse for work in drained_works if work.uuid in result.taken}

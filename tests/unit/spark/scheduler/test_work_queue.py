@@ -16,7 +16,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import CatalogUnreachableError, LeaseHeldError, LeaseLostError
 from lakewright_spark.policies.model import JobName, TablePolicies
-from lakewright_spark.scheduler import lease_table, work_queue
+from lakewright_spark.scheduler import lease_table, runner_claims, work_queue
 from lakewright_spark.scheduler.claims import active_runners, find_dead_claims, read_claims
 from lakewright_spark.scheduler.lease_table import LIFE, set_properties
 from lakewright_spark.scheduler.run_log import job_runs
@@ -38,12 +38,12 @@ CONFIG = CatalogConfig(
     kind="jdbc",
     tenant="acme",
     uri="sqlite:////unused.db",
-    warehouses=[CatalogWarehouse(name=name, location=f"s3://unused/{name}") for name in ("local", "other")],
+    warehouses=[CatalogWarehouse(name=name, location=f"s3://unused/{name}") for name in ("local", "other", "third")],
 )
 
 
-def work(name: str, *jobs: JobName, alone: bool = False) -> TableWork:
-    table = TableIdentifier("local", ("sales",), name)
+def work(name: str, *jobs: JobName, alone: bool = False, warehouse: str = "local") -> TableWork:
+    table = TableIdentifier(warehouse, ("sales",), name)
     runs = tuple(
         RunRecord(runner="us", table=table, table_uuid=f"uuid-{name}", job=job, queued_at=NOW)
         for job in jobs or ("statistics",)
@@ -189,6 +189,18 @@ def test_runners_share_tables(runner: Any, start: Any, local_catalog: SqlCatalog
     assert queue.is_done
 
 
+def test_table_completed_before_the_first_claim_is_skipped(runner: Any, local_catalog: SqlCatalog) -> None:
+    """Another runner records its run and releases the table before this runner asks for it."""
+    ours, theirs = runner("us"), runner("them")
+    queue = WorkQueue([work("a")], {"local": ours}, ended={"local": CompletedRuns(CONFIG, "local", local_catalog)})
+    theirs.take(candidates("a"), 1, [], datetime.now(UTC))
+    job_runs.append(local_catalog, [end_run("a")], NOW)
+    theirs.release(datetime.now(UTC))
+    claim_next(queue)
+    assert [dropped.work.table.name for dropped in queue.pop_dropped()] == ["a"]
+    assert queue.is_done
+
+
 @pytest.mark.parametrize("request_name", ["look", "take"])
 def test_drained_work_does_not_begin(
     runner: Any, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, request_name: str
@@ -221,7 +233,7 @@ def test_each_warehouse_has_its_own_looks(runner_of_both: Any, monkeypatch: pyte
     for warehouse, name in (("local", "a"), ("other", "b")):
         assert theirs[warehouse].take(candidates(name), 1, [], datetime.now(UTC)).taken
     ended = {name: CompletedRuns(CONFIG, name, one.catalog) for name, one in ours.items()}
-    clock, queue = [0.0], WorkQueue([work("a"), move_to_other(work("b"))], ours, ended=ended)
+    clock, queue = [0.0], WorkQueue([work("a"), work("b", warehouse="other")], ours, ended=ended)
     monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for _ in range(4):
         claim_next(queue)
@@ -237,7 +249,7 @@ def test_each_warehouse_has_its_own_looks(runner_of_both: Any, monkeypatch: pyte
 def test_tables_are_released_during_a_wait_elsewhere(runner_of_both: Any, other_catalog: SqlCatalog) -> None:
     """Regression: two runners waited for each other's last tables, which were in two warehouses."""
     runner_of_both("them")["local"].take(candidates("a"), 1, [], datetime.now(UTC))
-    queue = WorkQueue([move_to_other(work("b")), work("a")], runner_of_both("us"))
+    queue = WorkQueue([work("b", warehouse="other"), work("a")], runner_of_both("us"))
     claim_next(queue)
     finished = take(queue)
     claim_next(queue)
@@ -252,13 +264,13 @@ def test_tables_are_released_during_a_wait_elsewhere(runner_of_both: Any, other_
 def test_requested_table_is_released_in_any_warehouse(runner_of_both: Any, other_catalog: SqlCatalog) -> None:
     """Regression: a job waited for a finished table until its warehouse had the next table in turn."""
     ours = runner_of_both("us")
-    works = [move_to_other(work("b")), *(work(f"a{number}") for number in range(40)), move_to_other(work("c"))]
+    works = [work("b", warehouse="other"), *(work(f"a{number}") for number in range(40)), work("c", warehouse="other")]
     queue = WorkQueue(works, ours, look_ahead=1)
     claim_next(queue)
     queue.finish(take(queue))
     while claim_next(queue):
         pass
-    job = TableClaim(CONFIG, move_to_other(work("b")).table, "uuid-b", other_catalog, "job")
+    job = TableClaim(CONFIG, work("b", warehouse="other").table, "uuid-b", other_catalog, "job")
     thread = threading.Thread(target=lambda: job.take(datetime.now(UTC)))
     thread.start()
     while not ours["other"].requested:
@@ -271,22 +283,115 @@ def test_requested_table_is_released_in_any_warehouse(runner_of_both: Any, other
 def test_unreachable_warehouse_holds_up_no_claims(runner_of_both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release of its finished table fails."""
     ours = runner_of_both("us")
-    queue = WorkQueue([move_to_other(work("b")), work("a")], ours)
+    queue = WorkQueue([work("b", warehouse="other"), work("a")], ours)
     claim_next(queue)
     queue.finish(take(queue))
-
-    def refuse(*_: Any, **more: Any) -> None:
-        raise CatalogUnreachableError("warehouse other does not respond")
-
-    monkeypatch.setattr(ours["other"], "take", refuse)
+    refuse_claims(monkeypatch, ours["other"])
     queue.start()
     assert take(queue).table.name == "a"
     queue.close()
 
 
+def test_unreachable_warehouses_hold_up_no_claims(
+    runner_of_both: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: two warehouses had turns one after another, and a third none."""
+    catalog = SqlCatalog("third", uri=f"sqlite:///{tmp_path}/third.db", warehouse=f"file://{tmp_path}/third")
+    ours = runner_of_both("us") | {"third": RunnerClaims(CONFIG, "third", catalog, "us")}
+    ours["third"].register(datetime.now(UTC))
+    queue = WorkQueue([work("b", warehouse="other"), work("c", warehouse="third"), work("a")], ours)
+    for _ in range(2):
+        claim_next(queue)
+    for finished in [take(queue), take(queue)]:
+        queue.finish(finished)
+    for name in ("other", "third"):
+        refuse_claims(monkeypatch, ours[name])
+    for _ in range(3):
+        queue._take_turn()
+    assert take(queue).table.name == "a"
+    assert queue.is_done, "releases do not hold up the end of the run"
+
+
+def test_requests_to_an_unreachable_warehouse_are_few(runner_of_both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: each claim in another warehouse was preceded by a request that failed."""
+    ours, clock = runner_of_both("us"), [0.0]
+    monkeypatch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    works = [work("b", warehouse="other"), *(work(f"a{number}") for number in range(40))]
+    queue = WorkQueue(works, ours, look_ahead=1)
+    claim_next(queue)
+    queue.finish(take(queue))
+    failures = refuse_claims(monkeypatch, ours["other"])
+    for _ in range(40):
+        queue._take_turn()
+        if taken := queue.take():
+            queue.finish(taken)
+        clock[0] += work_queue.POLL_SECONDS
+    assert failures == [0.0, 2.0, 6.0, 14.0, 30.0]
+
+
+def test_waiting_table_of_unreachable_warehouse_waits(
+    runner_of_both: Any, monkeypatch: pytest.MonkeyPatch, other_catalog: SqlCatalog
+) -> None:
+    """Regression: no table behind it began, no table of another runner, and none that runs alone."""
+    theirs, ours, clock = runner_of_both("them"), runner_of_both("us"), [0.0]
+    theirs["local"].take(candidates("a"), 1, [], datetime.now(UTC))
+    works = [*(work(name, warehouse="other") for name in ("x", "y", "z")), work("a"), work("b")]
+    queue = WorkQueue([*works, work("killer", alone=True)], ours)
+    with monkeypatch.context() as patch:
+        patch.setattr(work_queue, "CANDIDATES", 2)
+        patch.setattr(work_queue, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        refuse_claims(patch, ours["other"])
+        for _ in range(2):
+            queue._take_turn()
+        first = take(queue)
+        theirs["local"].release(datetime.now(UTC))
+        queue._take_turn()
+        second = take(queue)
+        queue.finish(first)
+        queue.finish(second)
+        for _ in range(2):
+            queue._take_turn()
+        killer = take(queue)
+    assert [taken.table.name for taken in (first, second, killer)] == ["b", "a", "killer"]
+    queue.finish(killer)
+    assert not queue.is_done
+    for _ in range(2):
+        queue._take_turn()
+    assert {take(queue).table.name for _ in range(3)} == {"x", "y", "z"}, "after the warehouse responds again"
+    assert list_claimed(other_catalog) == {"uuid-x", "uuid-y", "uuid-z"}
+
+
+def test_runs_of_any_warehouse_are_recorded_soon(runner_of_both: Any) -> None:
+    """Other runners wait for the runs on the last tables of a warehouse that has no turn."""
+    runner_of_both("them")["local"].take(candidates("a"), 1, [], datetime.now(UTC))
+    calls = list[bool]()
+    works = [work("b", warehouse="other"), work("a")]
+    queue = WorkQueue(works, runner_of_both("us"), is_recorded=lambda _: False, record_soon=lambda: calls.append(True))
+    for _ in range(2):
+        claim_next(queue)
+    finished = take(queue)
+    claim_next(queue)
+    assert calls == [], "a table is in work"
+    queue.finish(finished)
+    claim_next(queue)
+    assert calls == [True]
+
+
+def refuse_claims(patch: pytest.MonkeyPatch, claims: RunnerClaims) -> list[float]:
+    """Let each claim and release of a warehouse fail. Return the times of the failures."""
+    failures = list[float]()
+
+    def refuse(*_: Any, **more: Any) -> None:
+        failures.append(work_queue.time.monotonic())
+        raise CatalogUnreachableError(f"warehouse {claims.warehouse} does not respond")
+
+    patch.setattr(claims, "take", refuse)
+    return failures
+
+
 def test_table_that_runs_alone_begins_in_any_warehouse(runner_of_both: Any) -> None:
     """Regression: the end of the night was for it, but claims were for the warehouse of the first waiting table."""
-    queue = WorkQueue([work("a"), move_to_other(work("killer", alone=True))], runner_of_both("us"))
+    queue = WorkQueue([work("a"), work("killer", alone=True, warehouse="other")], runner_of_both("us"))
     assert queue.take(only_alone=True) is None, "no table is claimed"
     claim_next(queue)
     killer = queue.take(only_alone=True)
@@ -302,14 +407,6 @@ def claim_next(queue: WorkQueue) -> bool:
 def list_claimed(catalog: SqlCatalog) -> set[str]:
     """Return the UUIDs of claimed tables."""
     return set(read_claims(catalog.load_table("ops.maintenance_lease").properties))
-
-
-def move_to_other(moved: TableWork) -> TableWork:
-    """Return the work on a table of warehouse `other`."""
-    table = dataclasses.replace(moved.table, warehouse="other")
-    return dataclasses.replace(
-        moved, table=table, runs=tuple(dataclasses.replace(one, table=table) for one in moved.runs)
-    )
 
 
 def test_dead_runner_loses_its_tables_after_a_lease(runner: Any, start: Any) -> None:
@@ -382,6 +479,34 @@ def test_job_waits_until_a_runner_releases_the_table(runner: Any, start: Any, lo
     thread.join(30)
     assert job.expires_at > datetime.now(UTC)
     assert read_claims(local_catalog.load_table("ops.maintenance_lease").properties)["uuid-a"].holder == "job"
+
+
+def test_repeated_release_leaves_the_claim_of_another_runner(runner: Any, local_catalog: SqlCatalog) -> None:
+    """Regression: the runner repeats a release if it got no response. The next holder lost its claim."""
+    ours, theirs = runner("us"), runner("them")
+    ours.take(candidates("a"), 1, [], datetime.now(UTC))
+    ours.take([], 0, ["uuid-a"], datetime.now(UTC))
+    assert theirs.take(candidates("a"), 1, [], datetime.now(UTC)).taken == {"uuid-a"}
+    repeated = [ours.take(candidates(*names), 1, ["uuid-a"], datetime.now(UTC)) for names in (["b"], [])]
+    assert list_claimed(local_catalog) == {"uuid-a", "uuid-b"}
+    assert [result.released for result in repeated] == [{"uuid-a"}, {"uuid-a"}], "there is nothing to repeat"
+    theirs.renew(datetime.now(UTC))
+
+
+def test_release_is_repeated_after_conflicts(
+    runner: Any, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the claim of a finished table remained until the end of the run."""
+    queue = WorkQueue([work("a")], {"local": runner("us")})
+    claim_next(queue)
+    queue.finish(take(queue))
+    with monkeypatch.context() as patch:
+        patch.setattr(runner_claims, "ATTEMPTS", 2)
+        patch.setattr(runner_claims, "add_snapshot", lambda *_, **__: False)
+        claim_next(queue)
+    assert list_claimed(local_catalog) == {"uuid-a"}
+    claim_next(queue)
+    assert list_claimed(local_catalog) == set()
 
 
 def test_impatient_job_is_refused(runner: Any, local_catalog: SqlCatalog) -> None:
