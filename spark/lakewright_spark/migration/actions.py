@@ -13,7 +13,7 @@ from pyiceberg.typedef import Identifier
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError, MigrationError
-from lakewright_spark.migration.endpoint import Endpoint
+from lakewright_spark.migration.endpoint import Endpoint, rename_moved
 from lakewright_spark.migration.grants import GrantPlan, carry_grants, plan_grants, revert_grants, select_grants
 from lakewright_spark.migration.ledger import Entry, Ledger, Method, Step, open_ledger
 from lakewright_spark.migration.plan import Patterns, Plan, build_plan
@@ -21,8 +21,10 @@ from lakewright_spark.migration.run import Migration, build_error, list_open_ent
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.texera import (
     FINISHED_REASON,
+    LOST_REASON,
     PARTLY_FINISHED_REASON,
     RUNNING_REASON,
+    UNDONE_REASON,
     ExecutionKey,
     TexeraRows,
     find_execution,
@@ -168,6 +170,9 @@ class _MigrationRun:
             if self.has_grants:
                 grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
             self._add_warehouses(list_open_entries(Step.CUT_OVER, selected))
+        for entry in selected:
+            if entry.error:  # of an earlier command, which may have had a table that this action does not change
+                ledger.record(replace(entry, error=""))
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 
         def act_if_open(item: TableMigration | ViewMigration) -> None:
@@ -233,22 +238,45 @@ class _MigrationRun:
 
     def _leave_out(self, action: Action, entries: list[Entry], plan: Plan) -> tuple[list[Entry], Plan]:
         """Return the entries that an action can change, and the plan with the reasons for the remaining entries."""
+        lost = self._find_lost(entries)
+        entries = [entry for entry in entries if entry.identifier not in lost]
+        plan = replace(plan, skipped={**plan.skipped, **{".".join(identifier): LOST_REASON for identifier in lost}})
         if action is Action.REGISTER:
             # The plan has added the undone tables that can be migrated again.
             return [entry for entry in entries if entry.step is not Step.UNDONE], plan
         if action is Action.CUT_OVER:
             keys = self._find_running(entries)
             left_out = [entry for entry in entries if self._find_key(entry) in keys]
-            plan = replace(plan, skipped={str(entry): RUNNING_REASON for entry in left_out})
+            plan = replace(plan, skipped={**plan.skipped, **dict.fromkeys(map(str, left_out), RUNNING_REASON)})
         elif action is Action.UNDO:
             keys = self._find_finished(entries)
             left_out = [entry for entry in entries if self._find_key(entry) in keys]
-            skipped = {str(entry): FINISHED_REASON for entry in left_out if entry.step is Step.FINISHED}
-            blocked = {str(entry): PARTLY_FINISHED_REASON for entry in left_out if entry.step is not Step.FINISHED}
-            plan = replace(plan, skipped=skipped, blocked=blocked)
+            reasons = {Step.FINISHED: FINISHED_REASON, Step.UNDONE: UNDONE_REASON}
+            skipped = {str(entry): reasons[entry.step] for entry in left_out if entry.step in reasons}
+            blocked = {str(entry): PARTLY_FINISHED_REASON for entry in left_out if entry.step not in reasons}
+            plan = replace(plan, skipped={**plan.skipped, **skipped}, blocked=blocked)
         else:
             return entries, plan
         return [entry for entry in entries if self._find_key(entry) not in keys], plan
+
+    def _find_lost(self, entries: Sequence[Entry]) -> set[Identifier]:
+        """Return the tables of executions that the source lost before their cut-over, as Texera drops earlier results.
+
+        A table that only an interrupted undo has taken from the source is not lost: the target has its other name.
+        """
+        if self.texera is None:
+            return set()
+        early_steps = {Step.PLANNED, Step.FENCED, Step.REGISTERED, Step.VERIFIED}
+        early = [entry for entry in entries if entry.step in early_steps and self._find_key(entry) is not None]
+        source = self.migration.source
+        existing_names = set(source.list_all_tables()) if early else set[Identifier]()
+        return {
+            entry.identifier
+            for entry in early
+            if existing_names.isdisjoint((entry.identifier, rename_moved(entry.identifier)))
+            and source.find_table(entry.identifier) is None
+            and self.migration.open_target(entry.warehouse).mover.load_stopped(entry.identifier) is None
+        }
 
     def _find_finished(self, entries: Sequence[Entry]) -> set[ExecutionKey]:
         """Return the executions with a finished table: the source does not have all of their tables."""
@@ -303,20 +331,15 @@ class _MigrationRun:
             return
         if early := [entry for entry in group if entry.step is not Step.CUT_OVER]:
             raise MigrationError(
-                f"{early[0]}: expected an execution whose tables are all cut over, found {early[0].step.value}; run "
-                "--cut-over first"
+                f"{early[0]}: expected an execution whose tables are all cut over, found {early[0].step.value}; "
+                f"{early[0].step.explain_cut_over()}"
             )
         self._change_rows(self.texera.point, group)
 
     def _change_rows(self, change: Callable[[ExecutionKey, str, Ledger], None], group: Sequence[Entry]) -> None:
-        """Change the rows of an execution, and remove the errors of an earlier attempt from its tables."""
-        ledger = self.migration.ledger
-        if (key := self._find_key(group[0])) is None:
-            return
-        change(key, group[0].warehouse, ledger)
-        for entry in map(ledger.find, group):
-            if entry.error:
-                ledger.record(replace(entry, error=""))
+        """Change the rows of an execution; other tables have no rows."""
+        if (key := self._find_key(group[0])) is not None:
+            change(key, group[0].warehouse, self.migration.ledger)
 
 
 def _is_verified(entry: Entry) -> bool:

@@ -94,6 +94,10 @@ class Mover(Protocol):
         """Reverse `stop_writers`."""
         ...
 
+    def explain_resumption(self, identifier: Identifier, stopped: Table) -> str:
+        """Return how a user reverses `stop_writers`, as an instruction."""
+        ...
+
     def load_stopped(self, identifier: Identifier) -> Table | None:
         """Return a table that `stop_writers` has taken from its writers; None if there is no such table."""
         ...
@@ -348,6 +352,10 @@ class RenamingMover:
         """Give the table its name back."""
         self._rename(rename_moved(identifier), identifier)
 
+    def explain_resumption(self, identifier: Identifier, stopped: Table) -> str:  # noqa: ARG002
+        """Return how to rename the table."""
+        return f"rename {'.'.join(rename_moved(identifier))} in {self.endpoint} to {'.'.join(identifier)}"
+
     def load_stopped(self, identifier: Identifier) -> Table | None:
         """Return the renamed table."""
         return self.endpoint.find_table(rename_moved(identifier))
@@ -387,6 +395,10 @@ class HadoopMover:
         """Delete the version that no client can read."""
         with self._explain_errors(identifier):
             self.catalog.unblock(identifier)
+
+    def explain_resumption(self, identifier: Identifier, stopped: Table) -> str:  # noqa: ARG002
+        """Return which versions to delete."""
+        return f"delete the metadata files of the versions after {stopped.metadata_location}"
 
     def load_stopped(self, identifier: Identifier) -> Table | None:
         """Return the table at its last version."""

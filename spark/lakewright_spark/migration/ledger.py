@@ -51,6 +51,14 @@ class Step(Enum):
     FINISHED = "finished"
     UNDONE = "undone"
 
+    def explain_cut_over(self) -> str:
+        """Return how to cut over a table that is not cut over.
+
+        >>> Step.VERIFIED.explain_cut_over(), Step.UNDONE.explain_cut_over()
+        ('run --cut-over first', 'run without --finish first, and then --cut-over')
+        """
+        return "run --cut-over first" if self is Step.VERIFIED else "run without --finish first, and then --cut-over"
+
 
 class Method(Enum):
     """How a table gets into the target catalog."""

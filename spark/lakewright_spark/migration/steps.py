@@ -163,7 +163,7 @@ class TableMigration:
                 self._check_fence(target_table)
                 self._check_copy_unwritten(target_table)
             else:
-                self._check_target_has_table()
+                self._check_target_has_table(stopped)
             try:
                 if target_table is not None:
                     target_mover.stop_writers(identifier)
@@ -230,18 +230,23 @@ class TableMigration:
             )
         self.source.mover.repoint_stopped(stopped, self.entry.identifier, location)
 
-    def _check_target_has_table(self) -> None:
+    def _check_target_has_table(self, stopped: Table) -> None:
         """Raise MigrationError if a table that is cut over has neither of its names in the target.
 
         The target may have commits, which the source would not get. A killed undo drops the table only after the
-        source has it again.
+        source has it again. A copy whose files were deleted, too, has no commits that can be lost.
         """
-        if self.entry.step is Step.CUT_OVER and self.target.mover.load_stopped(self.entry.identifier) is None:
+        identifier = self.entry.identifier
+        if self.entry.step is Step.CUT_OVER and self.target.mover.load_stopped(identifier) is None:
+            location = self.entry.registered[-1]
+            if self.store is not None and self.entry.method is Method.COPY and not self.store.list_files(location):
+                self._add_note(f"{self.target} has lost the copy and its files: the source's state is the cut-over's")
+                return
             raise MigrationError(
                 f"{self.entry}: expected the table in {self.target}, found none. Nothing was changed: its commits "
                 "since the cut-over would be lost. If it was renamed, or this identity may not see it, restore its "
-                f"name or the rights. To give up these commits, register {self.entry.registered[-1]} there under its "
-                "name. Then run --undo again"
+                f"name or the rights. To give up these commits, register {location} there under its name, or "
+                f"{self.source.mover.explain_resumption(identifier, stopped)}. Then run --undo again"
             )
 
     def _check_copy_unwritten(self, target_table: Table) -> None:
@@ -260,7 +265,8 @@ class TableMigration:
         """
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
-                f"{self.entry}: expected a table that is cut over, found {self.entry.step.value}; run --cut-over first"
+                f"{self.entry}: expected a table that is cut over, found {self.entry.step.value}; "
+                f"{self.entry.step.explain_cut_over()}"
             )
         identifier, mover = self.entry.identifier, self.source.mover
         target_table = self._require_target()
@@ -328,7 +334,9 @@ class TableMigration:
         """Remove the protection of a table, or note that it remains."""
         if endpoint.protect(table, is_protected=False) or not endpoint.is_protected(table):
             return
-        note = f"{endpoint} still protects the table from drops: remove the protection there"
+        self._add_note(f"{endpoint} still protects the table from drops: remove the protection there")
+
+    def _add_note(self, note: str) -> None:
         notes = (self.entry.note, note) if self.entry.note else (note,)
         self.entry = replace(self.entry, note="; ".join(notes))  # written with the step's end
 

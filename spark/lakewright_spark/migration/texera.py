@@ -35,10 +35,17 @@ RUNNING_REASON = "its execution is running; run the migration again after its en
 """Why a table is left out."""
 FINISHED_REASON = "it is finished: only the target has it, and the rows of its execution remain as they are"
 """Why an undo leaves out a table."""
+UNDONE_REASON = "it is undone: the source has it, and the rows of its execution remain as they are"
+"""Why an undo leaves out a table of an execution with a finished table."""
+LOST_REASON = (
+    "the source lost it before its cut-over, so the other tables of its execution move without it: if the target has a "
+    "copy, the copy remains with its fence"
+)
+"""Why each command leaves out a table."""
 PARTLY_FINISHED_REASON = (
     "another table of its execution is finished, and the tables of an execution move together: run --finish"
 )
-"""Why an undo leaves out a table that is not finished."""
+"""Why an undo leaves out a table that is neither finished nor undone."""
 _FLAVOR = "local"
 """Flavor of added warehouses. Texera writes no other flavor (texera#7473): `aws` is planned for users' roles that
 Texera itself records (texera#6935)."""

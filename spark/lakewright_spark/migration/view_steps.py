@@ -108,7 +108,8 @@ class ViewMigration:
         """Remove the view from the source."""
         if self.entry.step not in {Step.CUT_OVER, Step.FINISHED}:
             raise MigrationError(
-                f"{self.entry}: expected a view that is cut over, found {self.entry.step.value}; run --cut-over first"
+                f"{self.entry}: expected a view that is cut over, found {self.entry.step.value}; "
+                f"{self.entry.step.explain_cut_over()}"
             )
         self._require(self.target)
         ViewCatalog(self.source).drop(rename_moved(self.entry.identifier))

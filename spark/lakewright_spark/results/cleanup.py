@@ -18,7 +18,7 @@ from lakewright_spark.errors import (
     RegistryError,
     WarehouseRefusedError,
 )
-from lakewright_spark.execution_registry.records import ExecutionRecord, Executions, WrittenTable
+from lakewright_spark.execution_registry.records import ExecutionRecord, Executions, ExecutionStatus, WrittenTable
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.iceberg_values import to_instant
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
@@ -109,12 +109,12 @@ class Cleaner:
         previous = self.registry.list_previous(new.workflow, new.execution, new.computing_unit)
         ended = [old for old in previous if old.status.has_ended or old.updated_at < stale_before]
         swept, existing_results = SweepReport(), self._list_results(old.warehouse for old in ended)
-        if reason := self._explain_unavailable(new.warehouse):
+        if reason := self._explain_unavailable(new):
             raise JobFailedError(f"{new} cannot begin: {reason}")
         for old in ended:
             if old.warehouse in self.unavailable or not self.registry.is_current(old):
                 continue
-            if reason := self._explain_unavailable(old.warehouse):
+            if reason := self._explain_unavailable(old):
                 swept.postponed.append((old, reason))
                 continue
             tried = (
@@ -134,7 +134,7 @@ class Cleaner:
         attempt or a sweep drops the table.
         """
         swept, existing_results = SweepReport(), self._list_results([record.warehouse])
-        if reason := self._explain_unavailable(record.warehouse):
+        if reason := self._explain_unavailable(record):
             raise JobFailedError(
                 f"{record} cannot start again, since the tables of its earlier run cannot be dropped: {reason}. Make "
                 f"warehouse {record.warehouse} usable, or use another execution number"
@@ -156,7 +156,7 @@ class Cleaner:
         for record in records:
             if record.warehouse in self.unavailable.hidden:
                 continue
-            if reason := self._explain_unavailable(record.warehouse):
+            if reason := self._explain_unavailable(record):
                 swept.failed.append((record, reason))
                 continue
             if dry_run:
@@ -249,13 +249,18 @@ class Cleaner:
                     results[uri.execution.workflow, uri.execution.execution].append(uri)
         return results
 
-    def _explain_unavailable(self, warehouse: str | None) -> str | None:
-        """Return why the results in a warehouse cannot be listed; None if they can."""
-        if error := {**self.unavailable.hidden, **self.unavailable.failed}.get(warehouse or ""):
+    def _explain_unavailable(self, record: ExecutionRecord) -> str | None:
+        """Return why the results of an execution cannot be listed or dropped; None if they can.
+
+        A removed warehouse does not matter to an execution that completed, and so recorded all its tables, if it has no
+        tables.
+        """
+        if error := {**self.unavailable.hidden, **self.unavailable.failed}.get(record.warehouse or ""):
             return str(error)
-        if warehouse:
+        has_no_tables = record.status is ExecutionStatus.COMPLETED and not record.tables
+        if record.warehouse and not has_no_tables:
             try:
-                self.config.warehouse(warehouse)
+                self.config.warehouse(record.warehouse)
             except KeyError as error:
                 return str(error.args[0])
         return None

@@ -144,7 +144,10 @@ def test_paused_restore_does_not_add_rows_twice(create_table: CreateTable, monke
 
 
 def test_backup_of_a_run_without_commit_is_refused(create_table: CreateTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of retention ends between the manifest and the commit. The next run backs up the same file."""
+    """A run of retention ends between the manifest and the commit. The next run backs up the same file.
+
+    An object that is no manifest lies beside the backups.
+    """
     table = create_table("restored_uncommitted", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
     table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
@@ -160,6 +163,8 @@ def test_backup_of_a_run_without_commit_is_refused(create_table: CreateTable, mo
     with pytest.raises(JobFailedError, match=r"table results\.maintained\.\S+ has its data file s3://.*\.parquet, so"):
         restore.restore(table.spark, table.table, first)
 
+    bucket, prefix = table.bucket_and_prefix
+    s3(table.sandbox).put_object(Bucket=bucket, Key=f"{prefix}.backup/notes.txt", Body=b"restore the later backup")
     table.now += DAY
     assert table.job("retention").files == 1
     later = restore.list_backups(table.spark, table.table)[1]

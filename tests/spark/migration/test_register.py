@@ -17,6 +17,7 @@ from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_
 from projects import Project, post
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.typedef import Identifier
 
 
 @pytest.fixture
@@ -242,6 +243,49 @@ def test_undo_gives_up_commits_of_a_table_that_was_dropped(catalogs: Catalogs) -
 
     assert count_rows(catalogs.open_source(), "sales.orders") == 6
     assert target.list_tables("sales") == []
+
+
+def test_undo_after_the_source_has_its_name_again(catalogs: Catalogs) -> None:
+    """The target has the table under a name of its own, so it refuses to register the table again."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    target = catalogs.open_target()
+    target.load_table("sales.orders").append(build_rows(4))
+    target.rename_table("sales.orders", "sales.renamed")
+    with pytest.raises(MigrationError, match=r"or rename sales\.orders__moved in warehouse .* to sales\.orders\. "):
+        catalogs.migrate(Action.UNDO)
+    catalogs.open_source().rename_table("sales.orders__moved", "sales.orders")
+
+    catalogs.migrate(Action.UNDO)
+
+    assert count_rows(catalogs.open_source(), "sales.orders") == 6
+    assert count_rows(target, "sales.renamed") == 10
+
+
+def test_undo_of_a_copy_that_was_deleted(catalogs: Catalogs) -> None:
+    """The target's table was dropped with its files, so that its metadata file cannot be registered again."""
+    catalogs.add_table("sales.orders")
+    catalogs.migrate(copy=True, depth="metadata")
+    location = catalogs.migrate(Action.CUT_OVER, depth="metadata").entries[0].target_location
+    assert location
+    drop_with_files(catalogs, ("sales", "orders"), location)
+
+    result = catalogs.migrate(Action.UNDO)
+
+    assert [entry.step for entry in result.entries] == [Step.UNDONE]
+    assert "has lost the copy and its files" in " ".join(result.plan.losses)
+    table = catalogs.open_source().load_table("sales.orders")
+    assert (table.scan().to_arrow().num_rows, FENCE in table.properties) == (6, False)
+
+
+def drop_with_files(catalogs: Catalogs, identifier: Identifier, location: str) -> None:
+    """Drop a table of the target, and delete its files."""
+    Endpoint.open(catalogs.target, NEW).drop(identifier)
+    bucket, _, prefix = location.removeprefix("s3://").partition("/")
+    for key in catalogs.list_objects():
+        if key.startswith(f"{prefix}/"):
+            catalogs.connect_s3().delete_object(Bucket=bucket, Key=key)
 
 
 @pytest.mark.parametrize("is_dropped", [False, True])

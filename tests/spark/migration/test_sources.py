@@ -116,6 +116,22 @@ def test_new_ledger_reports_stopped_hadoop_tables(hadoop_catalogs: Catalogs, tmp
     assert plan.skipped["sales.orders"].startswith("moved by a finished migration ")
 
 
+def test_undo_after_the_block_was_deleted(hadoop_catalogs: Catalogs) -> None:
+    """The target has the table under another name. The message names the versions that stop the source's table."""
+    catalogs = hadoop_catalogs
+    catalogs.migrate(depth="metadata")
+    catalogs.migrate(Action.CUT_OVER, depth="metadata")
+    catalogs.open_target().rename_table("sales.orders", "sales.renamed")
+    with pytest.raises(MigrationError, match=r"delete the metadata files of the versions after \S+/v3\.metadata\.json"):
+        catalogs.migrate(Action.UNDO)
+    bucket, _, key = catalogs.source.uri.removeprefix("s3://").partition("/")
+    catalogs.connect_s3().delete_object(Bucket=bucket, Key=f"{key}/sales/orders/metadata/v4.metadata.json")
+
+    catalogs.migrate(Action.UNDO)
+
+    assert count_rows(catalogs.open_source(), "sales.orders") == 3
+
+
 def test_lost_block_of_a_hadoop_table(hadoop_catalogs: Catalogs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer without `If-None-Match` replaces the version that stops the writers: the source keeps its commit."""
     catalogs = hadoop_catalogs

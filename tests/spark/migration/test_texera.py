@@ -17,7 +17,8 @@ from lakewright_spark.migration.ledger import Ledger, Step, open_ledger
 from lakewright_spark.migration.steps import TableMigration
 from lakewright_spark.migration.texera import TexeraRows
 from lakewright_spark.migration.verify import Depth
-from lakewright_spark.result_uris import ResultUri
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.result_uris import ResultKind, ResultUri
 from lakewright_spark.results.reader import ResultReader
 from migration_catalogs import OLD, Catalogs
 from projects import Project
@@ -266,6 +267,66 @@ def test_finish_refuses_an_execution_cut_over_in_part(
     with open_ledger(catalogs.ledger, str(catalogs.route)) as ledger:
         assert [entry.step for entry in ledger.list_entries()].count(Step.FINISHED) == 0
     assert {whid for _, whid, _ in read_addresses(texera)} == {None}
+
+
+def test_tables_that_the_source_lost_hold_up_nothing(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    """Texera drops the result of an execution before the cut-over. Its other tables move to the end."""
+    expected = write_results(catalogs.source, OLD, texera.add_execution(1, user=3))
+    lost = next(uri for uri in expected if uri.kind is ResultKind.RESULT)
+    names = [str(entry) for entry in catalogs.migrate(copy=True, depth="metadata", texera=texera.url).entries]
+    (lost_name,) = (name for name in names if name.endswith(lost.table))
+    catalogs.open_source().drop_table(lost_name)
+
+    for action, step in (
+        (Action.CUT_OVER, Step.CUT_OVER),
+        (Action.UNDO, Step.UNDONE),
+        (Action.REGISTER, Step.VERIFIED),
+        (Action.CUT_OVER, Step.CUT_OVER),
+        (Action.FINISH, Step.FINISHED),
+    ):
+        result = catalogs.migrate(action, copy=True, depth="metadata", texera=texera.url)
+        assert {str(entry): entry.step for entry in result.entries} == dict.fromkeys({*names} - {lost_name}, step)
+        assert result.plan.skipped[lost_name].startswith("the source lost it before its cut-over")
+    assert open_catalog(catalogs.target, "user-3-main").table_exists(lost_name)
+    check_results(catalogs, texera, expected)
+
+
+def test_execution_finished_and_undone_in_part(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    """A former release undid the tables of an execution that were not finished."""
+    expected = write_results(catalogs.source, OLD, texera.add_execution(1, user=3))
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    catalogs.migrate(Action.CUT_OVER, depth="metadata", texera=texera.url)
+    catalogs.migrate(Action.FINISH, "workflow-runtime-statistics.*")
+    catalogs.migrate(Action.UNDO, "operator-port-result.*")
+
+    with pytest.raises(MigrationError, match=r"1 of 1 tables are not migrated: operator-console-messages\."):
+        catalogs.migrate(Action.UNDO, texera=texera.url)
+    with pytest.raises(MigrationError, match="found undone; run without --finish first, and then --cut-over"):
+        catalogs.migrate(Action.FINISH, texera=texera.url)
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    catalogs.migrate(Action.CUT_OVER, depth="metadata", texera=texera.url)
+    entries = catalogs.migrate(Action.FINISH, texera=texera.url).entries
+    assert {entry.step for entry in entries} == {Step.FINISHED}
+    check_results(catalogs, texera, expected)
+
+
+def test_undo_leaves_out_undone_tables_of_finished_executions(catalogs: Catalogs, texera: TexeraDatabase) -> None:
+    write_results(catalogs.source, OLD, texera.add_execution(1, user=3))
+    catalogs.migrate(copy=True, depth="metadata", texera=texera.url)
+    catalogs.migrate(Action.CUT_OVER, depth="metadata", texera=texera.url)
+    moved = read_addresses(texera)
+    catalogs.migrate(Action.FINISH, "workflow-runtime-statistics.*")
+    catalogs.migrate(Action.UNDO, "operator-*")
+
+    result = catalogs.migrate(Action.UNDO, texera=texera.url)
+
+    assert (list(result.entries), result.plan.blocked) == ([], {})
+    assert sorted(reason.split(":")[0] for reason in result.plan.skipped.values()) == [
+        "it is finished",
+        "it is undone",
+        "it is undone",
+    ]
+    assert read_addresses(texera) == moved
 
 
 def test_repeated_command_clears_the_error_of_rows(

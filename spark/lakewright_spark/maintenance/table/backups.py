@@ -42,7 +42,7 @@ def list_backed_up_files(opened: IcebergTable) -> frozenset[str]:
 def find_later_manifest(opened: IcebergTable, path: str, data_files: Collection[str]) -> str | None:
     """Return a manifest, restored or not, that was written after a manifest and names some of these data files."""
     names = frozenset(data_files)
-    for later in sorted(opened.list_files(f"{opened.location}/{FOLDER}/")):
+    for later in sorted(filter(_match_name, opened.list_files(f"{opened.location}/{FOLDER}/"))):
         if later > path and not names.isdisjoint(json.loads(opened.read(later))["files"]):
             return later
     return None
@@ -55,7 +55,7 @@ def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: boo
     """
     expired_manifests: list[str] = []
     for path in opened.list_files(f"{opened.location}/{FOLDER}/"):
-        written_at = _MANIFEST.fullmatch(path.rpartition("/")[2])
+        written_at = _match_name(path)
         if written_at and int(written_at[1]) < older_than.timestamp() * 1000:
             expired_manifests.append(path)
     if dry_run or not expired_manifests:
@@ -63,6 +63,11 @@ def delete_manifests(opened: IcebergTable, older_than: datetime, *, dry_run: boo
     opened.delete_files(expired_manifests)
     refused = set(expired_manifests) & set(opened.list_files(f"{opened.location}/{FOLDER}/"))
     return len(expired_manifests) - len(refused)
+
+
+def _match_name(path: str) -> re.Match[str] | None:
+    """Return the match of a manifest's name, restored or not; None for another file in the folder."""
+    return _MANIFEST.fullmatch(path.rpartition("/")[2])
 
 
 def build_manifest(opened: IcebergTable, tasks: Iterable[Any]) -> dict[str, Any]:

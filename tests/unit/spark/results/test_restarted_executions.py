@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import CatalogUnreachableError, JobFailedError
-from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
 from lakewright_spark.result_uris import Execution, Port, ResultNamespaces, ResultUri
@@ -113,6 +113,32 @@ def test_restart_elsewhere_remembers_the_warehouse(tenant: Tenant) -> None:
     assert tenant.cleaner.restart(earlier_run, "second") == tenant.find(5)
     assert not tenant.has_table(uri)
     assert (tenant.find(5).warehouse, tenant.find(5).status) == ("second", ExecutionStatus.RUNNING)
+
+
+def test_completed_execution_without_tables_is_swept(tenant: Tenant) -> None:
+    """Its warehouse was removed from the configuration, and it has no tables there."""
+    for number in (1, 2, 3):
+        tenant.begin(number, "sold", NOW - 3 * DAY)
+        tenant.finish(number, ExecutionStatus.COMPLETED, NOW - 2 * DAY)
+
+    earlier_run = tenant.find(1)
+    tenant.begin(1, "first")
+    assert tenant.cleaner.restart(earlier_run, "first").warehouse == "first"
+    replaced = tenant.cleaner.replace_previous(tenant.find(1), NOW - DAY)
+    assert ([record.execution for record in replaced.executions], replaced.postponed) == ([2, 3], [])
+    for dry_run in (True, False):
+        swept = tenant.cleaner.sweep(NOW - DAY, dry_run=dry_run)
+        assert ([record.execution for record in swept.executions], swept.failed) == ([2, 3], [])
+    assert [record.execution for record in tenant.registry.all()] == [1]
+
+
+def test_completed_execution_with_tables_remains(tenant: Tenant) -> None:
+    """It has a table in a warehouse that was removed from the configuration."""
+    tenant.begin(1, "sold", NOW - 3 * DAY)
+    tenant.registry.record_tables(7, 1, [WrittenTable(Execution(7, 1, "sold").result(Port("Scan-1")))])
+    tenant.finish(1, ExecutionStatus.COMPLETED, NOW - 2 * DAY)
+    swept = tenant.cleaner.sweep(NOW - DAY)
+    assert (swept.executions, [record.execution for record, _ in swept.failed]) == ([], [1])
 
 
 def test_killed_execution_of_a_removed_warehouse_remains(tenant: Tenant) -> None:
