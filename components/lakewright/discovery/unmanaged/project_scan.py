@@ -20,9 +20,10 @@ from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedError
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, ObjectKind
+from lakewright.lakekeeper.api.connection.versions import find_current_queue
 from lakewright.lakekeeper.api.management import grants, members, projects, roles, task_queues, users
 from lakewright.lakekeeper.api.management import warehouses as warehouse_calls
-from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, Scope
+from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, Scope
 from lakewright.lakekeeper.grants import target as grant_target
 from lakewright.lakekeeper.grants.target import OnNamespace, OnTabular
 
@@ -201,7 +202,7 @@ class ProjectScan:
             yield partial(self._search_queue, scope, LOG_CLEANUP, f"project {self.scope.project_id}")
 
     def _search_queue(self, scope: Scope, queue: str, title: str) -> Iterator[UnmanagedObject]:
-        name = SOFT_DELETION if queue == "tabular_expiration" else queue
+        name = find_current_queue(queue)
         key = (self._server, scope.warehouse_id or scope.project_id or "", name)
         if self.scope.managed.has("task queue", key):
             return
