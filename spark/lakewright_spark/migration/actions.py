@@ -171,7 +171,7 @@ class _MigrationRun:
                 grant_plan = self._plan_grants(selected)  # before tables move, since it can fail
             self._add_warehouses(list_open_entries(Step.CUT_OVER, selected))
         for entry in selected:
-            if entry.error:  # of an earlier command, which may have had a table that this action does not change
+            if entry.error:  # an earlier command failed; this action may leave the table as it is
                 ledger.record(replace(entry, error=""))
         open_tables = {entry.identifier for entry in list_open_entries(action.value, selected)}
 

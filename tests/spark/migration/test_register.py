@@ -15,6 +15,7 @@ from lakewright_spark.migration.ledger import Entry, Ledger, Step
 from lakewright_spark.migration.steps import TableMigration
 from migration_catalogs import NEW, Catalogs, build_catalogs, build_rows, count_rows, read_rows
 from projects import Project, post
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.typedef import Identifier
@@ -208,14 +209,20 @@ def test_undo_keeps_the_commits_of_the_target(catalogs: Catalogs) -> None:
     assert count_rows(catalogs.open_target(), "sales.orders") == 11
 
 
-def test_undo_refuses_a_table_that_the_target_lacks(catalogs: Catalogs) -> None:
-    """A user renamed the target's table, or its identity lost sight of it: its commits are not given up."""
+def rename_after_cut_over(catalogs: Catalogs) -> Catalog:
+    """Cut a table over, commit to it and rename it in the target. Return the target."""
     catalogs.add_table("sales.orders")
     catalogs.migrate(depth="metadata")
     catalogs.migrate(Action.CUT_OVER, depth="metadata")
     target = catalogs.open_target()
     target.load_table("sales.orders").append(build_rows(4))
     target.rename_table("sales.orders", "sales.renamed")
+    return target
+
+
+def test_undo_refuses_a_table_that_the_target_lacks(catalogs: Catalogs) -> None:
+    """A user renamed the target's table, or its identity lost sight of it: its commits are not given up."""
+    target = rename_after_cut_over(catalogs)
     with pytest.raises(MigrationError, match=r"found none. Nothing was changed: its commits since"):
         catalogs.migrate(Action.UNDO)
     assert not catalogs.open_source().table_exists("sales.orders")
@@ -247,12 +254,7 @@ def test_undo_gives_up_commits_of_a_table_that_was_dropped(catalogs: Catalogs) -
 
 def test_undo_after_the_source_has_its_name_again(catalogs: Catalogs) -> None:
     """The target has the table under a name of its own, so it refuses to register the table again."""
-    catalogs.add_table("sales.orders")
-    catalogs.migrate(depth="metadata")
-    catalogs.migrate(Action.CUT_OVER, depth="metadata")
-    target = catalogs.open_target()
-    target.load_table("sales.orders").append(build_rows(4))
-    target.rename_table("sales.orders", "sales.renamed")
+    target = rename_after_cut_over(catalogs)
     with pytest.raises(MigrationError, match=r"or rename sales\.orders__moved in warehouse .* to sales\.orders\. "):
         catalogs.migrate(Action.UNDO)
     catalogs.open_source().rename_table("sales.orders__moved", "sales.orders")

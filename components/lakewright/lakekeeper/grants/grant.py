@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Self
 
 import pulumi
-from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import model_validator
 from typing_extensions import override
 
@@ -157,16 +157,6 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         if on is not None and (_is_granted(client, on, state) or self._is_suspended(client, resource)):
             return ObservedResource(state, former_object.to_record(on))
         return None
-
-    @override
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        result = super().diff(_id, _olds, _news)
-        result.changes = bool(result.changes or _olds.get("drift"))
-        return result
-
-    @override
-    def needs_calls(self, resource: RecordedResource[GrantArgs], new: GrantArgs) -> bool:
-        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(

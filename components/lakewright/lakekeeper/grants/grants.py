@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, cast
 
 import pulumi
-from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
@@ -134,16 +134,6 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         return ObservedResource(
             state.model_copy(update={"grants": entries(visible)}), _compute_outputs(on, kept_owners)
         )
-
-    @override
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        result = super().diff(_id, _olds, _news)
-        result.changes = bool(result.changes or _olds.get("drift"))
-        return result
-
-    @override
-    def needs_calls(self, resource: RecordedResource[GrantsArgs], new: GrantsArgs) -> bool:
-        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(

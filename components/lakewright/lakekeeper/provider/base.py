@@ -80,8 +80,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Raise if the object must not be replaced. Called in previews too."""
 
     def needs_calls(self, resource: RecordedResource[D], new: D) -> bool:
-        """Return whether an update changes more than the state."""
-        return difference.needs_calls(difference.list_changes(resource.declared, new))
+        """Return whether an update changes more than the state. Drift that no property shows also needs calls."""
+        return bool(resource.drift) or difference.needs_calls(difference.list_changes(resource.declared, new))
 
     def title(self, args: D) -> str:
         """Return the name of a declared object for messages: kind, natural key and server."""
@@ -184,6 +184,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             self.refuse_replacement(self._connect_verified(old, _olds), RecordedResource(_id, old, _olds), new, decided)
         return DiffResult(
             changes=bool(changes)
+            or bool(RecordedResource(_id, old, _olds).drift)
             or server_identity.is_outdated(_olds)
             or record_identity.is_outdated(self.run.record_id, _olds)
             or inactive_warehouses.must_read(_olds, self.run.to_activate, lambda: self._reach(old.server, new.server)),

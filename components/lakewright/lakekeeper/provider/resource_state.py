@@ -1,7 +1,7 @@
 """Resources as found on the server, and as recorded in the state."""
 
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from lakewright.lakekeeper.provider import inactive_warehouses
 from lakewright.lakekeeper.provider.inputs import ResourceInputs
@@ -33,3 +33,8 @@ class RecordedResource(Generic[D]):
     id: str
     declared: D
     outs: dict[str, Any]
+
+    @property
+    def drift(self) -> list[str]:
+        """Drift that no property shows, as a refresh found it; the next update removes it."""
+        return cast("list[str]", self.outs.get("drift") or [])

@@ -125,7 +125,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
         observed.computed["unsafe"] = refused if difference.list_changes(now, state) else [*refused, *_unsafe(resource)]
         # These remain if the program declares the found values.
-        lasting = set(commit(live_table.metadata, now, now, ids).problems) | {*_drift(resource)}
+        lasting = set(commit(live_table.metadata, now, now, ids).problems) | {*resource.drift}
         observed.computed["drift"] = [
             *table_changes.find_hidden_drift(live_table, state, is_recreated=is_recreated),
             *(problem for problem in observed.computed["unsafe"] if problem in lasting),
@@ -148,7 +148,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
                 new, [problem for problem in self._find_refusals(resource, new) if problem not in _unsafe(resource)]
             )
         # A program never declares `unsafe`. The inputs have it from a refresh, until the program runs again.
-        result.changes = bool(result.changes or _drift(resource) or _news.get("unsafe"))
+        result.changes = bool(result.changes or _news.get("unsafe"))
         return result
 
     @override
@@ -195,11 +195,6 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if live_table is None or live_table.table_id != _table_id(resource):
             return []
         return commit(live_table.metadata, old, new, _ids(resource)).problems
-
-    @override
-    def needs_calls(self, resource: RecordedResource[TableArgs], new: TableArgs) -> bool:
-        """Return whether an update changes more than the state. Drift that no property shows also needs calls."""
-        return bool(_drift(resource)) or super().needs_calls(resource, new)
 
     @override
     def change(
@@ -260,10 +255,6 @@ def _table_id(resource: RecordedResource[TableArgs]) -> str:
 
 def _unsafe(resource: RecordedResource[TableArgs]) -> list[str]:
     return cast(list[str], resource.outs.get("unsafe") or [])
-
-
-def _drift(resource: RecordedResource[TableArgs]) -> list[str]:
-    return cast(list[str], resource.outs.get("drift") or [])
 
 
 def _ids(resource: RecordedResource[TableArgs]) -> dict[str, int]:

@@ -6,10 +6,10 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pulumi
-from pulumi.dynamic import DiffResult, Resource
+from pulumi.dynamic import Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import tables, tabulars, views
@@ -91,16 +91,6 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             return observed
         warn(f"{self.title(resource.declared)} was dropped and recreated: its uuid is {view_id} now, was {recorded_id}")
         return replace(observed, computed={"view_id": recorded_id, "drift": [_describe_recreation(view_id)]})
-
-    @override
-    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        result = super().diff(_id, _olds, _news)
-        result.changes = bool(result.changes or _olds.get("drift"))
-        return result
-
-    @override
-    def needs_calls(self, resource: RecordedResource[ViewArgs], new: ViewArgs) -> bool:
-        return bool(resource.outs.get("drift")) or super().needs_calls(resource, new)
 
     @override
     def change(self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs) -> ObservedResource[ViewArgs]:
@@ -230,8 +220,8 @@ def _read_recorded_id(resource: RecordedResource[ViewArgs]) -> str:
 
 def _is_view_of_state(metadata: ViewMetadata, resource: RecordedResource[ViewArgs]) -> bool:
     """Return whether a view is that of the state, or the recreated view that a refresh reported."""
-    drift = cast(list[str], resource.outs.get("drift") or [])
-    return _read_id(metadata) == _read_recorded_id(resource) or _describe_recreation(_read_id(metadata)) in drift
+    view_id = _read_id(metadata)
+    return view_id == _read_recorded_id(resource) or _describe_recreation(view_id) in resource.drift
 
 
 def _describe_recreation(view_id: str) -> str:
