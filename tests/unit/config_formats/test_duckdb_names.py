@@ -36,7 +36,7 @@ def test_quotes_are_written_only_where_needed(name: str, alias: str) -> None:
     assert quote_if_needed(name) == alias
 
 
-@pytest.mark.parametrize("name", [*RESERVED, "main"])
+@pytest.mark.parametrize("name", [*sorted(RESERVED), "main"])
 def test_duckdb_refuses_the_names_of_its_databases(name: str) -> None:
     with pytest.raises(duckdb.Error, match=name):
         attach(f'"{name}"')
