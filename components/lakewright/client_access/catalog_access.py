@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+from typing_extensions import override
 
 from lakewright.client_access.check import AttemptResult, ProbeFailedError
 from lakewright.lakekeeper.api.connection.client import Client, Method, Params
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticatedError, RefusedError
+from lakewright.lakekeeper.api.connection.paging import pages
 
 HIDDEN_WAREHOUSE = frozenset({"NoSuchWarehouseException", "WarehouseNotFound"})
 """Types of a 404 for a warehouse that the caller cannot see. Other 404s come from inside a visible warehouse."""
@@ -38,6 +42,7 @@ class CatalogResponse:
         """
         if self.is_success:
             return "allowed"
+        # 401: to anonymous requests, and to known users by the permission API. An unaccepted token raises an error.
         if self.status in {401, 403} or self.kind in hidden:
             return "denied"
         return "not proven"
@@ -68,7 +73,7 @@ class CatalogAccess:
         """Send a request and return its response, also if it is refused.
 
         Raises:
-            LakekeeperError: There is no usable response.
+            LakekeeperError: There is no usable response, or the request had no accepted token, which proves no denial.
         """
         try:
             response = self._client.call(
@@ -76,8 +81,6 @@ class CatalogAccess:
             )
         except RefusedError as refused:
             return CatalogResponse(refused.status, refused.kind)
-        except NotAuthenticatedError:
-            return CatalogResponse(401, "not authenticated")
         return CatalogResponse(response.status_code, body=_parse_json_object(response))
 
     def require(self, method: Method, path: str, **options: Any) -> CatalogResponse:
@@ -91,9 +94,40 @@ class CatalogAccess:
             raise ProbeFailedError(f"{method} {path}: expected success, found {response}")
         return response
 
+    def list_pages(self, path: str, project: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a list, none if the server refuses the list.
+
+        Raises:
+            LakekeeperError: There is no usable response.
+        """
+        try:
+            yield from pages(self._client, path, project=project)
+        except RefusedError:
+            return
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+class AnonymousAccess(CatalogAccess):
+    """Access without a token, to which a server that requires one responds with 401."""
+
+    @override
+    def request(self, method: Method, path: str, **options: Any) -> CatalogResponse:
+        """Send a request and return its response, also a 401. The options are the options of `CatalogAccess`."""
+        try:
+            return super().request(method, path, **options)
+        except NotAuthenticatedError:
+            return CatalogResponse(401, "not authenticated")
+
+    @override
+    def list_pages(self, path: str, project: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a list, none if the server requires a token."""
+        try:
+            yield from super().list_pages(path, project)
+        except NotAuthenticatedError:
+            return
 
 
 def _parse_json_object(response: Any) -> dict[str, Any]:

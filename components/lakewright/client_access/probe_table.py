@@ -78,8 +78,12 @@ class WarehouseTables:
 
     def drop_abandoned(self) -> None:
         """Drop the probe namespaces that a killed run left."""
-        response = self.catalog.request("GET", self.root, project=self.project)
-        for levels in cast(list[list[str]], response.body.get("namespaces") or []):
+        namespaces = [
+            levels
+            for page in self.catalog.list_pages(self.root, self.project)
+            for levels in cast(list[list[str]], page.get("namespaces") or [])
+        ]
+        for levels in namespaces:
             if len(levels) == 1 and levels[0].startswith(PREFIX) and self._is_abandoned(levels[0]):
                 self.drop_namespace(levels[0])
 

@@ -33,6 +33,8 @@ class AwsSettings:
 class RoleDocuments:
     """The trust policy and the identity policies of a role."""
 
+    arn: str
+    """ARN of the role that was read."""
     trust: Mapping[str, Any]
     policies: list[Mapping[str, Any]]
 
@@ -54,16 +56,15 @@ class RoleReader:
         return str(self._sts.get_caller_identity()["Account"])
 
     def read(self, role_arn: str) -> RoleDocuments:
-        """Return the documents of a role of the stack's account.
+        """Return the documents of the role of this name in the stack's account.
 
         Raises:
             botocore.exceptions.ClientError: The role does not exist, or may not be read.
         """
         name = role_arn.rpartition("/")[2]
-        trust = self._iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]
-        return RoleDocuments(
-            _parse_document(trust), [*self._read_inline_policies(name), *self._read_attached_policies(name)]
-        )
+        role = self._iam.get_role(RoleName=name)["Role"]
+        policies = [*self._read_inline_policies(name), *self._read_attached_policies(name)]
+        return RoleDocuments(str(role["Arn"]), _parse_document(role["AssumeRolePolicyDocument"]), policies)
 
     def _read_inline_policies(self, role: str) -> Iterator[Mapping[str, Any]]:
         for page in self._iam.get_paginator("list_role_policies").paginate(RoleName=role):

@@ -1,21 +1,30 @@
 """Evaluate the identity policies of a role for one request. Pure functions.
 
 Source: AWS, "Policy evaluation logic": an explicit deny wins, then an allow is needed. Conditions on `s3:prefix` are
-evaluated. Other conditions of an Allow count as met and other conditions of a Deny as not met, so that the result errs
-towards "allowed".
+evaluated, and conditions on the time and on TLS if the request has them. Each function says how other conditions count.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from lakewright.validation.documents import as_list, as_mapping
 
 _LIKE = {"stringlike", "arnlike"}
 _EQUALS = {"stringequals", "stringequalsignorecase"}
+_DATES: Mapping[str, Callable[[datetime, datetime], bool]] = {
+    "datelessthan": operator.lt,
+    "datelessthanequals": operator.le,
+    "dategreaterthan": operator.gt,
+    "dategreaterthanequals": operator.ge,
+}
+_PERMISSIVE, _STRICT = {"Allow": True, "Deny": False}, {"Allow": False, "Deny": True}
+"""Whether a condition that cannot be decided counts as met, by the effect of its statement."""
 _ASSUMING = ("sts:AssumeRole", "sts:AssumeRoleWithWebIdentity", "sts:AssumeRoleWithSAML")
 
 
@@ -27,18 +36,41 @@ class PolicyRequest:
     resource: str
     prefix: str | None = None
     """Prefix of a listing."""
+    time: datetime | None = None
+    """Time of the request. None: conditions on it are not decided."""
+    uses_tls: bool | None = None
+    """Whether the request is encrypted. None: conditions on it are not decided."""
 
 
 def find_allowing_statement(policies: Iterable[Mapping[str, Any]], request: PolicyRequest) -> str | None:
-    """Return the name of the statement that allows a request, None if it is denied."""
+    """Return the name of the statement that allows a request; None if it is denied.
+
+    The result errs towards "allowed": other conditions of an Allow count as met, other conditions of a Deny as not met.
+    """
+    return _find_statement(policies, request, _PERMISSIVE)
+
+
+def find_unconditional_statement(policies: Iterable[Mapping[str, Any]], request: PolicyRequest) -> str | None:
+    """Return the name of the statement that allows a request over TLS; None if it may be denied.
+
+    The result errs towards "denied": other conditions of an Allow count as not met, other conditions of a Deny as met.
+    """
+    return _find_statement(policies, replace(request, uses_tls=True), _STRICT)
+
+
+def _find_statement(
+    policies: Iterable[Mapping[str, Any]], request: PolicyRequest, undecided: Mapping[str, bool]
+) -> str | None:
     allowed: str | None = None
     for statement in _list_statements(policies):
         if not _matches(statement, request):
             continue
         effect = str(statement.get("Effect"))
-        if effect == "Deny" and _holds_condition(statement, request, other_conditions_hold=False):
+        if not all(_evaluate_conditions(statement, request, undecided=undecided.get(effect, False))):
+            continue
+        if effect == "Deny":
             return None
-        if effect == "Allow" and _holds_condition(statement, request, other_conditions_hold=True):
+        if effect == "Allow":
             allowed = allowed or str(statement.get("Sid") or "a statement without Sid")
     return allowed
 
@@ -71,8 +103,8 @@ def find_open_trust(trust: Mapping[str, Any], principal: str | None = None) -> s
 
 def _allows_action(statement: Mapping[str, Any], action: str) -> bool:
     if "NotAction" in statement:
-        return not _matches_any(_list_texts(statement["NotAction"]), action)
-    return _matches_any(_list_texts(statement.get("Action")), action)
+        return not _matches_any(_list_texts(statement["NotAction"]), action, ignore_case=True)
+    return _matches_any(_list_texts(statement.get("Action")), action, ignore_case=True)
 
 
 def _list_principals(value: object) -> list[tuple[str, str]]:
@@ -110,37 +142,55 @@ def _list_statements(policies: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[
 
 def _matches(statement: Mapping[str, Any], request: PolicyRequest) -> bool:
     for name, value in (("Action", request.action), ("Resource", request.resource)):
+        is_action = name == "Action"
         if f"Not{name}" in statement:
-            if _matches_any(_list_texts(statement[f"Not{name}"]), value):
+            if _matches_any(_list_texts(statement[f"Not{name}"]), value, ignore_case=is_action):
                 return False
-        elif not _matches_any(_list_texts(statement.get(name)), value):
+        elif not _matches_any(_list_texts(statement.get(name)), value, ignore_case=is_action):
             return False
     return True
 
 
-def _holds_condition(statement: Mapping[str, Any], request: PolicyRequest, *, other_conditions_hold: bool) -> bool:
-    for operator, block in as_mapping(statement.get("Condition")).items():
+def _evaluate_conditions(statement: Mapping[str, Any], request: PolicyRequest, *, undecided: bool) -> Iterator[bool]:
+    """Yield whether each condition is met, and `undecided` for conditions that cannot be decided."""
+    for name, block in as_mapping(statement.get("Condition")).items():
         for key, value in as_mapping(block).items():
-            kind = operator.lower().removesuffix("ifexists")
-            if key.lower() != "s3:prefix" or kind not in _LIKE | _EQUALS:
-                if not other_conditions_hold:
-                    return False
-            elif request.prefix is None:
-                if not operator.lower().endswith("ifexists"):
-                    return False
-            elif kind in _LIKE:
-                if not _matches_any(_list_texts(value), request.prefix, ignore_case=False):
-                    return False
-            elif request.prefix not in _list_texts(value):
-                return False
-    return True
+            is_met = _evaluate_condition(name.lower(), key.lower(), _list_texts(value), request)
+            yield undecided if is_met is None else is_met
+
+
+def _evaluate_condition(name: str, key: str, values: list[str], request: PolicyRequest) -> bool | None:
+    """Return whether a condition is met; None if this cannot be decided."""
+    kind = name.removesuffix("ifexists")
+    if key == "s3:prefix" and kind in _LIKE | _EQUALS:
+        if request.prefix is None:
+            return name != kind
+        return _matches_any(values, request.prefix) if kind in _LIKE else request.prefix in values
+    if key == "aws:currenttime" and kind in _DATES and request.time is not None:
+        times = [_parse_time(value) for value in values]
+        return None if None in times else any(_DATES[kind](request.time, time) for time in times if time)
+    if key == "aws:securetransport" and kind == "bool" and request.uses_tls is not None:
+        return str(request.uses_tls).lower() in [value.lower() for value in values]
+    return None
+
+
+def _parse_time(text: str) -> datetime | None:
+    """Return a time of a policy: ISO 8601, UTC without a zone, or seconds since 1970. None if it is neither."""
+    try:
+        if text.isdigit():
+            return datetime.fromtimestamp(int(text), UTC)
+        time = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _list_texts(value: object) -> list[str]:
-    return [str(part) for part in as_list(value)] or ([value] if isinstance(value, str) else [])
+    parts = as_list(value) or ([] if value is None or isinstance(value, list) else [value])
+    return [str(part).lower() if isinstance(part, bool) else str(part) for part in parts]
 
 
-def _matches_any(patterns: Iterable[str], text: str, *, ignore_case: bool = True) -> bool:
+def _matches_any(patterns: Iterable[str], text: str, *, ignore_case: bool = False) -> bool:
     flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
     return any(
         re.fullmatch("".join({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in pattern), text, flags)

@@ -32,6 +32,10 @@ class UnresolvedCredentialError(LakewrightError):
     """A secret cannot be read. The message names the reference, never a secret."""
 
 
+class UndecryptedConfigError(UnresolvedCredentialError):
+    """A value of the stack's configuration cannot be decrypted here: without passphrase, or by another provider."""
+
+
 def check_reference(value: str) -> str:
     """Return a reference as it is. Raises ValueError, whose message never repeats the value."""
     scheme, colon, target = value.partition(":")

@@ -9,9 +9,14 @@ from typing import Any
 from lakewright_spark.aws_partition import bucket_arn
 
 from lakewright.client_access.role_documents import RoleReader
-from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement
+from lakewright.client_access.role_policies import (
+    PolicyRequest,
+    find_allowing_statement,
+    find_unconditional_statement,
+)
 from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.management import permissions
 from lakewright.names.table_name import QualifiedName, parse_parts
 from lakewright.spec.data_check import Access, AccessCheck
@@ -33,6 +38,8 @@ class AccessDecision:
 
     operation: str
     is_allowed: bool
+    is_conditional: bool = False
+    """Whether it is allowed under conditions that are not evaluated here."""
 
 
 def format_title(check: AccessCheck) -> str:
@@ -62,6 +69,12 @@ def _compare_decisions(
     contradictions = [decision.operation for decision in decisions if decision.is_allowed is not should_be_allowed]
     noun = "allowed" if should_be_allowed else "denied"
     if not contradictions:
+        conditional = [decision.operation for decision in decisions if decision.is_conditional]
+        if conditional:
+            raise NotEvaluatedError(
+                f"allowed under conditions: {_join_names(conditional)} (of {len(decisions)}); only conditions on"
+                " s3:prefix, aws:CurrentTime and aws:SecureTransport are evaluated"
+            )
         return Verdict.from_evaluation(
             assertion, expected, f"{noun}: {_join_names([d.operation for d in decisions])}", holds=True
         )
@@ -109,19 +122,11 @@ def _find_identity(check: AccessCheck, session: CheckSession) -> dict[str, str]:
 def _list_operations(check: AccessCheck, access: Access, session: CheckSession) -> dict[str, dict[str, Any]]:
     on = check.on
     warehouse_id = session.require_warehouse(on.warehouse)
-    if on.table:
-        *namespace, name = parse_parts(on.table)
-        target_tables = [
-            table
-            for table in session.list_tables(on.warehouse, tuple(namespace))
-            if (*table.namespace, table.name) == (*namespace, name)
-        ]
-        if not target_tables:
-            raise NotEvaluatedError(f"table {on} does not exist, or this identity cannot see it")
-    else:
-        target_tables = session.list_tables(on.warehouse, tuple(on.namespace.split(".")) if on.namespace else None)
+    target_tables = _list_target_tables(check, session)
+    if on.table and not target_tables:
+        raise NotEvaluatedError(f"table {on} does not exist, or this identity cannot see it")
     requests_by_operation: dict[str, dict[str, Any]] = {
-        f"{access} {table}": {
+        f"{access} {QualifiedName(on.warehouse, table.namespace, table.name).in_warehouse}": {
             "table": {
                 "action": {"action": _ACTIONS[access]},
                 "warehouse-id": warehouse_id,
@@ -146,45 +151,55 @@ def _list_operations(check: AccessCheck, access: Access, session: CheckSession) 
     return requests_by_operation
 
 
+def _list_target_tables(check: AccessCheck, session: CheckSession) -> Sequence[Tabular]:
+    on = check.on
+    if on.table:
+        *namespace, name = parse_parts(on.table)
+        return [
+            table
+            for table in session.list_tables(on.warehouse, tuple(namespace))
+            if (*table.namespace, table.name) == (*namespace, name)
+        ]
+    return session.list_tables(on.warehouse, tuple(on.namespace.split(".")) if on.namespace else None)
+
+
 def _decide_by_policies(check: AccessCheck, access: Access, session: CheckSession) -> list[AccessDecision]:
     """Return the decisions of an IAM role's identity policies for the files of the target."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
     bucket, prefix = session.find_bucket(check.on.warehouse)
-    prefixes = _list_key_prefixes(check, session) or [prefix]
+    folders = _list_folders(check, prefix, session)
     reader = RoleReader(session.target.aws)
     try:
-        policies = reader.read(check.principal).policies
+        documents = reader.read(check.principal)
     except (BotoCoreError, ClientError) as error:
         raise NotEvaluatedError(f"the policies of {check.principal} cannot be read: {error}") from None
-    arn = bucket_arn(bucket.bucket, bucket.region)
-    return [
-        AccessDecision(
-            f"{action} {location}/*",
-            find_allowing_statement(policies, _make_request(action, arn, location)) is not None,
+    if documents.arn != check.principal:
+        raise NotEvaluatedError(
+            f"the policies of {check.principal} cannot be read: the role of this name in the stack's AWS account is"
+            f" {documents.arn}; name that role, or run the check with an identity of the other account"
         )
-        for location in prefixes
+    arn = bucket_arn(bucket.bucket, bucket.region)
+    requests = [
+        PolicyRequest(action, "/".join(filter(None, (arn, folder, _CANARY))), time=session.now)
+        for folder in folders
         for action in _S3_ACTIONS[access]
     ]
+    return [_decide_request(documents.policies, request) for request in requests]
 
 
-def _make_request(action: str, arn: str, location: str) -> PolicyRequest:
-    return PolicyRequest(action, f"{arn}/{location}/{_CANARY}" if location else f"{arn}/{_CANARY}")
+def _decide_request(policies: Sequence[Mapping[str, Any]], request: PolicyRequest) -> AccessDecision:
+    is_allowed = find_allowing_statement(policies, request) is not None
+    is_conditional = is_allowed and find_unconditional_statement(policies, request) is None
+    folder = request.resource.partition("/")[2].removesuffix(_CANARY)
+    return AccessDecision(f"{request.action} {folder}*", is_allowed, is_conditional)
 
 
-def _list_key_prefixes(check: AccessCheck, session: CheckSession) -> list[str]:
-    """Return the key prefixes of the tables of a target that is smaller than its warehouse."""
-    if not check.on.table and not check.on.namespace:
-        return []
-    table_parts = parse_parts(check.on.table or "")
-    namespace = tuple(table_parts[:-1]) or tuple((check.on.namespace or "").split("."))
-    prefixes: list[str] = []
-    for table in session.list_tables(check.on.warehouse, namespace):
-        if table_parts and (*table.namespace, table.name) != tuple(table_parts):
-            continue
-        metadata = session.load_metadata(QualifiedName(check.on.warehouse, table.namespace, table.name)) or {}
-        _, _, path = str(metadata.get("location") or "").partition("://")
-        prefixes.append(path.partition("/")[2].strip("/"))
-    if not prefixes:
+def _list_folders(check: AccessCheck, prefix: str, session: CheckSession) -> list[str]:
+    """Return the key prefixes of a target's files: a policy may have the folders of a table without its location."""
+    locations = session.load_locations(check.on.warehouse, _list_target_tables(check, session))
+    is_part = bool(check.on.table or check.on.namespace)
+    if is_part and not locations:
         raise NotEvaluatedError(f"{check.on} has no table to check with; create one, or check the warehouse")
-    return prefixes
+    folders = [f"{location.key}{folder}" for location in locations for folder in ("", "/data", "/metadata")]
+    return folders if is_part else [prefix, *folders]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -28,6 +29,9 @@ from lakewright.spec import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.storage.live_storage import is_in_s3
 from lakewright.validation.documents import as_mapping
+
+CONCURRENT_LOADS = 8
+"""Tables that are loaded concurrently."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class CheckSession:
     _tables_by_scope: dict[tuple[str, Path | None], list[Tabular]] = field(
         default_factory=dict[tuple[str, Path | None], list[Tabular]]
     )
+    _locations: dict[QualifiedName, Location | None] = field(default_factory=dict[QualifiedName, Location | None])
 
     @cached_property
     def warehouses(self) -> dict[str, dict[str, Any]]:
@@ -117,6 +122,14 @@ class CheckSession:
         if key not in self._tables_by_scope:
             self._tables_by_scope[key] = self._walk_namespaces(warehouse_id, namespace)
         return self._tables_by_scope[key]
+
+    def load_locations(self, warehouse: str, tables: Sequence[Tabular]) -> list[Location]:
+        """Return the locations of a warehouse's tables, which are loaded once. Tables that were dropped have none."""
+        names = [QualifiedName(warehouse, table.namespace, table.name) for table in tables]
+        unloaded = [name for name in names if name not in self._locations]
+        with ThreadPoolExecutor(CONCURRENT_LOADS) as pool:
+            self._locations.update(zip(unloaded, pool.map(self._load_location, unloaded), strict=True))
+        return [location for name in names if (location := self._locations[name])]
 
     def load_table_files(self, table: QualifiedName) -> tuple[dict[str, Any], TableStore]:
         """Return a table's metadata, and access to its files by credentials that the catalog vends or signs with.
@@ -196,6 +209,10 @@ class CheckSession:
         """Close the connections to S3."""
         if "http" in self.__dict__:
             self.http.close()
+
+    def _load_location(self, table: QualifiedName) -> Location | None:
+        metadata = self.load_metadata(table)
+        return Location.parse(str(metadata["location"])) if metadata else None
 
     def _walk_namespaces(self, warehouse_id: str, namespace: Path | None) -> list[Tabular]:
         pending = (

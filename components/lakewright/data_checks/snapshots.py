@@ -9,9 +9,6 @@ from typing import Any
 
 from lakewright.validation.documents import as_list, as_mapping
 
-_ADDING = frozenset({"append", "overwrite"})
-"""Operations that add rows. `replace` rewrites them, as compaction does, and `delete` removes them."""
-
 
 @dataclass(frozen=True)
 class RowCount:
@@ -20,19 +17,18 @@ class RowCount:
     records: int
     """Rows in data files."""
     deleted: int
-    """Rows that position deletes remove."""
+    """Records of position deletes. Several of them may remove the same row, or a row of a removed file."""
     equality_deletes: int
     """Records of equality deletes, each of which removes any number of rows."""
 
     @property
-    def highest(self) -> int:
-        """The most rows that there can be."""
-        return max(0, self.records - self.deleted)
+    def lowest(self) -> int:
+        """The fewest rows that there can be."""
+        return 0 if self.equality_deletes else max(0, self.records - self.deleted)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the number is known."""
-        return self.equality_deletes == 0
+    def __str__(self) -> str:
+        """Return the number, or its limits."""
+        return f"{self.records} rows" if self.lowest == self.records else f"{self.lowest} to {self.records} rows"
 
 
 def find_current_snapshot(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -61,11 +57,6 @@ def parse_snapshot_time(snapshot: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(int(snapshot["timestamp-ms"]) / 1000, UTC)
 
 
-def find_newest_addition(snapshots: Sequence[Any], current: object) -> Mapping[str, Any] | None:
-    """Return the newest ancestor of the current snapshot that added rows; None if none that is kept did."""
-    return next((snapshot for snapshot in list_lineage(snapshots, current) if _adds_rows(snapshot)), None)
-
-
 def list_lineage(snapshots: Sequence[Any], current: object) -> list[Mapping[str, Any]]:
     """Return the current snapshot and its kept ancestors, the newest first."""
     by_id = _index_by_id(snapshots)
@@ -76,10 +67,39 @@ def list_lineage(snapshots: Sequence[Any], current: object) -> list[Mapping[str,
     return ancestors
 
 
-def _adds_rows(snapshot: Mapping[str, Any]) -> bool:
-    operation = as_mapping(snapshot.get("summary")).get("operation")
+def adds_rows(snapshot: Mapping[str, Any]) -> bool:
+    """Return whether a snapshot certainly added rows: an append, or an overwrite after which there are more rows."""
+    match _read_operation(snapshot):
+        case "append":
+            return _read_added(snapshot) != 0
+        case "overwrite":
+            return _read_growth(snapshot) > 0
+        case _:  # `replace` rewrites rows, as compaction does, and `delete` removes them
+            return False
+
+
+def may_add_rows(snapshot: Mapping[str, Any]) -> bool:
+    """Return whether a snapshot wrote rows that may be new: an overwrite may also be an update or a deletion."""
+    return _read_operation(snapshot) in {"append", "overwrite"} and _read_added(snapshot) != 0
+
+
+def _read_operation(snapshot: Mapping[str, Any]) -> str:
+    return str(as_mapping(snapshot.get("summary")).get("operation"))
+
+
+def _read_added(snapshot: Mapping[str, Any]) -> int | None:
+    """Return the number of added rows; None if the writer counts no rows. Writers leave out counts of zero."""
     added = read_total(snapshot, "added-records")
-    return operation in _ADDING and added != 0
+    return 0 if added is None and read_total(snapshot, "total-records") is not None else added
+
+
+def _read_growth(snapshot: Mapping[str, Any]) -> int:
+    """Return the number of added rows, minus the number of removed rows."""
+    added, deleted, added_deletes, removed_deletes = (
+        read_total(snapshot, name) or 0
+        for name in ("added-records", "deleted-records", "added-position-deletes", "removed-position-deletes")
+    )
+    return added - deleted - added_deletes + removed_deletes
 
 
 def _index_by_id(snapshots: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:

@@ -12,10 +12,11 @@ from lakewright.data_checks.newest_rows import find_newest_rows
 from lakewright.data_checks.result import NotEvaluatedError, Verdict
 from lakewright.data_checks.session import CheckSession
 from lakewright.data_checks.snapshots import (
+    adds_rows,
     count_rows,
     find_current_snapshot,
-    find_newest_addition,
     list_lineage,
+    may_add_rows,
     parse_snapshot_time,
 )
 from lakewright.data_checks.time_bounds import TimeColumn, find_column, is_time, list_partitions
@@ -55,11 +56,10 @@ def _check_row_count(min_rows: int, snapshot: Mapping[str, Any] | None) -> Verdi
     if count is None:
         reason = "the snapshot's summary has no `total-records`; its writer does not count rows"
         return Verdict("min_rows", expected, reason, "not evaluated")
-    if not count.is_exact and count.highest >= min_rows:
-        reason = f"at most {count.highest} rows: equality deletes are not applied; compact the table"
+    if count.lowest < min_rows <= count.records:
+        reason = f"{count}, depending on what its delete files remove; compact the table"
         return Verdict("min_rows", expected, reason, "not evaluated")
-    finding = f"{count.highest} rows" if count.is_exact else f"at most {count.highest} rows"
-    return Verdict.from_evaluation("min_rows", expected, finding, holds=count.highest >= min_rows)
+    return Verdict.from_evaluation("min_rows", expected, str(count), holds=count.lowest >= min_rows)
 
 
 def _check_age(check: TableCheck, snapshot: Mapping[str, Any] | None, session: CheckSession) -> Verdict:
@@ -79,21 +79,21 @@ def _check_age(check: TableCheck, snapshot: Mapping[str, Any] | None, session: C
 def _check_age_by_snapshot(
     check: TableCheck, snapshot: Mapping[str, Any], expected: str, enough: datetime, session: CheckSession
 ) -> Verdict:
-    current = snapshot.get("snapshot-id")
-    added = find_newest_addition([snapshot], current)
-    ancestors: list[Mapping[str, Any]] = [snapshot]
-    if added is None:  # such as a compaction; the addition is an ancestor
-        snapshots = session.load_all_snapshots(check.path)
-        added, ancestors = find_newest_addition(snapshots, current), list_lineage(snapshots, current) or ancestors
-    if added is not None:
-        added_time = parse_snapshot_time(added)
-        return Verdict.from_evaluation(
-            "newer_than",
-            expected,
-            f"newest snapshot with added rows: {format_time(added_time)}",
-            holds=added_time >= enough,
+    lineage: list[Mapping[str, Any]] = [snapshot]
+    if not adds_rows(snapshot):  # such as a compaction; the addition is an ancestor
+        lineage = list_lineage(session.load_all_snapshots(check.path), snapshot.get("snapshot-id")) or lineage
+    added = next(filter(adds_rows, lineage), None)
+    if added is not None and parse_snapshot_time(added) >= enough:
+        return _report_addition(added, expected, holds=True)
+    unclear = next(filter(may_add_rows, lineage), None)
+    if unclear is not None and parse_snapshot_time(unclear) >= enough:
+        raise NotEvaluatedError(
+            f"the overwrite of {format_time(parse_snapshot_time(unclear))} removed at least as many rows as it added,"
+            " as updates and deletions do; check a `column`"
         )
-    oldest_time = parse_snapshot_time(ancestors[-1])
+    if added is not None:
+        return _report_addition(added, expected, holds=False)
+    oldest_time = parse_snapshot_time(lineage[-1])
     if oldest_time < enough:
         return Verdict.from_evaluation(
             "newer_than", expected, f"no snapshot added rows since {format_time(oldest_time)}", holds=False
@@ -101,6 +101,11 @@ def _check_age_by_snapshot(
     raise NotEvaluatedError(
         f"no kept snapshot added rows, and snapshots before {format_time(oldest_time)} are expired; check a `column`"
     )
+
+
+def _report_addition(snapshot: Mapping[str, Any], expected: str, *, holds: bool) -> Verdict:
+    finding = f"newest snapshot with added rows: {format_time(parse_snapshot_time(snapshot))}"
+    return Verdict.from_evaluation("newer_than", expected, finding, holds=holds)
 
 
 def _check_age_by_column(check: TableCheck, expected: str, enough: datetime, session: CheckSession) -> Verdict:

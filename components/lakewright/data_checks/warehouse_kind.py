@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from lakewright.data_checks.result import NotEvaluatedError, Verdict
-from lakewright.data_checks.session import CheckSession
+from lakewright.data_checks.session import CONCURRENT_LOADS, CheckSession
 from lakewright.data_checks.snapshots import find_current_snapshot, read_total
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.provider.errors import CannotCountError
@@ -14,7 +14,6 @@ from lakewright.names.table_name import QualifiedName
 from lakewright.spec.data_check import WarehouseCheck
 from lakewright.validation.quantity import parse_bytes
 
-CONCURRENT_LOADS = 8
 MAX_NAMED_TABLES = 3
 """Tables that a message names."""
 

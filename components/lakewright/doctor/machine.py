@@ -16,6 +16,7 @@ OLDEST_JAVA = 17
 """Spark 4.1 runs on Java 17 and later."""
 TIMEOUT = 20
 """Seconds to wait for a program to print its version."""
+_JAVA_VERSION = re.compile(r'\S+ version "(\d+)')
 
 
 def check_machine() -> list[Finding]:
@@ -32,7 +33,8 @@ def check_pulumi_cli() -> Finding:
     """Check for the Pulumi CLI."""
     if (path := shutil.which("pulumi")) is None:
         return Finding("Pulumi CLI", "optional", "not on the PATH", "install it; until then the embedded engine runs")
-    return Finding("Pulumi CLI", "ok", f"{_read_first_line([path, 'version']) or 'version unknown'} at {path}")
+    lines = _read_lines([path, "version"])
+    return Finding("Pulumi CLI", "ok", f"{lines[0] if lines else 'version unknown'} at {path}")
 
 
 def check_plugins() -> list[Finding]:
@@ -52,11 +54,14 @@ def check_java() -> Finding:
     fix = f"install Java {OLDEST_JAVA} or later, such as Debian's `openjdk-{OLDEST_JAVA}-jre-headless`"
     if (path := shutil.which("java")) is None:
         return Finding("Java", "missing", "not on the PATH", fix)
-    text = _read_first_line([path, "-version"])
-    version = re.search(r'version "(\d+)', text)
-    if version is None or int(version[1]) < OLDEST_JAVA:
-        return Finding("Java", "missing", text or f"{path} does not print its version", fix)
-    return Finding("Java", "ok", text)
+    # Java first prints the options of JAVA_TOOL_OPTIONS and _JAVA_OPTIONS, a line each.
+    lines = _read_lines([path, "-version"])
+    version = next(filter(None, map(_JAVA_VERSION.match, lines)), None)
+    if version is None:
+        return Finding("Java", "missing", lines[0] if lines else f"{path} does not print its version", fix)
+    if int(version[1]) < OLDEST_JAVA:
+        return Finding("Java", "missing", version.string, fix)
+    return Finding("Java", "ok", version.string)
 
 
 def check_iceberg_jars() -> Finding:
@@ -66,11 +71,10 @@ def check_iceberg_jars() -> Finding:
     return Finding("Iceberg jars", "missing", f"not under {jars.ivy_home()}", "`lakewright-spark jars` fetches them")
 
 
-def _read_first_line(command: list[str]) -> str:
-    """Return the first line that a program prints on either stream; empty if it fails."""
+def _read_lines(command: list[str]) -> list[str]:
+    """Return the lines that a program prints on both streams; none if it fails."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
     except (OSError, subprocess.SubprocessError):
-        return ""
-    lines = (run.stdout + run.stderr).strip().splitlines()
-    return lines[0] if lines else ""
+        return []
+    return (run.stdout + run.stderr).strip().splitlines()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.credentials import references as credentials
@@ -27,6 +27,7 @@ def check_services(
     buckets: Sequence[BucketProbe] = (),
     project_id: str | None = None,
     namespace: str | None = None,
+    resolve: Callable[[str], str] = credentials.resolve,
 ) -> list[Finding]:
     """Check the services that a tenant's stack needs. Only reads.
 
@@ -35,11 +36,12 @@ def check_services(
         buckets: Buckets that must exist before the stack does.
         project_id: The tenant's project; some servers require a project in every request.
         namespace: The Kubernetes namespace of the tenant's pods.
+        resolve: Returns the secret of a reference.
     """
     return [
-        check_lakekeeper(environment, project_id),
+        check_lakekeeper(environment, project_id, resolve),
         *check_aws(environment.aws, [probe.bucket for probe in buckets if not probe.access_key_id]),
-        *(check_bucket(probe) for probe in buckets if probe.access_key_id),
+        *(check_bucket(probe, resolve) for probe in buckets if probe.access_key_id),
         check_cluster(environment.kubernetes),
         *check_dns(environment.kubernetes, "the environment"),
         *(check_pod_tokens(environment, namespace) if namespace else []),
@@ -51,7 +53,9 @@ def check_platform(cluster: PlatformCluster) -> list[Finding]:
     return [check_cluster(cluster), *check_dns(cluster, "the platform")]
 
 
-def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
+def check_lakekeeper(
+    environment: Environment, project_id: str | None = None, resolve: Callable[[str], str] = credentials.resolve
+) -> Finding:
     """Check that Lakekeeper responds and is bootstrapped."""
     from lakewright.http.retry import RetryPolicy  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
@@ -59,7 +63,9 @@ def check_lakekeeper(environment: Environment, project_id: str | None = None) ->
     settings = environment.lakekeeper
     reference = settings.reference.model_copy(update={"project_id": project_id})
     try:
-        server = Client(reference, _resolve, retry=RetryPolicy(attempts=1)).server()
+        server = Client(reference, resolve, retry=RetryPolicy(attempts=1)).server()
+    except credentials.UndecryptedConfigError as error:
+        return _describe_unread("Lakekeeper", error)
     except LakewrightError as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or fix `lakekeeper` of the environment")
     result = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
@@ -94,7 +100,7 @@ def check_aws(account: AwsAccount, buckets: Sequence[str]) -> list[Finding]:
     return findings
 
 
-def check_bucket(probe: BucketProbe) -> Finding:
+def check_bucket(probe: BucketProbe, resolve: Callable[[str], str] = credentials.resolve) -> Finding:
     """Check that an S3-compatible store has a bucket, with the keys that Lakekeeper uses."""
     import boto3  # noqa: PLC0415 - slow to load
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
@@ -102,26 +108,31 @@ def check_bucket(probe: BucketProbe) -> Finding:
     subject = f"bucket {probe.bucket}"
     key_id, secret, address = str(probe.access_key_id), str(probe.secret_access_key), probe.address
     assert address is not None
-    if any(reference.startswith("config:") for reference in (key_id, secret)):
-        result = f"not checked: the keys for {address.endpoint} are in the stack's encrypted configuration"
-        return Finding(subject, "optional", result, "nothing; `up` reads them")
     try:
         client = cast(Any, boto3).client(
             "s3",
             endpoint_url=address.endpoint,
             region_name=address.region,
-            aws_access_key_id=_resolve(key_id),
-            aws_secret_access_key=_resolve(secret),
+            aws_access_key_id=resolve(key_id),
+            aws_secret_access_key=resolve(secret),
             verify=str(write_certificate_file(probe.ca_certificates)) if probe.ca_certificates else None,
             config=make_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
         client.head_bucket(Bucket=probe.bucket)
+    except credentials.UndecryptedConfigError as error:
+        return _describe_unread(subject, error)
     except credentials.UnresolvedCredentialError as error:
         return Finding(subject, "missing", str(error), "make the storage's `credential` readable in this shell")
     except (BotoCoreError, ClientError) as error:
         fix = "start the store, create the bucket, or fix `endpoint` and `credential` of the storage"
         return Finding(subject, "missing", f"{address.endpoint}: {error}", fix)
     return Finding(subject, "ok", f"reachable at {address.endpoint}")
+
+
+def _describe_unread(subject: str, error: credentials.UndecryptedConfigError) -> Finding:
+    """Return the finding for a service whose credential only a run of the stack can decrypt."""
+    fix = "nothing, if the engine that runs the stack can decrypt it; else set its passphrase in this shell"
+    return Finding(subject, "optional", f"not checked: {error}", fix)
 
 
 def check_cluster(cluster: Cluster | PlatformCluster) -> Finding:
@@ -151,7 +162,3 @@ def make_client_config(**more: Any) -> Any:
     return untyped(
         connect_timeout=REQUEST_SECONDS, read_timeout=REQUEST_SECONDS, retries={"total_max_attempts": 1}, **more
     )
-
-
-def _resolve(reference: str) -> str:
-    return credentials.resolve(reference, credentials.no_config)

@@ -66,6 +66,6 @@ def stack_resolver(settings: StackConfig) -> Callable[[str], str]:
         try:
             return references.resolve(reference, settings.get)
         except EngineError as error:  # such as a missing passphrase
-            raise references.UnresolvedCredentialError(f"`{reference}` cannot be read: {error}") from None
+            raise references.UndecryptedConfigError(f"`{reference}` cannot be read: {error}") from None
 
     return resolve

@@ -83,7 +83,8 @@ def list_subjects(spec: TenantSpec, environment: Environment) -> list[ProbeIdent
             is_shared_with_maintenance=_is_shared_with_maintenance(spec, environment, source),
         )
         if source:
-            return [jobs]
+            problem, remedy = _find_problem(_find_jobs_identity(spec, environment))
+            return [replace(jobs, problem=problem, remedy=remedy)]
         remedy = _REMEDY_WITHOUT_UNIT if isinstance(auth, TokenFileAuth) else _REMEDY_ANONYMOUS
         return [replace(jobs, problem=_NO_UNIT, remedy=remedy)]
     subjects: dict[object, ProbeIdentity] = {}
@@ -119,8 +120,13 @@ def _is_shared_with_maintenance(spec: TenantSpec, environment: Environment, sour
     return source == other
 
 
+def _find_jobs_identity(spec: TenantSpec, environment: Environment) -> UnitIdentity:
+    """Return the tenant's identity, which jobs outside units have: that of a `maintenance` without its own."""
+    return find_identity(spec.model_copy(update={"maintenance": None}), environment, MAINTENANCE)
+
+
 def _find_problem(identity: UnitIdentity) -> tuple[str | None, str]:
-    """Return why the catalog cannot distinguish the unit from other tenants, and the remedy; None if it can."""
+    """Return why the catalog cannot distinguish the identity from other tenants, and the remedy; None if it can."""
     match identity.principal:
         case NoPrincipal():
             return "`jobs_auth` is none: every request is anonymous", _REMEDY_ANONYMOUS

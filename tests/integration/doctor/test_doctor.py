@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from textwrap import dedent
 from uuid import uuid4
 
 import boto3
@@ -130,6 +132,76 @@ def test_command_checks_a_tenants_store_by_its_endpoint(
     assert line.endswith(f"to fix it: {findings['bucket closed']['fix']}")
 
 
+@pytest.fixture
+def stack_file(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a stack whose configuration has all secrets, in the working folder of a machine without Java."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    keys = {"aws_access_key_id": sandbox.admin.access_key_id}
+    keys["aws_secret_access_key"] = sandbox.admin.secret_access_key.get_secret_value()
+    bucket = f"store-{uuid4().hex}"
+    boto3.client("s3", endpoint_url=sandbox.aws.endpoint, region_name=sandbox.aws.region, **keys).create_bucket(
+        Bucket=bucket
+    )
+    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "here.yaml").write_text(
+        f"""
+        sandbox: {sandbox.dir}
+        lakekeeper:
+          endpoint: {sandbox.lakekeeper.endpoint}
+          auth: {{kind: token, token: "config:server_token"}}
+        """
+    )
+    stack_file = tmp_path / "Pulumi.acme.yaml"
+    stack_file.write_text(
+        f"""
+        config:
+          lakewright:server_token: a-token
+          lakewright:store_key: {keys["aws_access_key_id"]}
+          lakewright:store_secret: {keys["aws_secret_access_key"]}
+          lakewright:tenant:
+            version: 1
+            environment: here
+            name: acme
+            owner: tests
+            storage:
+              main:
+                backend: s3
+                bucket: {bucket}
+                endpoint: {sandbox.aws.endpoint}
+                region: {sandbox.aws.region}
+                credential: {{access_key_id: "config:store_key", secret_access_key: "config:store_secret"}}
+            warehouses: [{{name: executions}}]
+        """
+    )
+    return stack_file
+
+
+def read_services(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
+    """Run the command, which a missing Java ends with 1, and return its findings for Lakekeeper and the store."""
+    with pytest.raises(SystemExit):
+        main(["doctor", "--json", "--stack", "acme"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    return [entry for entry in findings if entry["subject"].startswith(("Lakekeeper", "bucket "))]
+
+
+@pytest.mark.usefixtures("stack_file")
+def test_command_reads_secrets_of_the_stacks_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [finding["state"] for finding in read_services(capsys)] == ["ok", "ok"]
+
+
+def test_secrets_of_another_provider_are_not_checked(stack_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the engine that runs the stack can decrypt them."""
+    encrypted = re.sub(r"(server_token|store_key): .*", r"\1: {secure: v1:abc:def}", stack_file.read_text())
+    stack_file.write_text(dedent(encrypted) + "secretsprovider: awskms://alias/stacks\n")
+
+    findings = read_services(capsys)
+
+    assert [finding["state"] for finding in findings] == ["optional", "optional"]
+    assert all(finding["found"].startswith("not checked: ") for finding in findings)
+
+
 def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> None:
     environment = _environment(
         tmp_path,
@@ -164,6 +236,22 @@ def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     java = machine.check_java()
 
     assert (java.state, java.result) == ("missing", 'openjdk version "11.0.2"')
+
+
+def test_java_with_options_of_the_environment_is_ok(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Java prints the variables before its version."""
+    java = tmp_path / "java"
+    java.write_text(
+        "#!/bin/sh\n"
+        "echo 'Picked up JAVA_TOOL_OPTIONS: -Dversion=8' >&2\n"
+        "echo 'openjdk version \"17.0.2\" 2022-01-18' >&2\n"
+    )
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+
+    finding = machine.check_java()
+
+    assert (finding.state, finding.result, finding.fix) == ("ok", 'openjdk version "17.0.2" 2022-01-18', "")
 
 
 def test_json_is_one_object_and_missing_things_exit_with_1(

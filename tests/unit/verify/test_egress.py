@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from lakewright.client_access.check import Attempt
 from lakewright.kubernetes.network import list_egress_rules
 from lakewright.verify.manifests.egress import allows_egress
+from lakewright.verify.probes.pods import probe_metadata_address
 
 METADATA = "169.254.169.254"
 LABELS = {"app.kubernetes.io/name": "unit"}
@@ -63,3 +66,14 @@ def test_units_policies_are_closed() -> None:
 
     assert not allows_egress(LABELS, [policy(*rules)], METADATA)[0]
     assert not allows_egress(LABELS, [policy(*rules)], "fd00:ec2::254")[0]
+
+
+@pytest.mark.parametrize(("host_network", "result"), [(True, "allowed"), (False, "denied")])
+def test_no_policy_limits_a_pod_in_its_nodes_network(*, host_network: bool, result: str) -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "unit", "labels": LABELS}, "spec": {"hostNetwork": host_network}}
+    session = SimpleNamespace(has_units=True, manifests=[pod, {"kind": "NetworkPolicy", **policy()}])
+
+    [attempt] = [part for part in probe_metadata_address(cast(Any, session)) if isinstance(part, Attempt)]
+
+    assert attempt.result == result
+    assert ("hostNetwork" in attempt.evidence) is host_network

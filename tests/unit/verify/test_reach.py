@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from lakewright.aws.access import access_policy, trust_policy
-from lakewright.client_access.role_policies import PolicyRequest, find_allowing_statement, find_open_trust
+from lakewright.aws.access import RolePurpose, access_policy, trust_policy
+from lakewright.client_access.check import Attempt
+from lakewright.client_access.role_documents import RoleDocuments
+from lakewright.client_access.role_policies import (
+    PolicyRequest,
+    find_allowing_statement,
+    find_open_trust,
+    find_unconditional_statement,
+)
+from lakewright.verify.probes import warehouse_roles
+from lakewright.verify.session.stack_warehouses import StackWarehouse
 
 BUCKET = "arn:aws:s3:::lakehouse"
 NARROW = access_policy("lakehouse", "acme/executions", region="us-east-1")
@@ -65,6 +76,67 @@ def test_a_deny_wins_only_without_conditions() -> None:
     assert find_allowing_statement([wide, deny], OUTSIDE[0]) is None
     conditional = policy(Effect="Deny", Action="s3:GetObject", Resource="*", Condition=condition)
     assert find_allowing_statement([wide, conditional], OUTSIDE[0]) == "Wide"
+
+
+def test_resources_are_compared_with_their_case() -> None:
+    wide = policy(Action="s3:*", Resource="*")
+    deny = policy(Effect="Deny", Action="S3:*", Resource=f"{BUCKET}/Globex/*")
+
+    assert find_allowing_statement([wide, deny], OUTSIDE[0]) == "Wide"
+    assert find_allowing_statement([policy(Action="s3:*", Resource=f"{BUCKET}/Globex/*")], OUTSIDE[0]) is None
+
+
+NOON = datetime(2027, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_allowed", "is_unconditional"),
+    [
+        ({}, True, True),
+        ({"Bool": {"aws:SecureTransport": "true"}}, True, True),
+        ({"Bool": {"aws:SecureTransport": False}}, True, False),
+        ({"DateLessThan": {"aws:CurrentTime": "2027-02-01T00:00:00Z"}}, True, True),
+        ({"DateLessThan": {"aws:CurrentTime": "2027-01-31T00:00:00Z"}}, False, False),
+        ({"DateGreaterThan": {"AWS:CurrentTime": "2027-01-31"}}, True, True),
+        ({"DateLessThan": {"aws:CurrentTime": 1577836800}}, False, False),
+        ({"DateLessThan": {"aws:CurrentTime": "${aws:PrincipalTag/end}"}}, True, False),
+        ({"DateLessThan": {"aws:TokenIssueTime": "2027-02-01T00:00:00Z"}}, True, False),
+        ({"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}, True, False),
+    ],
+)
+def test_conditions_of_an_allow(condition: dict[str, Any], *, is_allowed: bool, is_unconditional: bool) -> None:
+    policies = [policy(Action="s3:GetObject", Resource="*", Condition=condition)]
+    request = PolicyRequest("s3:GetObject", f"{BUCKET}/x", time=NOON)
+
+    assert bool(find_allowing_statement(policies, request)) is is_allowed
+    assert bool(find_unconditional_statement(policies, request)) is is_unconditional
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_unconditional"),
+    [
+        ({"Bool": {"aws:SecureTransport": "false"}}, True),
+        ({"DateGreaterThan": {"aws:CurrentTime": "2027-02-01T00:00:00Z"}}, True),
+        ({"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}, False),
+    ],
+)
+def test_conditions_of_a_deny(condition: dict[str, Any], *, is_unconditional: bool) -> None:
+    wide = policy(Action="s3:*", Resource="*")
+    deny = policy(Effect="Deny", Action="s3:*", Resource="*", Condition=condition)
+    request = PolicyRequest("s3:GetObject", f"{BUCKET}/x", time=NOON)
+
+    assert find_allowing_statement([wide, deny], request) == "Wide"
+    assert bool(find_unconditional_statement([wide, deny], request)) is is_unconditional
+
+
+def test_role_of_a_share_reads_until_its_end() -> None:
+    end = "2027-01-31T13:00:00Z"
+    share = access_policy("lakehouse", "acme", region="us-east-1", purpose=RolePurpose.SHARE, ends=end)
+    before = PolicyRequest("s3:GetObject", f"{BUCKET}/acme/x", time=NOON)
+    after = PolicyRequest("s3:GetObject", f"{BUCKET}/acme/x", time=NOON.replace(hour=13))
+
+    assert find_unconditional_statement([share], before)
+    assert find_allowing_statement([share], after) is None
 
 
 CATALOG = "arn:aws:iam::1:user/lakekeeper"
@@ -131,3 +203,29 @@ def test_the_stacks_trust_is_closed() -> None:
     assert find_open_trust(trust_policy(CATALOG, ID)) is None
     both = {"StringEquals": {"STS:ExternalId": [ID, "the-next-one"]}}
     assert find_open_trust(policy(**trust_statement(Condition=both)), CATALOG) is None
+
+
+ROLE = "arn:aws:iam::1:role/executions"
+
+
+@pytest.mark.parametrize("pattern", ["acme/executions*", "acme/*", "acme/executions-*"])
+def test_role_that_reaches_beside_its_prefix_fails(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = policy(Action="s3:GetObject", Resource=f"{BUCKET}/{pattern}")
+    condition = {"StringLike": {"s3:prefix": pattern}}
+    listing = policy(Action="s3:ListBucket", Resource=BUCKET, Condition=condition)
+    documents = RoleDocuments(ROLE, trust_policy(CATALOG, ID), [NARROW, objects, listing])
+    reader = SimpleNamespace(find_account=lambda: "1", read=lambda _arn: documents)
+    monkeypatch.setattr(warehouse_roles, "RoleReader", lambda _settings: reader)
+    warehouse = StackWarehouse(
+        "acme", "acme", "executions", "1", "https://lake.test", "lakehouse", "acme/executions", "", role_arns=(ROLE,)
+    )
+    settings = SimpleNamespace(aws=None, server=SimpleNamespace(principal_arn=CATALOG))
+    session = SimpleNamespace(warehouses=[warehouse], other_warehouses=[], settings=settings)
+
+    results = [*warehouse_roles.probe_warehouse_roles(cast(Any, session))]
+
+    allowed = [result.attempt for result in results if isinstance(result, Attempt) and result.result == "allowed"]
+    assert allowed == [
+        "reach objects beside the warehouse with role executions",
+        "list beside the warehouse with role executions",
+    ]

@@ -93,3 +93,21 @@ def test_maintenance_with_the_units_client_is_found(maintenance: dict[str, Any],
     (unit,) = list_subjects(spec, create_environment(**OAUTH, client_id="acme-jobs"))
 
     assert unit.is_shared_with_maintenance is is_shared
+
+
+@pytest.mark.parametrize("maintenance", [{}, {"maintenance": {"schedule": "0 2 * * *", "identity": CLEANER}}])
+def test_shared_client_of_a_tenant_without_units_is_found(maintenance: dict[str, Any]) -> None:
+    environment = create_environment(**OAUTH, client_id="everyone")
+
+    (shared,) = list_subjects(tenant(**maintenance), environment)
+    (separate,) = list_subjects(tenant(identity=IDENTITY, **maintenance), environment)
+
+    assert shared.problem == "client `everyone` is shared by all tenants"
+    assert "`identity.client_id`" in shared.remedy
+    assert (separate.problem, separate.remedy) == (None, "")
+
+
+def test_shared_token_of_a_tenant_without_units_is_found() -> None:
+    (jobs,) = list_subjects(tenant(), create_environment(kind="token", token="env:JOBS"))
+
+    assert jobs.problem == "the token is shared by all tenants"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx
 import pytest
-from lakewright.client_access.catalog_access import CatalogResponse
+from lakewright.client_access.catalog_access import CatalogAccess, CatalogResponse
 from lakewright.client_access.check import Attempt
 from lakewright.client_access.object_store import StoreAddress, StoreResponse
-from lakewright.client_access.probe_table import Location, WarehouseTables
+from lakewright.client_access.probe_table import ABANDONED_AFTER, CREATED, PREFIX, Location, WarehouseTables
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.verify.probes.table_access import probe_other_tables
 
 METADATA = "acme/executions/2/metadata/0.metadata.json"
@@ -60,3 +64,29 @@ def test_clean_up_purges_only_where_it_may(*, may_delete: bool) -> None:
     tables.drop_namespace("lakewright_verify_1")
 
     assert [params["purge"] for params in sent] == [may_delete]
+
+
+def test_abandoned_namespaces_of_all_pages_are_dropped() -> None:
+    """The server returns one namespace on each page."""
+    old = str(int(time.time()) - ABANDONED_AFTER - 60)
+    names = [f"{PREFIX}1", "results", f"{PREFIX}2"]
+    dropped: list[str] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        name = request.url.path.rpartition("/")[2]
+        if request.method == "DELETE":
+            dropped.append(name)
+            return httpx.Response(204)
+        if name in names:
+            return httpx.Response(200, json={"namespace": [name], "properties": {CREATED: old}})
+        page = int(request.url.params.get("pageToken") or 0)
+        token = {"next-page-token": str(page + 1)} if page + 1 < len(names) else {}
+        return httpx.Response(200, json={"namespaces": [[names[page]]], **token})
+
+    client = Client(ServerRef(endpoint="http://lake.test"), str, transport=httpx.MockTransport(respond))
+    warehouse = SimpleNamespace(id="1", name="executions", delegation="vended", may_delete=True)
+    tables = WarehouseTables(CatalogAccess(client), cast(Any, warehouse), "acme", cast(Any, None))
+
+    tables.drop_abandoned()
+
+    assert dropped == [f"{PREFIX}1", f"{PREFIX}2"]

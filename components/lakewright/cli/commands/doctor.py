@@ -13,6 +13,7 @@ from lakewright.cli.options import HERE, Directory, load_project
 
 if TYPE_CHECKING:
     from lakewright_engine.project.project import PulumiProject
+    from lakewright_engine.project.stack_config import StackConfig
 
     from lakewright.doctor import Finding
 
@@ -63,7 +64,7 @@ def _check_stack(stack: str, directory: Path) -> list[Finding]:
         return _check_platform(config.values[key], config.file, "config", config.find_written_key(key))
     if key in project.defaults:
         return _check_platform(project.defaults[key], project.file, *project.find_default_path(key))
-    return _check_tenant(project, config.file)
+    return _check_tenant(project, config)
 
 
 def _check_platform(raw: Any, file: Path, *path: str) -> list[Finding]:
@@ -80,9 +81,9 @@ def _check_platform(raw: Any, file: Path, *path: str) -> list[Finding]:
     return check_platform(spec.kubernetes)
 
 
-def _check_tenant(project: PulumiProject, file: Path) -> list[Finding]:
+def _check_tenant(project: PulumiProject, config: StackConfig) -> list[Finding]:
     from lakewright.doctor import Finding, check_services, check_tag_policy  # noqa: PLC0415
-    from lakewright.environment.loading import load_environment  # noqa: PLC0415
+    from lakewright.environment.loading import load_environment, stack_resolver  # noqa: PLC0415
     from lakewright.environment.platform import object_tags  # noqa: PLC0415
     from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
@@ -90,11 +91,11 @@ def _check_tenant(project: PulumiProject, file: Path) -> list[Finding]:
     from lakewright.project_files.stack_files import SPEC_SECTIONS  # noqa: PLC0415
     from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415
 
-    spec = read_stack_file(file)
+    spec = read_stack_file(config.file)
     environment = load_environment(project, spec.environment)
     # Stores get the secrets that the spec refers to, so the environment must allow them first.
     if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
-        raise SpecError(str(file), find_spec_positions(problems, file, *SPEC_SECTIONS))
+        raise SpecError(str(config.file), find_spec_positions(problems, config.file, *SPEC_SECTIONS))
     buckets = [probe for storage in spec.storage.values() if (probe := storage.probe())]
     storage_findings = [
         Finding(f"deletion in {storage.bucket}", "optional", "`may_delete: false`: nothing is purged or compacted")
@@ -112,7 +113,11 @@ def _check_tenant(project: PulumiProject, file: Path) -> list[Finding]:
         if storage.service != "s3"
     ]
     service_findings = check_services(
-        environment, buckets, project_id=spec.project_id, namespace=namespace_name(spec.name)
+        environment,
+        buckets,
+        project_id=spec.project_id,
+        namespace=namespace_name(spec.name),
+        resolve=stack_resolver(config),
     )
     makes_bucket = any(storage.makes_bucket for storage in spec.storage.values())
     makes_key = any(storage.has_own_key for storage in spec.storage.values())

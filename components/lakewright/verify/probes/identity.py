@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakewright.client_access.catalog_access import CatalogAccess
-from lakewright.client_access.check import Attempt, expect_allowed, expect_denied
+from lakewright.client_access.catalog_access import AnonymousAccess, CatalogAccess
+from lakewright.client_access.check import Attempt, AttemptResult, expect_allowed, expect_denied
 from lakewright.credentials.references import ClientToken
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.server import (
@@ -14,6 +14,7 @@ from lakewright.lakekeeper.api.connection.server import (
     ServerRef,
     ServerTokenAuth,
 )
+from lakewright.validation.documents import as_list, as_mapping, join_names
 from lakewright.verify.session.sessions import RETRY, IdentitySession
 from lakewright.verify.session.subjects import JobsToken
 
@@ -27,16 +28,37 @@ def probe_identity(session: IdentitySession) -> Iterator[Attempt]:
     if subject.source is None:
         return
     yield _compare_with_stack_identity(session)
-    whoami = session.server.request("GET", "/management/v1/whoami")
-    if whoami.is_success:
-        is_admin = bool(whoami.body.get("is-instance-admin"))
-        evidence = f"whoami: {whoami.body.get('id')}, is-instance-admin {str(is_admin).lower()}"
-        yield expect_denied("be an administrator of the server", "allowed" if is_admin else "denied", evidence)
-    else:
-        # A user that has no rights yet, or that the catalog has never seen, is not an administrator.
-        yield expect_denied(
-            "be an administrator of the server", whoami.judge_denial("UserNotFound"), f"whoami: {whoami}"
-        )
+    yield _try_administration(session)
+
+
+_BY_WEIGHT = ("denied", "not proven", "allowed")
+
+
+def _try_administration(session: IdentitySession) -> Attempt:
+    findings = [_read_instance_admin(session.server), _read_server_actions(session.server)]
+    results: list[AttemptResult] = [result for result, _ in findings]
+    evidence = "; ".join(evidence for _, evidence in findings)
+    return expect_denied("be an administrator of the server", max(results, key=_BY_WEIGHT.index), evidence)
+
+
+def _read_instance_admin(server: CatalogAccess) -> tuple[AttemptResult, str]:
+    """Return whether the server's configuration names the identity; servers before 0.13 do not report it."""
+    whoami = server.request("GET", "/management/v1/whoami")
+    if not whoami.is_success:
+        # The catalog has never seen the user.
+        return whoami.judge_denial("UserNotFound"), f"whoami: {whoami}"
+    is_admin = bool(whoami.body.get("is-instance-admin"))
+    evidence = f"whoami: {whoami.body.get('id')}, is-instance-admin {str(is_admin).lower()}"
+    return "allowed" if is_admin else "denied", evidence
+
+
+def _read_server_actions(server: CatalogAccess) -> tuple[AttemptResult, str]:
+    """Return whether the identity has a right on the server, such as `create_project`."""
+    response = server.request("GET", "/management/v1/server/actions")
+    if not response.is_success:
+        return response.judge_denial(), f"server actions: {response}"
+    names = [str(as_mapping(action).get("action")) for action in as_list(response.body.get("allowed-actions"))]
+    return "allowed" if names else "denied", f"server actions: {join_names(names)}"
 
 
 def _compare_with_stack_identity(session: IdentitySession) -> Attempt:
@@ -78,7 +100,7 @@ def probe_authorization(session: IdentitySession) -> Iterator[Attempt]:
 def _open_anonymous_access(session: IdentitySession) -> CatalogAccess:
     bundle = session.tenant.settings.server.ca_bundle
     server = ServerRef(endpoint=session.catalog.endpoint, auth=NoServerAuth(), ca_bundle=bundle)
-    return CatalogAccess(Client(server, lambda reference: reference, retry=RETRY))
+    return AnonymousAccess(Client(server, lambda reference: reference, retry=RETRY))
 
 
 def _format_any_warehouse(session: IdentitySession) -> str:

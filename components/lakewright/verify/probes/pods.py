@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lakewright.client_access.check import Attempt, Note, ProbeFailedError, expect_denied
 from lakewright.credentials import references
 from lakewright.verify.manifests.egress import allows_egress
 from lakewright.verify.manifests.secrets import find_config_map_secrets, find_pod_secrets
-from lakewright.verify.manifests.workloads import list_workloads
+from lakewright.verify.manifests.workloads import PodWorkload, list_workloads
 from lakewright.verify.session.sessions import TenantSession
 
 
@@ -67,9 +68,16 @@ def probe_metadata_address(session: TenantSession) -> Iterator[Attempt | Note]:
     if not pods:
         raise ProbeFailedError("there are no workloads in the cluster or the rendered manifests; run `lakewright up`")
     for pod in pods:
-        egress_by_address = {address: allows_egress(pod.labels, policies, address) for address in ADDRESSES}
+        egress_by_address = {address: _find_egress(pod, policies, address) for address in ADDRESSES}
         open_addresses = [address for address, (is_open, _) in egress_by_address.items() if is_open]
         evidence = egress_by_address[open_addresses[0] if open_addresses else ADDRESSES[0]][1]
         title = f"reach {open_addresses[0] if open_addresses else 'the metadata addresses'} from {pod.title}"
         yield expect_denied(title, "allowed" if open_addresses else "denied", evidence)
     yield Note("metadata address: read from the manifests; whether the cluster's network enforces them is not tested")
+
+
+def _find_egress(pod: PodWorkload, policies: Sequence[Mapping[str, Any]], address: str) -> tuple[bool, str]:
+    """Return whether pods may reach an address, and the evidence."""
+    if pod.spec.get("hostNetwork"):
+        return True, "`hostNetwork: true`: no NetworkPolicy applies to a pod in its node's network"
+    return allows_egress(pod.labels, policies, address)

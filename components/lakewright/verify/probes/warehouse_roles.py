@@ -61,9 +61,10 @@ def _list_requests(warehouse: StackWarehouse, role: str, session: TenantSession)
         for other in (*session.other_warehouses, *session.warehouses)
         if other.service == "s3" and role not in other.role_arns
     ]
-    objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object"]
+    neighbors = _list_neighbors(warehouse.key_prefix)
+    objects = [f"{bucket}/{CANARY}", f"{bucket}-{CANARY}/object", *(f"{bucket}/{prefix}x" for prefix in neighbors)]
     objects += [f"{bucket_arn(other.bucket, other.region)}/{other.key_prefix}/{CANARY}" for other in other_warehouses]
-    listings = [("", bucket), (f"{CANARY}/", bucket)]
+    listings = [("", bucket), (f"{CANARY}/", bucket), *((prefix, bucket) for prefix in neighbors)]
     listings += [(f"{other.key_prefix}/", bucket_arn(other.bucket, other.region)) for other in other_warehouses]
     return {
         "reach objects beside the warehouse": [
@@ -80,3 +81,11 @@ def _list_requests(warehouse: StackWarehouse, role: str, session: TenantSession)
             PolicyRequest("iam:PassRole", f"{role}-{CANARY}"),
         ],
     }
+
+
+def _list_neighbors(key_prefix: str) -> list[str]:
+    """Return prefixes beside a warehouse's: the first begins with its text, the second is in the folder above it."""
+    if not key_prefix:
+        return []
+    folder, slash, _ = key_prefix.rpartition("/")
+    return [f"{key_prefix}-{CANARY}/", f"{folder}{slash}{CANARY}/"]

@@ -13,7 +13,7 @@ import httpx
 import yaml
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 
-from lakewright.client_access.catalog_access import CatalogAccess
+from lakewright.client_access.catalog_access import AnonymousAccess, CatalogAccess
 from lakewright.client_access.check import ProbeFailedError
 from lakewright.client_access.object_store import open_s3_http
 from lakewright.client_access.probe_table import ProbeTable, WarehouseTables, make_namespace_name
@@ -163,7 +163,8 @@ class IdentitySession:
             allow_plain_http=settings.allow_plain_http or None,
             project_id=tenant.config.project_id,
         )
-        return CatalogAccess(Client(reference, resolve, retry=RETRY))
+        access_type = AnonymousAccess if self.subject.source is None else CatalogAccess
+        return access_type(Client(reference, resolve, retry=RETRY))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from lakewright.credentials.references import ClientToken
 from lakewright.verify.probes.table_access import CANARY
 from lakewright.verify.registry import WarehouseProbe
 from lakewright.verify.session.sessions import WarehouseSession
-from lakewright.verify.session.subjects import ProbeIdentity
+from lakewright.verify.session.subjects import CredentialSource, JobsToken, ProbeIdentity
 
 from tests.integration.tenant.conftest import aws_client
 from tests.tenant_project import Tenant
@@ -126,6 +127,55 @@ def test_unavailable_credential_is_no_proof(verify: Verify, acme: Tenant) -> Non
 
     assert [check.found for check in report.checks] == ["not proven", "not proven"]
     assert "NO_SUCH_VARIABLE" in report.checks[0].evidence
+
+
+@pytest.mark.parametrize("failure", ["no token", "refused token"])
+def test_request_without_an_accepted_token_is_no_proof(verify: Verify, tmp_path: Path, failure: str) -> None:
+    """No identity provider responds, or the catalog does not accept the token."""
+    secret = tmp_path / "secret"
+    secret.write_text("not-a-token")
+    source: CredentialSource = JobsToken(f"file:{secret}")
+    if failure == "no token":
+        source = ClientToken("http://127.0.0.1:1/token", "jobs-acme", f"file:{secret}")
+    names = ("identity", "table", "other-prefixes", "foreign-catalog", "foreign-signing", "management")
+
+    report = verify(*names, subjects=[ProbeIdentity("unit", ("executions",), source)])
+
+    checks = [check for check in report.checks if check.attempt != "be the stack's own identity"]
+    assert {check.probe for check in checks} == {*names}
+    assert {check.found for check in checks} == {"not proven"}
+    reason = "did not respond" if failure == "no token" else "responded with 401"
+    assert [check.evidence for check in checks if reason not in check.evidence] == []
+
+
+def test_refusal_of_anonymous_requests_is_a_denial(verify: Verify) -> None:
+    report = verify("foreign-catalog", "management", subjects=[ProbeIdentity("unit", (), None)])
+
+    assert report.holds
+    assert "401 not authenticated" in {check.evidence for check in report.checks}
+
+
+def test_table_of_an_anonymous_subject_is_denied(verify: Verify) -> None:
+    report = verify("table", subjects=[ProbeIdentity("unit", ("executions",), None)])
+
+    assert ("write a table", "denied") in {(check.attempt, check.found) for check in report.checks}
+
+
+@pytest.fixture
+def server_admin(stack_http: httpx.Client) -> Iterator[None]:
+    """The unit's user as an administrator of the server, whom the server's configuration does not name."""
+    path, grant = "/management/v1/permissions/server/assignments", {"type": "admin", "user": "oidc~jobs-acme"}
+    stack_http.post(path, json={"writes": [grant], "deletes": []}).raise_for_status()
+    yield
+    stack_http.post(path, json={"writes": [], "deletes": [grant]}).raise_for_status()
+
+
+@pytest.mark.usefixtures("server_admin")
+def test_unit_with_rights_on_the_server_fails(verify: Verify) -> None:
+    (check,) = group_failed_checks(verify("identity"))["identity"]
+
+    assert (check.attempt, check.found) == ("be an administrator of the server", "allowed")
+    assert "is-instance-admin false; server actions: create_project" in check.evidence
 
 
 def test_unreachable_catalog_is_no_proof(verify: Verify, acme: Tenant) -> None:

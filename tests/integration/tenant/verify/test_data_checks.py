@@ -8,18 +8,22 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pyarrow as pa
 import pytest
+from lakewright.aws.access import trust_policy
 from lakewright.data_checks.result import StackChecks
 from lakewright.data_checks.run import run_checks
 from lakewright.data_checks.target_loading import check_targets
 from lakewright.fleet.selection import Selection, select
+from lakewright.validation.moment import format_moment
 from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.times import format_time
 
+from tests.integration.tenant.conftest import aws_client
 from tests.integration.tenant.verify.conftest import deploy_tenant
 from tests.tenant_project import PASSPHRASE, Tenant
 
@@ -219,6 +223,105 @@ def test_rights_of_iam_roles(evaluate: Evaluate, umbrella: Tenant) -> None:
     )
 
     assert [check.outcome for check in result.checks] == [*["passed"] * 4, "failed", "not evaluated"]
+
+
+MakeRole = Callable[..., str]
+
+
+@pytest.fixture
+def make_role(sandbox: Sandbox) -> Iterator[MakeRole]:
+    """Return a function that makes an IAM role with a policy of some statements, and returns its ARN."""
+    iam = aws_client(sandbox, "iam")
+    names: list[str] = []
+
+    def make(*statements: dict[str, Any]) -> str:
+        name = f"reader-{uuid4().hex[:8]}"
+        document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **part} for part in statements]}
+        trust = json.dumps(trust_policy(sandbox.aws.catalog_principal_arn, "0123456789abcdef"))
+        role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]
+        names.append(name)
+        iam.put_role_policy(RoleName=name, PolicyName="files", PolicyDocument=json.dumps(document))
+        return str(role["Arn"])
+
+    yield make
+    for name in names:
+        iam.delete_role_policy(RoleName=name, PolicyName="files")
+        iam.delete_role(RoleName=name)
+
+
+BUCKET = "arn:aws:s3:::umbrella-lakehouse"
+
+
+@pytest.mark.parametrize("folder", ["data", "metadata"])
+def test_iam_role_that_reads_one_folder_of_tables_fails(evaluate: Evaluate, make_role: MakeRole, folder: str) -> None:
+    reader = make_role({"Action": "s3:GetObject", "Resource": f"{BUCKET}/umbrella/executions/*/{folder}/*"})
+
+    result = evaluate(
+        {"principal": reader, "on": {"warehouse": "executions"}, "cannot": ["read"]},
+        {"principal": reader, "on": {"warehouse": "executions", "table": "results.runs"}, "cannot": ["read"]},
+        {"principal": reader, "on": {"warehouse": "executions"}, "cannot": ["write"]},
+        {"principal": reader, "on": {"warehouse": "executions"}, "can": ["read"]},
+        {"principal": reader, "on": {"warehouse": "signed"}, "cannot": ["read"]},
+    )
+
+    assert [check.outcome for check in result.checks] == ["failed", "failed", "passed", "failed", "passed"]
+    assert f"/{folder}/*" in result.checks[0].finding
+
+
+def test_iam_role_of_another_account_is_not_evaluated(evaluate: Evaluate, make_role: MakeRole) -> None:
+    """The stack's account has a role of the same name."""
+    role_arn = make_role({"Action": "s3:*", "Resource": "*"})
+    account = role_arn.split(":")[4]
+    elsewhere = role_arn.replace(account, "999999999999")
+    below_a_path = role_arn.replace("role/", "role/elsewhere/")
+
+    result = evaluate(
+        *(
+            {"principal": principal, "on": {"warehouse": "executions"}, "can": ["read"]}
+            for principal in (role_arn, elsewhere, below_a_path)
+        )
+    )
+
+    assert [check.outcome for check in result.checks] == ["passed", "not evaluated", "not evaluated"]
+    advice = "name that role, or run the check with an identity of the other account"
+    assert result.checks[1].finding.endswith(f"{role_arn}; {advice}")
+
+
+def test_iam_role_with_conditions(evaluate: Evaluate, make_role: MakeRole, now: datetime) -> None:
+    """The time and TLS are evaluated. Another condition of an Allow may fail, of a Deny may hold."""
+    everything = {"Action": "s3:*", "Resource": f"{BUCKET}/*"}
+    tomorrow, yesterday = (format_moment(now + timedelta(days=days)) for days in (1, -1))
+    conditional = make_role({**everything, "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}})
+    deny = {**everything, "Effect": "Deny", "Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}
+    limited = make_role(everything, deny)
+    plain_http = {**everything, "Effect": "Deny", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    valid = make_role({**everything, "Condition": {"DateLessThan": {"aws:CurrentTime": tomorrow}}}, plain_http)
+    ended = make_role({**everything, "Condition": {"DateLessThan": {"aws:CurrentTime": yesterday}}})
+
+    on = {"warehouse": "executions"}
+    result = evaluate(
+        *({"principal": role, "on": on, "can": ["read"]} for role in (conditional, limited, valid, ended)),
+        *({"principal": role, "on": on, "cannot": ["read"]} for role in (conditional, limited, valid, ended)),
+    )
+
+    assert [check.outcome for check in result.checks] == [
+        *("not evaluated", "not evaluated", "passed", "failed"),
+        *("failed", "failed", "failed", "passed"),
+    ]
+    assert result.checks[0].finding.startswith("allowed under conditions: s3:GetObject umbrella/executions/*, ")
+
+
+def test_tables_whose_joined_names_are_equal(evaluate: Evaluate, umbrella: Tenant) -> None:
+    catalog, schema = umbrella.catalog("executions"), pa.schema([("n", pa.int64())])
+    for namespace in (("dotted",), ("dotted", "x")):
+        catalog.create_namespace_if_not_exists(namespace)
+    for identifier in (("dotted", "x.y"), ("dotted", "x", "y")):
+        catalog.create_table_if_not_exists(identifier, schema=schema)
+
+    target = {"warehouse": "executions", "namespace": "dotted"}
+    [check] = evaluate({"principal": "user:oidc~nobody", "on": target, "cannot": ["read"]}).checks
+
+    assert (check.outcome, check.finding) == ("passed", "denied: read dotted.`x.y`, read dotted.x.y")
 
 
 def test_command_reports_and_exits(evaluate: Evaluate, umbrella: Tenant) -> None:

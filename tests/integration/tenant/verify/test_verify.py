@@ -127,6 +127,14 @@ def test_open_metadata_address_fails(verify: Verify, edit_manifest: Any) -> None
     assert "allows it" in check.evidence
 
 
+def test_unit_in_its_nodes_network_fails(verify: Verify, edit_manifest: Any) -> None:
+    edit_manifest("Deployment", lambda manifest: manifest["spec"]["template"]["spec"].update(hostNetwork=True))
+
+    (check,) = group_failed_checks(verify("metadata-address"))["metadata-address"]
+
+    assert check.evidence == "`hostNetwork: true`: no NetworkPolicy applies to a pod in its node's network"
+
+
 def test_tenant_at_another_address_of_the_server_is_probed(acme: Tenant, verify: Verify) -> None:
     """The environment of the other tenant may use a port-forward, or another name of the same server."""
     assert verify("authorization").holds
