@@ -132,6 +132,19 @@ def test_failed_check_keeps_all_successes(file: Path) -> None:
     assert value(gauges, "resources", ACME, kind="changed") is None, "nothing is known"
 
 
+@pytest.mark.parametrize(
+    "failure", [{"error": "no Pulumi.yaml found", "seconds": None}, {}], ids=["error", "no stacks"]
+)
+def test_report_without_stacks_keeps_all_successes(file: Path, failure: dict[str, Any]) -> None:
+    write_textfile(DRIFTED, file)
+
+    write_textfile(check(ended=2000, **failure), file)
+
+    gauges = samples(file.read_text())
+    assert value(gauges, "check_failed") == 1
+    assert value(gauges, "last_success_timestamp_seconds", ACME) == 1000
+
+
 def test_removed_stack_has_no_gauges(file: Path) -> None:
     write_textfile(DRIFTED, file)
 

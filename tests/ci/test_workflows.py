@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from tests.ci.workflow_runner import WorkflowRunner
 
 REPOSITORY = Path(__file__).parents[2]
 GITHUB = REPOSITORY / "examples" / "ci" / "github"
@@ -129,6 +133,25 @@ def test_changes_are_approved_and_one_at_a_time() -> None:
     assert [name for name, other in load(GITHUB / "apply.yml")["jobs"].items() if "AWS" in str(other)] == ["apply"]
 
 
+@pytest.mark.parametrize(
+    ("status", "failed"), [("not deployed", ""), ("changed", "Apply exactly these plans")], ids=["new", "deployed"]
+)
+def test_merge_that_only_adds_tenants_needs_no_plan(tmp_path: Path, status: str, failed: str) -> None:
+    (tmp_path / "plans").mkdir()
+    preview = {"version": 1, "command": "preview", "stacks": [{"stack": "acme", "status": status}]}
+    (tmp_path / "plans" / "preview.json").write_text(json.dumps(preview))
+    summary = tmp_path / "summary.md"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    expressions = {"vars.PULUMI_BACKEND_URL": "file:///unused", "secrets.PULUMI_CONFIG_PASSPHRASE": "unused"}
+    runner = WorkflowRunner(tmp_path, {"PATH": path, "GITHUB_STEP_SUMMARY": str(summary)}, expressions)
+
+    done = runner.run(GITHUB / "apply.yml", "apply")
+
+    assert done.failed == failed, done.log
+    hint = "not deployed; `lakewright fleet up --create` creates its stack"
+    assert (hint in summary.read_text()) is not bool(failed)
+
+
 def test_previews_of_forks_get_no_credentials() -> None:
     jobs = load(GITHUB / "preview.yml")["jobs"]
 
@@ -196,3 +219,16 @@ def test_gitlab_previews_of_forks_get_no_credentials() -> None:
     (rule,) = jobs_of_gitlab()["preview"]["rules"]
 
     assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"]
+
+
+def test_gitlab_needs_no_plan_if_no_stack_is_deployed(tmp_path: Path) -> None:
+    (tmp_path / "plans").mkdir()
+    script = "\n".join(jobs_of_gitlab()["apply"]["script"])
+    environment = os.environ | {"AWS_APPLY_ROLE": "unused"}
+
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "`lakewright fleet up --create --yes` creates the stacks" in done.stdout

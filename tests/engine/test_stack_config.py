@@ -93,6 +93,18 @@ def test_save_creates_missing_file(project: PulumiProject) -> None:
     assert yaml.safe_load(project.stack_file("new").read_text()) == {"config": {"conf:a": "b"}}
 
 
+def test_save_changes_the_file_that_a_link_names(project: PulumiProject, tmp_path: Path) -> None:
+    linked = project.stack_file("acme").rename(tmp_path / "acme.yaml")
+    project.stack_file("acme").symlink_to("../acme.yaml")
+    settings = project.stack_config("acme")
+    settings.set("size", "5")
+
+    settings.save()
+
+    assert project.stack_file("acme").is_symlink()
+    assert yaml.safe_load(linked.read_text())["config"]["conf:size"] == "5"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

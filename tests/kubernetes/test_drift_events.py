@@ -12,7 +12,7 @@ from kubernetes import client as kubernetes_client  # pyright: ignore[reportMiss
 from lakewright.ci.documents import read_drift
 from lakewright.ci.errors import PublishError
 from lakewright.ci.publishing.check import DriftCheck
-from lakewright.ci.publishing.cluster import DriftEvents, EventSource
+from lakewright.ci.publishing.cluster import DRIFTED_KEY, DriftEvents, EventSource
 
 from tests.control_plane import ControlPlane
 
@@ -107,6 +107,31 @@ def test_server_that_is_down_makes_no_storm(
 
     (event,) = list_events(cluster, event_source.namespace)
     assert event["note"].startswith("200 tenants: t000")
+
+
+@pytest.fixture
+def terminating_tenant(cluster: ControlPlane) -> Iterator[str]:
+    """A tenant whose namespace is being deleted."""
+    name = f"a{uuid4().hex[:8]}"
+    path = f"/api/v1/namespaces/tenant-{name}"
+    with cluster.http() as http:
+        metadata = {"name": f"tenant-{name}", "finalizers": ["tests.lakewright/hold"]}
+        http.post("/api/v1/namespaces", json={"metadata": metadata}).raise_for_status()
+        http.delete(path).raise_for_status()
+        yield name
+        merge = {"Content-Type": "application/merge-patch+json"}
+        http.patch(path, headers=merge, content='{"metadata": {"finalizers": []}}').raise_for_status()
+
+
+def test_terminating_namespace_suppresses_no_other_event(
+    cluster: ControlPlane, events: DriftEvents, event_source: EventSource, tenant: str, terminating_tenant: str
+) -> None:
+    with pytest.raises(PublishError, match=r"responded with 403 .*being terminated"):
+        events.publish(check(stack(terminating_tenant, CHANGED), stack(tenant, CHANGED)))
+
+    assert [event["reason"] for event in list_events(cluster, f"tenant-{tenant}")] == ["DriftFound"]
+    memory = cluster.get(f"/api/v1/namespaces/{event_source.namespace}/configmaps/{event_source.config_map}")
+    assert json.loads(memory["data"][DRIFTED_KEY]) == [terminating_tenant, tenant]
 
 
 def test_missing_right_is_an_error(cluster: ControlPlane, event_source: EventSource, tenant: str) -> None:

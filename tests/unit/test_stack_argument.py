@@ -101,6 +101,45 @@ def test_a_stack_that_is_named_twice_is_refused(project: Path, capsys: Captured)
     assert "named twice: `acme` and `--stack globex`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["config", "--stack", "globex", "set", "region", "b"],
+        ["config", "-s", "globex", "set", "region", "b", "--stack", "globex"],
+        ["config", "-C", "PROJECT", "--stack", "globex", "set", "region", "b"],
+        ["config", "-C", "PROJECT", "set", "region", "b", "--stack", "globex"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_takes_stack_and_folder_of_its_group(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("LAKEWRIGHT_STACK", "acme")
+    if "PROJECT" in arguments:
+        monkeypatch.chdir(tmp_path)
+    before = (project / "tenants" / "Pulumi.acme.yaml").read_text()
+
+    assert run(*[str(project) if word == "PROJECT" else word for word in arguments]) == 0
+
+    assert "conf:region: b" in (project / "tenants" / "Pulumi.globex.yaml").read_text()
+    assert (project / "tenants" / "Pulumi.acme.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["config", "--stack", "globex", "get", "region", "--stack", "acme"],
+        ["config", "--stack", "globex", "get", "acme", "region"],
+        ["config", "-C", ".", "get", "region", "--stack", "acme", "-C", "tenants"],
+    ],
+    ids=" ".join,
+)
+def test_a_group_and_its_command_name_one_stack(project: Path, capsys: Captured, arguments: list[str]) -> None:
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    assert not capsys.readouterr().out
+
+
 def test_the_variable_and_the_selection_are_defaults(
     project: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from lakewright.cli.default_stack import find_default_stack, find_project
 from lakewright.cli.errors import UsageError
 
 _ARGUMENT = "stack_argument"
+_GROUP_OPTIONS = {"stack": "--stack", "directory": "-C"}
+"""Options of a group, by parameter, that hold for its commands, as options of `pulumi config` do."""
 
 
 class _Parsing(Enum):
@@ -78,10 +80,13 @@ class StackCommand(TyperCommand):
             return super().parse_args(ctx, args)
         ctx.meta[_ARGUMENT] = _Parsing.OPTIONS
         options, arguments, _ = self.make_parser(ctx).parse_args(args=list(args))
+        group_options = _read_group_options(ctx)
+        options = group_options | options
         takes_stack = ctx.resilient_parsing or self._takes_stack(options, arguments)
         ctx.meta[_ARGUMENT] = _Parsing.ALL if takes_stack else _Parsing.OWN_ARGUMENTS
         remaining = super().parse_args(ctx, args)
         ctx.meta[_ARGUMENT] = _Parsing.ALL
+        _inherit_options(ctx, group_options)
         argument, name = ctx.params.pop(_ARGUMENT, None), str(self._stack.name)
         if self._stack.multiple:
             ctx.params[name] = [*(ctx.params.get(name) or ()), *(argument or ())] or None
@@ -129,6 +134,30 @@ class CommandLine(PlainHelpTyper):
         """Return the decorator that adds a command."""
         options["cls"] = options.get("cls") or StackCommand
         return super().command(*words, **options)
+
+
+def _read_group_options(ctx: Any) -> dict[str, Any]:
+    """Return `--stack` and `-C` of the command's group, as in `lakewright config --stack acme get KEY`."""
+    group = ctx.parent
+    return {name: group.params[name] for name in _GROUP_OPTIONS if group is not None and _is_set(group, name)}
+
+
+def _inherit_options(ctx: Any, group_options: dict[str, Any]) -> None:
+    """Set the options of the group that the command has not. Raises UsageError if both have different values."""
+    for name, value in group_options.items():
+        if _is_set(ctx, name) and ctx.params[name] != value:
+            option = _GROUP_OPTIONS[name]
+            raise UsageError(
+                f"{ctx.command_path}: {option} is `{value}` before the command and `{ctx.params[name]}` after it;"
+                f" pass {option} once"
+            )
+        ctx.params[name] = value
+
+
+def _is_set(ctx: Any, name: str) -> bool:
+    """Return whether the command line of a context sets a parameter."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _is_stack(name: str, directory: str) -> bool:

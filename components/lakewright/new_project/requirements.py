@@ -10,9 +10,6 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 CONSTRAINTS = "constraints.txt"
 HEAD = "# Written by Lakewright: the versions that it was tried with. `lakewright upgrade` writes them again.\n"
 """First line of both files, by which `lakewright upgrade` knows them."""
@@ -32,12 +29,3 @@ def pin_lakewright(extras: Iterable[str] = ()) -> str:
 def build_constraints() -> str:
     """Return the text of constraints.txt: a version of each package that any extra may install."""
     return HEAD + Path(__file__).with_name(CONSTRAINTS).read_text(encoding="utf-8")
-
-
-def find_extras(text: str) -> list[str]:
-    """Return the extras of `lakewright` in requirements; empty if they do not name it."""
-    for line in text.splitlines():
-        requirement = line.partition("#")[0].strip()
-        if canonicalize_name(requirement.partition("=")[0].partition("[")[0].strip() or "-") == "lakewright":
-            return sorted(Requirement(requirement).extras)
-    return []

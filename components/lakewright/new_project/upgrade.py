@@ -6,15 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from lakewright.new_project.files import SCHEMAS, list_schemas
-from lakewright.new_project.requirements import (
-    CONSTRAINTS,
-    HEAD,
-    build_constraints,
-    build_requirements,
-    find_extras,
-    pin_lakewright,
-)
+from lakewright.new_project.requirements import CONSTRAINTS, HEAD, build_constraints, pin_lakewright
 
 _PROGRAM_IMPORT = re.compile(r"^from lakewright\.program import declare_tenant$", re.MULTILINE)
 _EARLIER_SPEC_KEY = re.compile(r"^(\s+)lakewright:config:tenant:", re.MULTILINE)
@@ -44,14 +39,19 @@ def convert_program(text: str) -> str:
 
 
 def convert_requirements(text: str) -> str:
-    """Return requirements with the installed versions.
-
-    In a file that a person wrote, only the version of Lakewright changes.
-    """
-    if text.startswith(HEAD):
-        return build_requirements(find_extras(text))
+    """Return requirements with the installed version of Lakewright. All lines that a user added are kept."""
+    if text.startswith(HEAD) and f"-c {CONSTRAINTS}" not in text.splitlines():
+        text = _replace_pins(text)
     pin = pin_lakewright().partition("==")[2]
     return re.sub(r"^(lakewright(?:-\w+)?(?:\[[^\]]*\])?)==[^\s;#]+", rf"\1=={pin}", text, flags=re.MULTILINE)
+
+
+def _replace_pins(text: str) -> str:
+    """Return requirements with the constraints. `init` of an earlier version wrote a pin for each package instead."""
+    names = {line.partition("==")[0] for line in build_constraints().splitlines()}
+    lines = text.removeprefix(HEAD).splitlines(keepends=True)
+    remaining = [line for line in lines if "==" not in line or canonicalize_name(line.partition("==")[0]) not in names]
+    return f"{HEAD}-c {CONSTRAINTS}\n{''.join(remaining)}"
 
 
 def convert_stack_file(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import yaml
 from lakewright_spark.suggestions import suggest_name
 
+from lakewright.project_files import PROJECT_FILES
 from lakewright.validation.documents import as_mapping
 from lakewright.validation.positions import find_positions, make_syntax_problem
 from lakewright.validation.problems import Problem, SpecError
@@ -61,7 +62,7 @@ class _Value:
 def find_folder(stack_file: Path) -> Path:
     """Return the folder of the files that a stack file can extend: beside the Pulumi.yaml of its project."""
     for folder in (*stack_file.parents, *stack_file.resolve().parents):
-        if (folder / "Pulumi.yaml").is_file():
+        if any((folder / name).is_file() for name in PROJECT_FILES):
             return folder / FOLDER
     return stack_file.parent / FOLDER
 

@@ -10,6 +10,8 @@ import os
 import stat
 import sys
 
+from lakewright.project_files import PROJECT_FILES
+
 SWITCH = "LAKEWRIGHT_WARM"
 IDLE = "LAKEWRIGHT_WARM_IDLE"
 FOLDER = "LAKEWRIGHT_WARM_FOLDER"
@@ -17,7 +19,6 @@ FOLDER = "LAKEWRIGHT_WARM_FOLDER"
 OPTION = "--no-warm"
 VERBS = ("preview", "up", "refresh", "destroy", "drift", "verify", "config", "check")
 """Commands that a warm process runs: the first word of the command line."""
-PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
 _OFF = ("0", "off", "no", "false")
 _UNATTENDED = ("CI", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")

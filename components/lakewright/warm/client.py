@@ -17,6 +17,7 @@ ENTRY = "lakewright.cli.app:run"
 _RESPONSE_SECONDS = 3.0
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STANDARD = (0, 1, 2)
+_DESCRIPTOR_FILES = ("/dev/fd/", "/proc/self/fd/")
 
 
 class WarmClient:
@@ -32,6 +33,8 @@ class WarmClient:
     @classmethod
     def create_for_command(cls, arguments: list[str]) -> WarmClient | None:
         """Return the client of a command; None for a command that always runs by itself."""
+        if _names_descriptor(arguments):
+            return None
         try:
             address = find_address(arguments)
         except OSError:  # no /proc, a namespace that this kernel lacks, or a deleted working directory
@@ -155,6 +158,11 @@ def _end_by_signal(number: int) -> None:
     with contextlib.suppress(OSError):  # SIGKILL has no handler
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+
+
+def _names_descriptor(arguments: list[str]) -> bool:
+    """Return whether an argument or a variable names an open file of this process, as `<(COMMAND)` of a shell does."""
+    return any(name in text for text in (*arguments, *os.environ.values()) for name in _DESCRIPTOR_FILES)
 
 
 def _is_ignored(number: int) -> bool:

@@ -214,7 +214,8 @@ def _read(file: Path) -> PulumiProject:
         name=name,
         main=body.get("main") or "",
         virtualenv=(file.parent / virtualenv).absolute() if virtualenv else None,
-        stack_config_dir=(file.parent / folder).resolve(),
+        # Not resolved: a linked folder of stacks belongs to the project that links to it.
+        stack_config_dir=file.parent / folder,
         backend_url=backend.get("url") or "",
         defaults=defaults,
         secret_defaults=secret,

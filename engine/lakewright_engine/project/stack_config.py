@@ -171,9 +171,10 @@ class StackConfig:
 
     def save(self) -> None:
         """Replace the file atomically. Raise ProjectError if it cannot be written."""
-        files.remove_leftovers(self.file.parent, re.escape(self.file.name))
+        file = self.file.resolve()  # the file that a link names
+        files.remove_leftovers(file.parent, re.escape(file.name))
         try:
-            files.write(self.file, self.text.encode())
+            files.write(file, self.text.encode())
         except OSError as error:
             message = f"{self.file} could not be saved: {error.strerror or error}. It is unchanged."
             raise ProjectError(message) from error

@@ -29,8 +29,8 @@ _CALLER_KEYS = frozenset(
         "s3:dataaccesspointarn",
     }
 )
-"""Keys, in lower case, that tell callers apart."""
-_ADDRESS_KEYS = frozenset({"aws:sourceip", "aws:vpcsourceip"})
+"""Keys, in lower case, that tell callers apart. Tags and private addresses do not: any account can have them."""
+_ADDRESS_KEY = "aws:sourceip"
 _EQUALS = frozenset({"stringequals", "stringequalsignorecase", "arnequals"})
 _LIKE = frozenset({"stringlike", "arnlike", "arnequals"})
 """`ArnEquals` matches patterns as `ArnLike` does."""
@@ -48,14 +48,14 @@ def limits_callers(conditions: Mapping[str, Any]) -> bool:
     )
 
 
-def requires_literal(conditions: Mapping[str, Any], *names: str) -> bool:
-    """Return whether a condition requires a fixed value of a key that ends in one of these names."""
+def requires_literal(conditions: Mapping[str, Any], key_pattern: str) -> bool:
+    """Return whether a condition requires a fixed value of a key, in lower case, that matches a pattern."""
     return any(
         value is UNKNOWN or (bool(texts := items(value)) and all(is_literal(str(text)) for text in texts))
         for operator, block in conditions.items()
         if operator.lower() == "stringequals"
         for key, value in as_mapping(block).items()
-        if key.lower().endswith(names)
+        if re.fullmatch(key_pattern, key.lower())
     )
 
 
@@ -64,7 +64,7 @@ def names_user(conditions: Mapping[str, Any]) -> bool:
 
     A pattern counts if its literal beginning names a group and a project, such as `repo:acme/lake:*`.
     """
-    return requires_literal(conditions, ":sub") or any(
+    return requires_literal(conditions, ".*:sub") or any(
         bool(texts := items(value)) and all(_PROJECT.match(re.split(r"[*?$]", str(text))[0]) for text in texts)
         for operator, block in conditions.items()
         if operator.lower() == "stringlike"
@@ -82,9 +82,9 @@ def _is_limiting(operator: str, key: str, values: list[str]) -> bool:
     operator = operator.removeprefix("foranyvalue:")
     if not values:
         return False
-    if key in _ADDRESS_KEYS:
+    if key == _ADDRESS_KEY:
         return operator == "ipaddress" and all(map(_is_narrow_range, values))
-    if key not in _CALLER_KEYS and not key.startswith("aws:principaltag/"):
+    if key not in _CALLER_KEYS:
         return False
     if operator in _EQUALS and all(map(is_literal, values)):
         return True

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lakewright_policy.resource import UNKNOWN, CheckedResource, ResourceRule, as_mapping, items
-from lakewright_policy.secret_text import has_secret_argument, has_secret_text
+from lakewright_policy.secret_text import SENSITIVE_WORDS, has_secret_argument, has_secret_text
 
 _WORKLOADS = re.compile(
     r"kubernetes:[^:]+:(Pod|PodTemplate|ReplicationController|Deployment|StatefulSet|DaemonSet|ReplicaSet|Job|CronJob)"
     r"(Patch|List)?"
 )
 """Kinds with pods, in every version of their API."""
-_SECRET_NAME = re.compile(r"PASSWORD|PASSWD|SECRET|TOKEN|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|API_KEY", re.IGNORECASE)
+_SECRET_NAME = re.compile(SENSITIVE_WORDS, re.IGNORECASE)
 _NEVER = re.compile(
     r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|.*JWT.*SECRET.*|.*(JDBC|POSTGRES|DB|DATABASE).*PASS.*",
     re.IGNORECASE,

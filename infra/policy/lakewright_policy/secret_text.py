@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-_WORDS = "passwords?|passwd|passphrase|secrets?|tokens?|credentials?|private[-_.]?key|access[-_.]?key|api[-_.]?key"
-_NAME = rf"[\w.-]*(?:{_WORDS})(?:[-_.](?:access[-_.]?key|key|id|value))?"
+SENSITIVE_WORDS = (
+    "passwords?|passwd|passphrase|secrets?|tokens?|credentials?|private[-_.]?key|access[-_.]?key|api[-_.]?key"
+)
+"""Words in the name of a secret, in any case."""
+_NAME = rf"[\w.-]*(?:{SENSITIVE_WORDS})(?:[-_.](?:access[-_.]?key|key|id|value))?"
 """A name of a secret. `token-file` and `token_url` end in another word, and are none."""
 _ASSIGNMENT = re.compile(rf"{_NAME}\s*[=:]\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|,]+)", re.IGNORECASE)
 """`--password=x`, `-Dstore.secret-key=x`, `export TOKEN=x`."""

@@ -16,11 +16,15 @@ _ATTACHMENT = re.compile(
     r"|(role|user|group)PolicyAttachmentsExclusive:(Role|User|Group)PolicyAttachmentsExclusive)"
 )
 _ADMINISTRATION = re.compile(
-    r"arn:[^:]*:iam::aws:policy/(.*/)?(Administrator.*|.*Administrator|PowerUser.*|.*FullAccess.*|AmazonS3.*)",
+    r"arn:[^:]*:iam::aws:policy/(.*/)?(Administrator.*|.*Admin(istrator)?|PowerUser.*|.*FullAccess.*|ReadOnlyAccess"
+    r"|DataScientist|AWSLambdaExecute|AWSDataPipelineRole|AmazonEC2Rolefor(DataPipelineRole|SSM)|AmazonS3.*"
+    r"|AmazonElasticMapReduce(forEC2)?Role|AWSBackupServiceRolePolicyForS3.*)",
     re.IGNORECASE,
 )
 """Policies of AWS that reach beyond one prefix: administration, whole services, and S3 as a whole."""
 _ACCOUNT = re.compile(r"arn:[^:]*:iam::\d+:root|\d{12}")
+_ACCOUNT_KEYS = r"sts:externalid|aws:principaltag/.+"
+"""Keys that limit the callers of an account, whose administrators set the tags."""
 _ASSUMING = ("assumerole", "assumerolewithwebidentity", "assumerolewithsaml")
 
 
@@ -52,7 +56,7 @@ def _open_reason(statement: AllowingStatement) -> str | None:
             "all users of an identity provider assume the role: require `sub` with `StringEquals` and its literal value"
         )
     accounts = [str(name) for name in items(principals.get("AWS")) if _ACCOUNT.fullmatch(str(name))]
-    if accounts and not limits_callers(conditions) and not requires_literal(conditions, "sts:externalid"):
+    if accounts and not limits_callers(conditions) and not requires_literal(conditions, _ACCOUNT_KEYS):
         return (
             f"the whole account {accounts[0]} assume the role: name a role, or require `sts:ExternalId` with"
             " `StringEquals` and its literal value"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from lakewright.warm.address import find_address, is_enabled, make_socket_folder, select_environment
+from lakewright.warm.client import WarmClient
 from lakewright.warm.freshness import Freshness
 from lakewright.warm.preload import find_importable_packages
 
@@ -40,6 +41,14 @@ def test_unattended_runs_have_none(monkeypatch: pytest.MonkeyPatch, name: str) -
 )
 def test_commands_that_run_by_themselves(arguments: list[str]) -> None:
     assert find_address(arguments) is None
+
+
+def test_commands_that_name_a_descriptor_run_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm process has only the standard streams of its commands."""
+    assert WarmClient.create_for_command(["up", "--config-file", "/dev/fdroid"]) is not None
+    assert WarmClient.create_for_command(["up", "--config-file=/proc/self/fd/12"]) is None
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", "/dev/fd/63")
+    assert WarmClient.create_for_command(["up"]) is None
 
 
 def test_commands_of_a_project_share_an_address(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import stat
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,27 @@ def test_commands_without_a_program_equal_the_cold_ones(commands: Any) -> None:
     used = uses(commands)
     commands.run("config", "get", "color", "--no-warm")
     assert uses(commands) == used
+
+
+@pytest.mark.timeout(90)
+def test_inherited_descriptor_can_be_read(commands: Any) -> None:
+    """`PULUMI_CONFIG_PASSPHRASE_FILE=<(print-passphrase)` is such a descriptor in bash."""
+    commands.stack.set_config("color", "red", secret=True)
+    commands.warm_up()
+    script = 'PULUMI_CONFIG_PASSPHRASE_FILE=<(printf "$PASSPHRASE") exec "$@"'
+    environment = commands.environment | {"PASSPHRASE": commands.environment["PULUMI_CONFIG_PASSPHRASE"]}
+    del environment["PULUMI_CONFIG_PASSPHRASE"]
+
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *commands.words("config", "get", "color")],
+        cwd=commands.stack.program_dir,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.returncode) == ("red\n", 0), done.stderr
 
 
 def remove_times(deployment: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from lakewright.new_project.requirements import build_constraints
+from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.state import Sandbox
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -128,6 +129,53 @@ def test_invalid_settings_write_nothing(tmp_path: Path, options: tuple[str, ...]
     assert message in done.stderr
     assert "hunter2" not in done.stdout + done.stderr
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--cloud", "aws", *LAKEKEEPER[:2], *CLIENT),
+            "--token-url, --client-id, --client-secret: `--auth none` does not use them; pass `--auth client-",
+        ),
+        (
+            ("--cloud", "s3", *LAKEKEEPER[:2], "--auth", "token", "--client-id", "lakewright"),
+            "--client-id: `--auth token` does not use them",
+        ),
+        (("--cloud", "s3", *LAKEKEEPER, *CLIENT, "--token", "env:TOKEN"), "--token: `--auth client-credentials` does"),
+        (
+            ("--cloud", "sandbox", "--token", "env:TOKEN", *CLIENT[2:], "--scope", "lakekeeper"),
+            "--token, --client-id, --client-secret, --scope: `--cloud sandbox` does not use them",
+        ),
+    ],
+)
+def test_init_refuses_options_without_effect(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    done = run_lakewright(tmp_path, "init", "lake", *options)
+
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "lake").exists()
+
+
+def test_new_refuses_options_of_another_backend(tmp_path: Path) -> None:
+    assert run_lakewright(tmp_path, "init", ".", "--cloud", "sandbox").returncode == 0
+    store = ("--endpoint", "https://store.example", "--access-key", "config:id", "--secret-key", "config:secret")
+
+    done = run_lakewright(tmp_path, "new", "acme", "--owner", "acme", *store)
+
+    assert done.returncode == 2
+    message = "--endpoint, --access-key, --secret-key: `--backend aws` does not use them; pass `--backend s3`, or leave"
+    assert message in done.stderr
+    assert not (tmp_path / "tenants" / "Pulumi.acme.yaml").exists()
+    assert run_lakewright(tmp_path, "new", "acme", "--owner", "acme", "--backend", "s3", *store).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["2026", "true", "1.0", "null"])
+def test_project_may_have_any_name_that_pulumi_accepts(tmp_path: Path, name: str) -> None:
+    done = run_lakewright(tmp_path, "init", f"{name} lake", "--name", name, "--cloud", "sandbox")
+
+    assert f"  cd '{name} lake'\n" in done.stdout
+    assert PulumiProject.load(tmp_path / f"{name} lake").name == name
 
 
 def test_existing_files_are_named_and_kept(tmp_path: Path) -> None:

@@ -68,6 +68,30 @@ def test_upgrade_shows_the_differences_and_writes_them(older_project: Path) -> N
     assert run_lakewright(older_project, "spec", "validate").returncode == 0
 
 
+def test_upgrade_keeps_requirements_that_a_user_added(tmp_path: Path) -> None:
+    assert run_lakewright(tmp_path, "init", ".", "--cloud", "sandbox").returncode == 0
+    file = tmp_path / "requirements.txt"
+    written = file.read_text()
+    added = "--extra-index-url https://pypi.example/simple\nour-policies==1.2  # reviewed\nhttpx\n"
+    file.write_text(written.replace(f"=={version('lakewright')}", "==0.0.9") + added)
+
+    assert run_lakewright(tmp_path, "upgrade", "--yes").returncode == 0
+
+    assert file.read_text() == written + added
+
+
+def test_upgrade_replaces_generated_pins_by_constraints(tmp_path: Path) -> None:
+    assert run_lakewright(tmp_path, "init", ".", "--cloud", "sandbox").returncode == 0
+    file = tmp_path / "requirements.txt"
+    written = file.read_text()
+    pins = "anyio==4.0.0\npulumi==3.1.0\nhttpx\n"
+    file.write_text(written.replace("-c constraints.txt\n", "") + pins + "our-policies==1.2\n")
+
+    assert run_lakewright(tmp_path, "upgrade", "--yes").returncode == 0
+
+    assert file.read_text() == f"{written}httpx\nour-policies==1.2\n"
+
+
 def test_new_project_needs_no_upgrade(tmp_path: Path) -> None:
     assert run_lakewright(tmp_path, "init", ".", "--cloud", "sandbox").returncode == 0
 

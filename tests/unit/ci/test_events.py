@@ -86,6 +86,13 @@ def test_failed_check_regards_the_whole_fleet() -> None:
     assert list_drifted(DriftCheck(None, 0, failure="killed"), ["acme"]) == ["acme"]
 
 
+def test_report_with_an_error_keeps_the_drifted_stacks() -> None:
+    failed = check(error="no Pulumi.yaml found")
+
+    assert [occurrence.note for occurrence in list_occurrences(failed, ["acme"])] == ["no Pulumi.yaml found"]
+    assert list_drifted(failed, ["acme"]) == list_drifted(check(), ["acme"]) == ["acme"]
+
+
 def test_same_content_has_the_same_name() -> None:
     first, second = (list_occurrences(check(stack("acme", CHANGED)), [])[0] for _ in range(2))
     (changed,) = list_occurrences(check(stack("acme", CHANGED | {"property": "protected"})), [])

@@ -59,6 +59,8 @@ def pod(kind: str = "kubernetes:apps/v1:Deployment", **container: Any) -> list[s
         {"IpAddress": {"aws:SourceIp": "0.0.0.0/0"}},
         {"IpAddress": {"aws:SourceIp": ["10.0.0.0/16", "128.0.0.0/1"]}},
         {"DateGreaterThan": {"aws:CurrentTime": "2000-01-01T00:00:00Z"}},
+        {"StringEquals": {"aws:PrincipalTag/team": "data"}},
+        {"IpAddress": {"aws:VpcSourceIp": "10.0.0.0/16"}},
     ],
 )
 def test_condition_that_is_always_true_is_found(condition: dict[str, Any]) -> None:
@@ -124,6 +126,16 @@ def test_question_mark_in_resource_is_found(arn: str) -> None:
             "rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
             {"policyArns": ["arn:aws:iam::aws:policy/job-function/SystemAdministrator"]},
         ),
+        ("rolePolicyAttachment:RolePolicyAttachment", {"policyArn": "arn:aws:iam::aws:policy/ReadOnlyAccess"}),
+        (
+            "rolePolicyAttachment:RolePolicyAttachment",
+            {"policyArn": "arn:aws:iam::aws:policy/job-function/DataScientist"},
+        ),
+        (
+            "rolePolicyAttachment:RolePolicyAttachment",
+            {"policyArn": "arn:aws:iam::aws:policy/service-role/AmazonElasticMapReduceforEC2Role"},
+        ),
+        ("rolePolicyAttachment:RolePolicyAttachment", {"policyArn": "arn:aws:iam::aws:policy/AWSLambdaExecute"}),
         ("role:Role", {"managedPolicyArns": ["arn:aws:iam::aws:policy/AdministratorAccess"], **OWNED}),
     ],
 )
@@ -131,8 +143,16 @@ def test_attached_administrator_policy_is_found(kind: str, props: dict[str, Any]
     assert find_violated_rules(f"aws:iam/{kind}", **props) == ["administrator-policy"]
 
 
-def test_attached_policy_of_the_account_is_accepted() -> None:
-    attached = {"policyArn": "arn:aws:iam::111122223333:policy/lakewright-acme"}
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:iam::111122223333:policy/lakewright-acme",
+        "arn:aws:iam::aws:policy/job-function/ViewOnlyAccess",
+        "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryReadOnly",
+    ],
+)
+def test_attached_policy_without_whole_buckets_is_accepted(arn: str) -> None:
+    attached = {"policyArn": arn}
 
     assert find_violated_rules("aws:iam/rolePolicyAttachment:RolePolicyAttachment", **attached) == []
 
@@ -167,6 +187,7 @@ def test_trust_of_one_principal_is_accepted() -> None:
         find_violated_rules("aws:iam/role:Role", assumeRolePolicy=json.dumps(trust_policy(ROLE, "id")), **OWNED) == []
     )
     assert find_trust_violations({"AWS": "arn:aws:iam::444455556666:root"}, account) == []
+    assert find_trust_violations({"AWS": "444455556666"}, {"StringEquals": {"aws:PrincipalTag/team": "data"}}) == []
     assert find_trust_violations({"Federated": "oidc.example"}, subject, Action="sts:AssumeRoleWithWebIdentity") == []
     assert find_trust_violations({"Service": "pods.eks.amazonaws.com"}) == []
     for host in (None, "gitlab.com"):
@@ -239,6 +260,14 @@ def test_patch_counts_only_what_it_sets() -> None:
 )
 def test_secret_in_arguments_is_found(fields: dict[str, Any]) -> None:
     assert pod(**fields) == ["pod-with-secrets"]
+
+
+@pytest.mark.parametrize(
+    "name", ["DEPLOY_PASSPHRASE", "VENDOR_APIKEY", "store.accessKey", "SIGNING_PRIVATEKEY", "TOKEN"]
+)
+def test_plain_secret_in_the_environment_is_found(name: str) -> None:
+    assert pod(env=[{"name": name, "value": "hunter2"}]) == ["pod-with-secrets"]
+    assert pod(env=[{"name": name, "value": "file:/var/run/secrets/it"}]) == []
 
 
 def test_arguments_without_secrets_are_accepted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from lakewright.drift.acceptance.accept import accept
 from lakewright.drift.model import Difference, DifferenceKind
 from lakewright.environment.stack_config import read_stack_config
 from lakewright.environment.stack_file_check import check_stack_file
+from lakewright.project_files.project_root import project_root
 from lakewright.project_files.shared_values import find_place, merge_defaults, read_merged_spec
 from lakewright.project_files.stack_files import SPEC_SECTIONS, raw_spec
 from lakewright.spec import SpecError, parse_spec, read_stack_file
+from lakewright_engine.project.project import PulumiProject
 
 BASE = """\
 version: 1
@@ -116,6 +119,33 @@ def test_every_reader_has_the_inherited_values(project: Path) -> None:
     environments = project / "environments"
     spec, _ = read_stack_config(dict(SPEC), source="program", environments=environments, environ={}, region=None)
     assert spec.storage["main"].bucket == "lake"
+
+
+@pytest.mark.parametrize("folder_kind", ["linked", "outside"])
+def test_defaults_are_in_the_project_of_a_stack_folder(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, folder_kind: str
+) -> None:
+    stacks = tmp_path_factory.mktemp("stacks")
+    write_spec(project).rename(stacks / "Pulumi.acme.yaml")
+    (project / "tenants").rmdir()
+    if folder_kind == "linked":
+        (project / "tenants").symlink_to(stacks)
+    folder = "tenants" if folder_kind == "linked" else os.path.relpath(stacks, project)
+    (project / "Pulumi.yaml").write_text(f"name: lake\nruntime: python\nstackConfigDir: {folder}\n")
+
+    file = PulumiProject.load(project).stack_file("acme")
+
+    assert read_stack_file(file).owner == "platform"
+    assert raw_spec(file)["owner"] == "platform"
+    assert read_merged_spec(file, *SPEC_SECTIONS).origins
+
+
+def test_project_file_may_be_named_yml(project: Path) -> None:
+    file = write_spec(project)
+    (project / "Pulumi.yaml").rename(project / "Pulumi.yml")
+
+    assert read_stack_file(file).owner == "platform"
+    assert project_root(file.parent) == project
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lakewright_engine.processes.prompt_signals import handle_signals
 
-from lakewright.ci.documents import FleetDrift, read_drift
+from lakewright.ci.documents import FleetDrift, StackDriftReport, read_drift
 from lakewright.ci.errors import DocumentError
 
 
@@ -36,6 +36,11 @@ class DriftCheck:
         """Duration in seconds."""
         measured = self.report.seconds if self.report else None
         return self.seconds if measured is None else measured
+
+    @property
+    def stacks(self) -> list[StackDriftReport]:
+        """The checked stacks; empty if the check failed as a whole."""
+        return self.report.stacks if self.report and not self.report.error else []
 
     @property
     def is_complete(self) -> bool:

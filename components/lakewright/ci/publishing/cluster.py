@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 from lakewright.ci.errors import PublishError
@@ -58,15 +59,26 @@ class DriftEvents:
         self._batch = client.BatchV1Api(api)
 
     def publish(self, check: DriftCheck) -> int:
-        """Write the Events of a check, and the memory for the next check. Return their number. Raises PublishError."""
+        """Write the Events of a check, and the memory for the next check. Return their number.
+
+        Raises:
+            PublishError: An Event or the memory could not be written; all others were.
+        """
         drifted_before = self._read_drifted()
         occurrences = list_occurrences(check, drifted_before)
-        references = {
-            tenant: self._look_up_reference(tenant) for tenant in {occurrence.tenant for occurrence in occurrences}
-        }
+        look_up_reference = cache(self._look_up_reference)
+        failures: list[PublishError] = []
         for occurrence in occurrences:
-            self._write(occurrence, references[occurrence.tenant], check.ended)
-        self._remember(list_drifted(check, drifted_before))
+            try:
+                self._write(occurrence, look_up_reference(occurrence.tenant), check.ended)
+            except PublishError as error:
+                failures.append(error)
+        try:
+            self._remember(list_drifted(check, drifted_before))
+        except PublishError as error:
+            failures.append(error)
+        if failures:
+            raise failures[0]
         return len(occurrences)
 
     def _write(self, occurrence: Occurrence, regarding: dict[str, str], time: float) -> None:

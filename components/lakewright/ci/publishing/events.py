@@ -59,7 +59,7 @@ def list_occurrences(check: DriftCheck, drifted_before: Iterable[str]) -> list[O
     if check.report is None:
         return [Occurrence("", FAILED, _fit_note(f"The fleet could not be checked: {check.failure}"))]
     before, occurrences = {*drifted_before}, list[Occurrence]()
-    for stack in sorted(check.report.stacks, key=lambda report: report.stack):
+    for stack in sorted(check.stacks, key=lambda report: report.stack):
         tenant = stack.tenant or stack.stack
         if stack.unchecked:
             occurrences.append(Occurrence(tenant, FAILED, _describe_problems(stack)))
@@ -72,14 +72,15 @@ def list_occurrences(check: DriftCheck, drifted_before: Iterable[str]) -> list[O
 
 
 def list_drifted(check: DriftCheck, drifted_before: Iterable[str]) -> list[str]:
-    """Return the stacks with drift, for the next check. Unchecked stacks keep their previous result."""
+    """Return the stacks with drift, for the next check.
+
+    Unchecked stacks keep their previous result. All stacks do if the check failed as a whole.
+    """
     before = {*drifted_before}
-    if check.report is None:
+    if not check.stacks:
         return sorted(before)
     return sorted(
-        stack.stack
-        for stack in check.report.stacks
-        if stack.active_differences or (stack.unchecked and stack.stack in before)
+        stack.stack for stack in check.stacks if stack.active_differences or (stack.unchecked and stack.stack in before)
     )
 
 

@@ -28,7 +28,7 @@ def make_gauges(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Coll
     """Return the gauges of a check.
 
     Args:
-        check: The check. Without a report, the stacks of the earlier check keep their time of success.
+        check: The check. If it failed as a whole, the stacks of the earlier check keep their time of success.
         earlier: Times of the last success by stack, from what was published before.
     """
     from prometheus_client import CollectorRegistry, Gauge  # noqa: PLC0415 - slow to load
@@ -49,14 +49,14 @@ def make_gauges(check: DriftCheck, earlier: Mapping[StackLabels, float]) -> Coll
     add_gauge("duration_seconds", "Duration of the last check, in seconds.").set(check.duration)
     failed = add_gauge("check_failed", "1 if the last check gave no report, or could not check the whole fleet.")
     failed.set(0 if check.report and not check.report.problems else 1)
-    stacks = {list_labels(stack): stack for stack in check.report.stacks} if check.report else {}
+    stacks = {list_labels(stack): stack for stack in check.stacks}
     for labels, stack in stacks.items():
         counts = Counter({kind: len({*names}) for kind, names in _group_names_by_kind(stack).items()})
         for kind in (*KINDS, *sorted(set(counts) - set(KINDS))):
             resources.labels(*labels, kind).set(counts[kind])
         ignored.labels(*labels).set(len({(difference.type, difference.resource) for difference in stack.ignored}))
         problems.labels(*labels).set(len(stack.problems))
-    for labels in stacks if check.report else earlier:
+    for labels in stacks or earlier:
         is_checked = labels in stacks and not stacks[labels].unchecked
         time = check.ended if is_checked else earlier.get(labels)
         if time is not None:

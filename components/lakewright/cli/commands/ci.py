@@ -128,7 +128,7 @@ def selection(
 
     project = load_project(directory)
     files = list_changed_files(project.root, base)
-    folder = os.path.relpath(project.stack_config_dir, project.root)
+    folder = os.path.relpath(project.stack_config_dir.resolve(), project.root)
     changed = find_changed_stacks(files.changed, files.removed, folder)
     if changed.cause_for_all:
         print(f"note: all stacks are selected, as {changed.cause_for_all!r} was changed", file=sys.stderr)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +25,12 @@ from lakewright.new_project.settings import (
 _COMMAND = "lakewright init"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """Names that Pulumi accepts for projects (`tokens.ValidateProjectName` in its SDK)."""
+
+_AUTHENTICATION_OPTIONS = {
+    AuthenticationKind.TOKEN: ("token",),
+    AuthenticationKind.CLIENT_CREDENTIALS: ("token_url", "client_id", "client_secret", "scope"),
+}
+"""Options that only one kind of authentication uses."""
 
 Name = Annotated[str | None, typer.Option(help="Name of the Pulumi project. Default: the folder's name.")]
 Lakekeeper = Annotated[
@@ -103,7 +111,10 @@ def init(
         if chosen_cloud is Cloud.AWS:
             region = ask(region, "AWS region", "us-east-1", command=_COMMAND)
     else:
-        _refuse_server_options(lakekeeper, auth, token_url, principal_arn, region)
+        client = {"token_url": token_url, "client_id": client_id, "client_secret": client_secret, "scope": scope}
+        server = {"lakekeeper": lakekeeper, "auth": auth, "token": token, "principal_arn": principal_arn}
+        reason = "`--cloud sandbox` does not use them; pass `--cloud aws` or `--cloud s3`, or leave them out"
+        _refuse_options(reason, server | client | {"region": region})
     default_environment = "sandbox" if chosen_cloud is Cloud.SANDBOX else "production"
     chosen_environment = ask(
         environment,
@@ -170,7 +181,15 @@ def _choose(
 
 
 def _describe_access(access: LakekeeperAccess, *, asks_principal: bool) -> LakekeeperAccess:
-    """Return the access with the values that its kind of authentication needs."""
+    """Return the access with the values that its kind of authentication needs.
+
+    Raises:
+        UsageError: An option belongs to another kind.
+    """
+    for kind, options in _AUTHENTICATION_OPTIONS.items():
+        if kind is not access.authentication:
+            reason = f"`--auth {access.authentication}` does not use them; pass `--auth {kind}`, or leave them out"
+            _refuse_options(reason, {name: getattr(access, name) for name in options})
     if access.authentication is AuthenticationKind.TOKEN:
         access = replace(
             access, token=ask(access.token, "reference to the token", "env:LAKEKEEPER_TOKEN", command=_COMMAND)
@@ -194,12 +213,10 @@ def _describe_access(access: LakekeeperAccess, *, asks_principal: bool) -> Lakek
     return access
 
 
-def _refuse_server_options(*values: str | None) -> None:
-    if any(value is not None for value in values):
-        raise UsageError(
-            "with `--cloud sandbox`, the sandbox has the addresses and identities; leave out --lakekeeper, --auth,"
-            " --token-url, --principal-arn and --region, or choose `--cloud aws` or `--cloud s3`"
-        )
+def _refuse_options(reason: str, values: Mapping[str, str | None]) -> None:
+    """Refuse the options that are given, for a reason. Raises UsageError."""
+    if names := [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]:
+        raise UsageError(f"{', '.join(names)}: {reason}")
 
 
 def _write_specs(folder: Path, environment: str) -> None:
@@ -210,7 +227,7 @@ def _write_specs(folder: Path, environment: str) -> None:
 
 
 def _list_next_steps(folder: Path, settings: ProjectSettings, *, has_specs: bool) -> list[str]:
-    steps = [f"cd {folder}"] if folder.resolve() != Path.cwd() else []
+    steps = [f"cd {shlex.quote(str(folder))}"] if folder.resolve() != Path.cwd() else []
     steps.append("python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && . .venv/bin/activate")
     if settings.cloud is Cloud.SANDBOX:
         steps.append("lakewright sandbox up")

@@ -26,6 +26,7 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
     """Check that no mark of a project, shared warehouse or bucket in the stack's state names another stack.
 
     Objects on servers other than the servers of the stack's environment are compared by their providers only.
+    So are all objects of a stack whose file does not exist, as nothing else names its environment.
 
     Args:
         access: The project, and its environments and secrets.
@@ -43,6 +44,13 @@ def refuse_lost_objects(access: ServerAccess, stack: str, consents: Collection[C
 
     objects = access.read_objects(stack)
     if objects is None or not (objects.projects or objects.shared_warehouses or objects.buckets):
+        return
+    file = access.project.stack_file(stack)
+    if not file.is_file():
+        print(
+            f"warning: {file} does not exist, so the owner of each object is compared only when the run changes it",
+            file=sys.stderr,
+        )
         return
     try:
         marks = open_server_marks(access, stack)

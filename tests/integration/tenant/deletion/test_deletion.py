@@ -76,6 +76,20 @@ def test_purge_deletes_everything_in_catalog_and_s3(
     assert not list((tenant.folder / "rendered").rglob("*.yaml"))
 
 
+def test_destroy_reads_the_state_without_the_stack_file(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = tenant_with_table(make_tenant, deletion="purge")
+    file = tenant.folder / "tenants" / f"Pulumi.{tenant.name}.yaml"
+    file.unlink()
+
+    destroyed = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    assert f"warning: {file} does not exist, so the owner of each object is compared only when" in destroyed.stderr
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+
+
 def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None:
     tenant = tenant_with_table(make_tenant, deletion="retain")
     catalog = tenant.catalog("executions")

@@ -117,6 +117,7 @@ def new(
     keys = {"access_key": access_key, "secret_key": secret_key}
     keys |= {"account_key": account_key, "service_account_key": service_account_key}
     options = {"endpoint": endpoint, **keys, "role_arn": role_arn, "account": account}
+    draft.refuse_unused(options)
     open_questions = draft.ask_backend(options | {"region": region})
     if region:
         draft.set("storage.main.region", region)

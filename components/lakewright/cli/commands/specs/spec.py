@@ -164,7 +164,7 @@ def _find_program_mistake(project: PulumiProject) -> SpecError | None:
     from lakewright.spec import SpecError  # noqa: PLC0415
 
     try:
-        refuse_unread_specs(project.program, str(project.root / "Pulumi.yaml"))
+        refuse_unread_specs(project.program, str(project.file))
     except SpecError as error:
         return error
     return None

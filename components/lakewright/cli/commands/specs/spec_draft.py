@@ -9,10 +9,11 @@ from typing import Any, cast
 import yaml
 from lakewright_engine.project.yaml_text import GoSafeDumper
 
+from lakewright.cli.errors import UsageError
 from lakewright.cli.questions import ask
 from lakewright.spec import SpecError, parse_spec
 from lakewright.storage.backend import Question
-from lakewright.storage.registry import find_backend
+from lakewright.storage.registry import BACKENDS, find_backend
 
 _COMMAND = "lakewright new"
 _UNIT_SIZE = {"cpu": "2", "memory": "8Gi"}
@@ -43,6 +44,23 @@ class SpecDraft:
     def set(self, path: str, value: Any) -> None:
         """Set the value at a dotted path; a number is a place in a list, which grows by one."""
         _set_value(self.spec, path, value)
+
+    def refuse_unused(self, options: Mapping[str, str | None]) -> None:
+        """Check that the storage's backend uses the options.
+
+        Args:
+            options: Values of options, by the option that a question names.
+
+        Raises:
+            UsageError: Only other backends use some of them.
+        """
+        backend = self.spec["storage"]["main"]["backend"]
+        used_options = {name: {question.option for question in model.questions} for name, model in BACKENDS.items()}
+        accepted = used_options.get(backend, options)
+        if unused := [option for option, value in options.items() if value and option not in accepted]:
+            flags = ", ".join(f"--{option.replace('_', '-')}" for option in unused)
+            backends = " or ".join(f"`--backend {name}`" for name, names in used_options.items() if names & {*unused})
+            raise UsageError(f"{flags}: `--backend {backend}` does not use them; pass {backends}, or leave them out")
 
     def ask_backend(self, options: Mapping[str, str | None]) -> list[Question]:
         """Ask the questions of the storage's backend, and return the questions without a value.
