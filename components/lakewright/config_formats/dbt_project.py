@@ -80,7 +80,8 @@ def _describe_catalog(
     request: ConfigRequest, name: str, values: Mapping[Meaning, str], reference: Mapping[str, str]
 ) -> dict[str, Any]:
     catalog = _convert_flags(select_properties("dbt catalog", request.version, values))
-    duckdb = {"duckdb": {**catalog, **reference}}
+    authorization = reference or {"authorization_type": "NONE"}
+    duckdb = {"duckdb": {**catalog, **authorization}}
     return {"name": name, "type": "iceberg_rest", "table_format": "iceberg", "config": duckdb}
 
 
@@ -110,6 +111,7 @@ FORMAT = ConfigFormat(
         secrets="`{{ env_var('NAME') }}`",
         refreshes_since=None,
         refresh="no, as DuckDB",
+        default_scope="PRINCIPAL_ROLE:ALL",
         tested="`make test-engines`: dbt-duckdb writes, replaces and reads with OAuth2 and vended credentials",
         advice=(
             "version 1 is dbt-duckdb, version 2 the Fusion engine; for dbt-trino, use the files of --format trino",

@@ -46,6 +46,7 @@ FORMAT = ConfigFormat(
         secrets="`getenv('NAME')`",
         refreshes_since=None,
         refresh="no",
+        default_scope="PRINCIPAL_ROLE:ALL",
         tested="`make test-engines`: writes and reads with OAuth2 and vended credentials",
         advice=("`getenv` exists in DuckDB's command line only; a program registers a function of this name first",),
     ),

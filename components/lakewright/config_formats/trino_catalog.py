@@ -7,6 +7,8 @@ from lakewright.config_formats.properties import select_properties
 from lakewright.config_formats.values import SecretSyntax, describe_variables, gather_values
 
 _SYNTAX = SecretSyntax(lambda variable: f"${{ENV:{variable}}}")
+_RESERVED = "system"
+"""Name of the only catalog that Trino has itself."""
 
 
 def _render_files(request: ConfigRequest) -> dict[str, str]:
@@ -16,6 +18,16 @@ def _render_files(request: ConfigRequest) -> dict[str, str]:
         lines = [f"{name}={_escape_value(value)}\n" for name, value in properties.items()]
         files[f"{warehouse.name}.properties"] = "".join(lines)
     return files
+
+
+def _list_reserved_names(request: ConfigRequest) -> tuple[str, ...]:
+    """Return a problem for each warehouse with the name of the catalog that Trino has itself, in any case."""
+    return tuple(
+        f"warehouse {warehouse.name} has the name of a catalog that Trino has itself, with which Trino does not start:"
+        " leave the warehouse out with --warehouse, or give it another name in the spec (`renamed_from`)"
+        for warehouse in request.config.warehouses
+        if warehouse.name.casefold() == _RESERVED
+    )
 
 
 def _escape_value(value: str) -> str:
@@ -45,4 +57,5 @@ FORMAT = ConfigFormat(
             "SHOW SCHEMAS with OAuth2 and nested namespaces works from Trino 482",
         ),
     ),
+    list_problems=_list_reserved_names,
 )

@@ -9,8 +9,10 @@ from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.environment.cluster import find_mistake as find_image_mistake
 from lakewright.environment.environment import Environment
+from lakewright.environment.unit_identity import find_identity
 from lakewright.kubernetes import catalog_proxy, jobs_identity, network, texera, trust
 from lakewright.kubernetes.runtimes import CONFIG_DIR
+from lakewright.names.object_names import MAINTENANCE
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 from lakewright.spec.quota import quota_mistakes, sum_amounts
 from lakewright.validation.problems import Problem
@@ -42,6 +44,7 @@ def compute_problems(spec: TenantSpec, environment: Environment, name: str) -> I
     for path, url in _addresses(environment):
         if mistake := network.find_mistake(url):
             yield Problem(f"environment {name}: {path}", mistake)
+    yield from _standby_problems(spec, environment)
 
 
 def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterator[Problem]:
@@ -63,6 +66,22 @@ def texera_problems(unit: ComputingUnitSpec, environment: Environment) -> Iterat
     for path, url in texera.list_services(unit, cluster.texera):
         if mistake := network.find_mistake(url):
             yield Problem(f"kubernetes.texera.{path}", mistake)
+
+
+def _standby_problems(spec: TenantSpec, environment: Environment) -> Iterator[Problem]:
+    """Yield variables of standbys that pods have already, with the credential for the catalog."""
+    if spec.maintenance is None:
+        return
+    identity = find_identity(spec, environment, MAINTENANCE)
+    auth = identity.auth
+    reference = auth.client_secret if isinstance(auth, ClientCredentialsAuth) else getattr(auth, "token", None)
+    for warehouse, standby in spec.maintenance.standby.items():
+        for variable in standby.secret.variables:
+            if identity.pod.secret and reference == f"env:{variable}":
+                yield Problem(
+                    f"maintenance.standby.{warehouse}.secret.variables.{variable}",
+                    "expected another variable: `lakekeeper.jobs_auth` of the environment sets this variable",
+                )
 
 
 def _addresses(environment: Environment) -> Iterator[tuple[str, str]]:

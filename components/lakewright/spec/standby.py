@@ -16,7 +16,21 @@ from lakewright.validation.strict_model import StrictModel
 
 _ObjectName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
 _Key = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
-_RESERVED = frozenset({"SOURCE_ACCESS_KEY_ID", "SOURCE_SECRET_ACCESS_KEY"})
+_RESERVED = frozenset(
+    {
+        "AWS_CA_BUNDLE",
+        "HOME",
+        "LAKEWRIGHT_CATALOG_FILE",
+        "PYICEBERG_HOME",
+        "REQUESTS_CA_BUNDLE",
+        "SOURCE_ACCESS_KEY_ID",
+        "SOURCE_SECRET_ACCESS_KEY",
+        "SPARK_LOCAL_DIRS",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+    }
+)
+"""Variables that the stack sets in the pods of standbys."""
 
 
 def parse_deadline(duration: str) -> int:
@@ -33,7 +47,7 @@ def _check_variable(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise ValueError("expected the name of an environment variable: letters, digits and `_`")
     if value in _RESERVED:
-        raise ValueError("expected another variable: `access_key_id` and `secret_access_key` set this variable")
+        raise ValueError("expected another variable: the stack sets this variable itself")
     return value
 
 

@@ -80,6 +80,8 @@ STORES: Mapping[StoreProduct, StoreFeatures] = {
 
 _ONLY_WHEN_MADE = ("versioning", "noncurrent_version_days", "tls_only", "admin_credential")
 """Fields of buckets that the stack makes."""
+_OF_CREDENTIAL_API = ("token", "account_id")
+"""Fields of credentials for a store with an API of its own for temporary credentials."""
 
 
 class StoreCredential(StrictModel):
@@ -148,7 +150,7 @@ class S3Storage(StorageBackend):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> S3Storage:
-        for problem in (self._problem_of_bucket(), self._problem_of_store()):
+        for problem in (self._problem_of_bucket(), self._problem_of_credential(), self._problem_of_store()):
             if problem:
                 raise ValueError(problem)
         return self
@@ -163,6 +165,12 @@ class S3Storage(StorageBackend):
             return "`tls_only` needs an `endpoint` with `https://`: Lakekeeper and jobs would be denied"
         if self.ca_certificates and self.endpoint.startswith("http://"):
             return "`ca_certificates` needs an `endpoint` with `https://`"
+        return None
+
+    def _problem_of_credential(self) -> str | None:
+        unused = [name for name in _OF_CREDENTIAL_API if getattr(self.credential, name) is not None]
+        if unused and not self.features.has_own_credential_api:
+            return f"`credential.{unused[0]}` needs `store: r2`: only R2 uses it. Set `store`, or leave it out"
         return None
 
     def _problem_of_store(self) -> str | None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from lakewright_spark.catalog.config import CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+
+_TRUST_VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+"""Variables with the certificate authorities of clients without a setting: of the identity provider and the signer."""
 
 
 def load_config(path: str | Path | None = None) -> CatalogConfig:
@@ -20,11 +26,23 @@ def load_config(path: str | Path | None = None) -> CatalogConfig:
     Raises:
         ConfigMissingError: There is no configuration, or it cannot be read.
     """
-    config = _read_config(Path(path) if path is not None else None)
+    config = read_config(Path(path) if path is not None else None)
     if config.ca_bundle:
-        # Clients of the identity provider and the signer read only these variables.
-        os.environ |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), config.ca_bundle)
+        _trust(config.ca_bundle)
     return config
+
+
+def load_config_pair(source: Path, target: Path) -> tuple[CatalogConfig, CatalogConfig]:
+    """Return two configurations, and trust the certificate authorities of both from then on.
+
+    Raises:
+        ConfigMissingError: A configuration does not exist, or it or its `ca_bundle` cannot be read.
+    """
+    configs = read_config(source), read_config(target)
+    bundles = {config.ca_bundle for config in configs}
+    if bundle := bundles.pop() if len(bundles) == 1 else _join_bundles(bundles):
+        _trust(bundle)
+    return configs
 
 
 def choose_warehouse(config: CatalogConfig, name: str | None) -> str:
@@ -45,7 +63,12 @@ def choose_warehouse(config: CatalogConfig, name: str | None) -> str:
         raise WarehouseRefusedError(error.args[0]) from None
 
 
-def _read_config(path: Path | None) -> CatalogConfig:
+def read_config(path: Path | None) -> CatalogConfig:
+    """Return a configuration without trust in its certificate authorities. None: as for `load_config`.
+
+    Raises:
+        ConfigMissingError: There is no configuration, or it cannot be read.
+    """
     text, file = os.environ.get("LAKEWRIGHT_CATALOG"), os.environ.get("LAKEWRIGHT_CATALOG_FILE")
     if path is None and not text and file:
         path = Path(file)
@@ -62,6 +85,30 @@ def _read_config(path: Path | None) -> CatalogConfig:
         source = path or "$LAKEWRIGHT_CATALOG"
         raise ConfigMissingError(f"{source} is no catalog configuration: {_describe(error)}") from None
     raise ConfigMissingError("no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG")
+
+
+def _trust(bundle: str) -> None:
+    os.environ |= dict.fromkeys(_TRUST_VARIABLES, bundle)
+
+
+def _join_bundles(bundles: Iterable[str | None]) -> str:
+    """Return the path of a temporary file with the authorities of bundles. None: the authorities of this process."""
+    import certifi  # noqa: PLC0415 - needed by two configurations alone
+
+    paths: set[str] = set()
+    for bundle in bundles:
+        paths |= {bundle} if bundle else {os.environ.get(name) or certifi.where() for name in _TRUST_VARIABLES}
+    try:
+        text = "\n".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in sorted(paths))
+    except OSError as error:
+        raise ConfigMissingError(
+            f"{error.filename}: expected a readable PEM file of certificate authorities ({type(error).__name__})"
+        ) from None
+    descriptor, name = tempfile.mkstemp(prefix="lakewright-ca-", suffix=".pem")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return name
 
 
 def _describe(error: ValidationError) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakewright_spark.catalog.loading import choose_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config_pair
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, FromWarehouse, TablePatterns, ToWarehouse, VerifyDepth
 
@@ -88,7 +88,7 @@ def migrate(
         raise typer.BadParameter("expected at most one of --plan, --cut-over, --undo and --finish")
     if grants and not (plan or cut_over):
         raise typer.BadParameter("--grants: expected --plan or --cut-over with it")
-    old, new = load_config(source), load_config(target)
+    old, new = load_config_pair(source, target)
     if texera and to_warehouse:
         raise typer.BadParameter("--texera: expected no --to-warehouse, since each user has a warehouse")
     if texera and grants:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.catalog.loading import choose_warehouse, load_config
+from lakewright_spark.catalog.loading import choose_warehouse, load_config, load_config_pair, read_config
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, FromWarehouse, TablePatterns, ToWarehouse, VerifyDepth, duration
 from lakewright_spark.errors import StandbyError
@@ -19,6 +19,7 @@ from lakewright_spark.plain_help import PlainHelpTyper
 from lakewright_spark.times import format_time
 
 if TYPE_CHECKING:
+    from lakewright_spark.catalog import CatalogConfig
     from lakewright_spark.standby.actions import Standby
     from lakewright_spark.standby.status import TableStatus
 
@@ -58,7 +59,7 @@ def copy(
     """
     from lakewright_spark.migration.verify import Depth  # noqa: PLC0415  # loads PyIceberg
 
-    standby = _open(source, from_warehouse, target, to_warehouse, tables)
+    standby = _open(load_config_pair(source, target), from_warehouse, to_warehouse, tables)
     _print(standby.copy(Depth(verify.value), datetime.now(UTC)), as_json=as_json)
 
 
@@ -82,7 +83,7 @@ def status(
 
     Example: lakewright-spark standby status --from main.json --to standby.json --max-lag 26h
     """
-    standby = _open(source, from_warehouse, target, to_warehouse, tables)
+    standby = _open(load_config_pair(source, target), from_warehouse, to_warehouse, tables)
     _print(standby.measure(datetime.now(UTC)), max_lag, as_json=as_json)
 
 
@@ -104,16 +105,19 @@ def promote(
 
     Example: lakewright-spark standby promote --from main.json --to standby.json
     """
-    standby = _open(source, from_warehouse, target, to_warehouse, tables)
+    configs = (read_config(source), load_config(target)) if is_source_lost else load_config_pair(source, target)
+    standby = _open(configs, from_warehouse, to_warehouse, tables)
     _print(standby.promote(datetime.now(UTC), is_source_lost=is_source_lost), as_json=as_json)
 
 
 def _open(
-    source: Path, source_warehouse: str | None, target: Path, target_warehouse: str | None, tables: list[str] | None
+    configs: tuple[CatalogConfig, CatalogConfig],
+    source_warehouse: str | None,
+    target_warehouse: str | None,
+    tables: list[str] | None,
 ) -> Standby:
     from lakewright_spark.standby.actions import Standby  # noqa: PLC0415  # loads PyIceberg
 
-    configs = load_config(source), load_config(target)
     names = choose_warehouse(configs[0], source_warehouse), choose_warehouse(configs[1], target_warehouse)
     return Standby.open(configs[0], names[0], configs[1], names[1], *tables or ())
 

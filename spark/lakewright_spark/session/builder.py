@@ -106,12 +106,15 @@ def spark_properties(
     """
     local = master.startswith("local")
     built = {**ALWAYS, **(_build_workload_properties(workload) if local else {}), **config.spark_properties()}
-    packages = jars.list_packages(config, spark_defaults(), properties or {})
-    built |= join_class_paths(jars.driver_properties(packages), spark_defaults())
+    defaults = spark_defaults()
+    packages = jars.list_packages(config, defaults, properties or {})
+    built |= join_class_paths(jars.driver_properties(packages), defaults)
     if not local:
         built |= jars.spark_properties(packages)  # for the executors
     if options := trust_options(config, local=local):
         built |= {key: f"{built.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
+    # Both could name a garbage collector: as options of the caller, these replace the options of the workload.
+    built |= _complete_jvm_options(defaults, config, workload, local=local)
     if event_log:
         # Plain text, so that logs can be searched.
         built |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
@@ -168,8 +171,7 @@ def spark_session(
             properties=properties,
         )
         base_properties["spark.master"] = master
-        fixed_options = _list_fixed_options(config, workload, local=master.startswith("local"))
-        options = {key: " ".join([properties[key], *fixed_options[key]]) for key in _JVM_OPTIONS if key in properties}
+        options = _complete_jvm_options(properties, config, workload, local=master.startswith("local"))
         properties = {**properties, **options, **join_class_paths(base_properties, properties)}
         check_executors(master, secrets, {**spark_defaults(), **base_properties, **properties})
     everything = replace_catalog_types({"spark.app.name": app, **base_properties, **secrets, **properties})
@@ -229,13 +231,19 @@ def forget_dead_session() -> None:
     session._instantiatedSession = session._activeSession = None
 
 
-def _list_fixed_options(config: CatalogConfig, workload: Workload, *, local: bool) -> dict[str, list[str]]:
-    """Return the JVM options that are added to the user's: the truststore, and the end of a driver without memory."""
+def _complete_jvm_options(
+    user_properties: Mapping[str, str], config: CatalogConfig, workload: Workload, *, local: bool
+) -> dict[str, str]:
+    """Return the JVM options of a user with the truststore, and with the end of a driver without memory."""
     trust = trust_options(config, local=local)
-    options: dict[str, list[str]] = {key: [trust] if trust else [] for key in _JVM_OPTIONS}
+    fixed_options: dict[str, list[str]] = {key: [trust] if trust else [] for key in _JVM_OPTIONS}
     if local and workload is not Workload.SCRIPT:
-        options[DRIVER_JVM_OPTIONS] = [_EXIT_WITHOUT_MEMORY, *options[DRIVER_JVM_OPTIONS]]
-    return options
+        fixed_options[DRIVER_JVM_OPTIONS] = [_EXIT_WITHOUT_MEMORY, *fixed_options[DRIVER_JVM_OPTIONS]]
+    return {
+        key: " ".join([user_properties[key], *options])
+        for key, options in fixed_options.items()
+        if key in user_properties
+    }
 
 
 def join_class_paths(*sources: Mapping[str, str]) -> dict[str, str]:

@@ -35,6 +35,7 @@ SHORTEST_TOKEN = 16
 
 _HEADER = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----")
 _PLAIN_KEY = "PRIVATE KEY"
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class ConnectServer:
         self.check()
         folder = Path(tempfile.mkdtemp(prefix="lakewright-connect-"))
         file = folder / "spark.properties"
-        file.write_text("".join(f"{key} {value}\n" for key, value in self.spark_properties(folder).items()))
+        file.write_text(format_properties(self.spark_properties(folder)), encoding="utf-8")
         home = Path(pyspark.__file__).parent
         # Spark creates folders in the working directory.
         os.chdir(folder)
@@ -117,6 +118,19 @@ class ConnectServer:
     def _environment(self, home: Path) -> dict[str, str]:
         # Python of the clients' functions is this Python.
         return {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """Return the text of a file that Java's `Properties.load` reads as these properties."""
+    return "".join(f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in properties.items())
+
+
+def _escape_key(key: str) -> str:
+    return re.sub("[ :=#!]", r"\\\g<0>", key.translate(_ESCAPES))
+
+
+def _escape_value(value: str) -> str:
+    return re.sub("^ ", r"\\ ", value.translate(_ESCAPES))
 
 
 def _check_pem(file: Path, expected_header: str) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from lakewright_spark.migration.endpoint import Endpoint
-from lakewright_spark.migration.view_history import limit_history, list_missing_versions
+from lakewright_spark.migration.view_history import Json, limit_history, list_missing_versions
+from lakewright_spark.standby.mark import StandbyMark
 from lakewright_spark.standby.tables import StandbyTable
 from lakewright_spark.standby.views import StandbyView, compute_content, is_written
 from lakewright_spark.times import format_json_time
@@ -43,7 +46,8 @@ class TableStatus:
     copied_at: datetime | None = None
     """Time of the last copy (UTC)."""
     lag: timedelta = timedelta()
-    """Time since the first commit that the standby lacks; age of the last copy if the source does not respond."""
+    """Time since the first commit that the standby lacks; age of the last copy if the source has expired that commit
+    or does not respond."""
     snapshots: int = 0
     """Number of the source's snapshots, or versions of a view, that the standby lacks."""
     detail: str = ""
@@ -76,9 +80,9 @@ def measure_table(table: StandbyTable, source: Endpoint, now: datetime) -> Table
     if source_table.metadata_location == mark.metadata:
         return TableStatus(name, State.CURRENT, mark.copied_at)
     copied = {snapshot.snapshot_id for snapshot in standby_table.snapshots()}
-    times = [snapshot.timestamp_ms for snapshot in source_table.snapshots() if snapshot.snapshot_id not in copied]
-    behind_since = _to_time(min(times, default=source_table.metadata.last_updated_ms))
-    return TableStatus(name, State.BEHIND, mark.copied_at, max(now - behind_since, timedelta()), len(times))
+    missing = [snapshot for snapshot in source_table.snapshots() if snapshot.snapshot_id not in copied]
+    behind_since = _find_first_commit(source_table, missing, standby_table, mark)
+    return TableStatus(name, State.BEHIND, mark.copied_at, max(now - behind_since, timedelta()), len(missing))
 
 
 def measure_view(view: StandbyView, now: datetime) -> TableStatus:
@@ -103,12 +107,11 @@ def measure_view(view: StandbyView, now: datetime) -> TableStatus:
         return build_status(State.DROPPED, mark.copied_at)
     if compute_content(source_view) == mark.content:
         return build_status(State.CURRENT, mark.copied_at)
-    times = [
-        v["timestamp-ms"] for v in list_missing_versions(limit_history(source_view.metadata), standby_view.metadata)
-    ]
+    missing = list_missing_versions(limit_history(source_view.metadata), standby_view.metadata)
+    first = _find_first_version(source_view.metadata, standby_view.metadata)
     # Changes of properties, and of the current version to an earlier version, have no time.
-    behind_since = _to_time(min(times)) if times else mark.copied_at
-    return build_status(State.BEHIND, mark.copied_at, now - behind_since, len(times))
+    behind_since = _to_time(first["timestamp-ms"]) if first else mark.copied_at
+    return build_status(State.BEHIND, mark.copied_at, now - behind_since, len(missing))
 
 
 def measure_without_source(copy: StandbyTable | StandbyView, reason: str, now: datetime) -> TableStatus:
@@ -138,6 +141,29 @@ def format_lag(lag: timedelta) -> str:
 
 def _to_time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _find_first_commit(source: Table, missing: Sequence[Snapshot], copy: Table, mark: StandbyMark) -> datetime:
+    """Return the time of the first commit that a copy lacks; the time of the copy if the source has expired it."""
+    if not missing:
+        return _to_time(source.metadata.last_updated_ms)
+    if any(_is_successor(snapshot, copy) for snapshot in missing):
+        return _to_time(min(snapshot.timestamp_ms for snapshot in missing))
+    return mark.copied_at
+
+
+def _is_successor(snapshot: Snapshot, copy: Table) -> bool:
+    """Return whether a snapshot is the first after a copy."""
+    if copy.metadata.format_version == 1:  # no sequence numbers
+        return snapshot.parent_snapshot_id in ({copied.snapshot_id for copied in copy.snapshots()} or {None})
+    return snapshot.sequence_number == copy.metadata.last_sequence_number + 1
+
+
+def _find_first_version(source: Json, copy: Json) -> Json | None:
+    """Return the first version that a copy lacks; None if there is none, or if the source has deleted it."""
+    missing = list_missing_versions(source, copy)
+    versions = sorted(source["versions"], key=lambda version: version["version-id"])
+    return next((later for earlier, later in pairwise(versions) if later in missing and earlier not in missing), None)
 
 
 def _find_age(table: Table | None, now: datetime) -> timedelta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -65,6 +66,19 @@ def test_views_are_counted_apart(rest_pair: Pair, tmp_path: Path) -> None:
     set_comment(rest_pair.copied_views, "by a user")
     written = run("status", *files)
     assert str(written.exception).startswith("1 of 1 tables and views need attention: sales.large_orders")
+
+
+@pytest.mark.parametrize("pair", ["from-database"], indirect=True)
+def test_bundle_of_a_lost_source_is_not_read(pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.add_table("sales.orders")
+    pair.copy()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "")  # restored afterwards
+    pair.source = pair.source.model_copy(update={"ca_bundle": "/lost/ca.pem"})
+
+    promoted = run("promote", *write_configs(pair, tmp_path), "--source-lost")
+
+    assert promoted.exit_code == 0, promoted.output
+    assert os.environ["REQUESTS_CA_BUNDLE"] == "", "requests to the standby trust what they trusted before"
 
 
 @pytest.mark.parametrize("pair", ["from-database"], indirect=True)

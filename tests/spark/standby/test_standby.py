@@ -75,6 +75,27 @@ def test_standby_to_the_end(pair: Pair) -> None:
     pair.copies.drop_table("sales.orders")  # no longer protected
 
 
+@pytest.mark.parametrize("pair", ["from-database"], indirect=True)
+@pytest.mark.parametrize("format_version", ["1", "2"])
+def test_lag_counts_commits_that_the_source_expired(pair: Pair, format_version: str) -> None:
+    pair.catalog.create_namespace("sales")
+    properties = {"format-version": format_version, "gc.enabled": "true"}
+    table = pair.catalog.create_table("sales.orders", build_rows(1).schema, properties=properties)
+    table.append(build_rows(1))
+    pair.copy()
+    table.append(build_rows(2))
+    first = table.current_snapshot()
+    assert first
+    table.append(build_rows(3))
+    pair.now += DAY
+    assert pair.measure()["sales.orders"].lag < DAY, "since the first commit"
+
+    table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+
+    behind = pair.measure()["sales.orders"]
+    assert (behind.state, behind.snapshots, behind.lag) == (State.BEHIND, 1, DAY), "since the last copy"
+
+
 def test_promotion_compares_a_copy_that_was_killed(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.add_table("sales.orders")
     with monkeypatch.context() as patch:

@@ -84,6 +84,18 @@ def test_views_to_the_end(rest_pair: Pair) -> None:
     assert describe(rest_pair.copied_views)["properties"]["comment"] == "by the standby"
 
 
+def test_lag_counts_versions_that_the_source_deleted(rest_pair: Pair) -> None:
+    """The source keeps ten versions of a view, and none of these was copied."""
+    rest_pair.copy()
+    for number in range(4, 15):
+        add_version(rest_pair.source_views, number)
+    rest_pair.now += DAY
+
+    behind = rest_pair.measure()[NAME]
+
+    assert (behind.state, behind.snapshots, behind.lag) == (State.BEHIND, 10, DAY), "since the last copy"
+
+
 def test_promotion_without_the_source(rest_pair: Pair) -> None:
     rest_pair.copy()
     add_version(rest_pair.source_views, 4)

@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from lakewright.environment.compute_checks import compute_problems
+from lakewright.environment.environment import Environment
 from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY
 from lakewright.kubernetes.maintenance import standby
+from lakewright.kubernetes.runtimes import environment
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER
 from lakewright.spec import SpecError, TenantSpec, parse_spec
 from lakewright.spec.quota import sum_amounts
@@ -151,6 +154,7 @@ def test_quota_counts_the_pods() -> None:
         ("other", {}, "expected one of the warehouses"),
         ("executions", {"egress": []}, "at least 1"),
         ("executions", {"secret": {"name": "keys", "variables": {"SOURCE_ACCESS_KEY_ID": "a"}}}, "another variable"),
+        ("executions", {"secret": {"name": "keys", "variables": {"TMPDIR": "a"}}}, "the stack sets this variable"),
         ("executions", {"deadline": "5m"}, "ten minutes to a day"),
         ("executions", {"config": {"name": "Not Valid"}}, "pattern"),
     ],
@@ -158,6 +162,35 @@ def test_quota_counts_the_pods() -> None:
 def test_mistakes_are_refused(source: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         parse(source, **changes)
+
+
+def test_each_variable_of_the_pods_is_refused() -> None:
+    catalog = CATALOG.model_copy(update={"ca_bundle": "/etc/ca.pem", "truststore": "/etc/trust.p12"})
+    for name in environment("spark", catalog):
+        with pytest.raises(SpecError, match="another variable"):
+            parse(secret={"name": "keys", "variables": {name: "a"}})
+
+
+def test_variable_of_the_catalogs_credential_is_refused() -> None:
+    """Kubernetes would set the variable twice."""
+    client = {
+        "kind": "client-credentials",
+        "token_url": "https://idp.example/token",
+        "client_id": "jobs-{tenant}",
+        "client_secret": "env:JOBS_SECRET",
+    }
+    settings = Environment.model_validate(
+        {
+            "lakekeeper": {"endpoint": "https://lakekeeper.example", "jobs_auth": client},
+            "kubernetes": {"jobs_secret": {"name": "jobs", "key": "secret"}},
+        }
+    )
+    tenant, _ = parse(secret={"name": "keys", "variables": {"JOBS_SECRET": "a", "STANDBY_KEY": "b"}})
+
+    problems = [problem for problem in compute_problems(tenant, settings, "production") if "standby" in problem.path]
+
+    assert [problem.path for problem in problems] == ["maintenance.standby.executions.secret.variables.JOBS_SECRET"]
+    assert "`lakekeeper.jobs_auth` of the environment sets this variable" in problems[0].expected
 
 
 def test_names_follow_the_rules_of_kubernetes() -> None:

@@ -11,12 +11,13 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from lakewright.config_formats.config_format import ConfigRequest
 from lakewright.config_formats.properties import PROPERTIES
 from lakewright.config_formats.refusals import check_request, list_notes
 from lakewright.config_formats.registry import FORMATS, load_format
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, NoAuth, TokenAuth
 
 DOCUMENTS = Path(__file__).with_name("documents")
 RECORDS = bool(os.environ.get("LAKEWRIGHT_RECORD"))
@@ -131,6 +132,26 @@ def test_no_class_of_this_project_is_needed(name: str) -> None:
         text = "".join(config_format.render(request).values())
         assert re.search(r"lakewright_spark\.|lakewright\.spark\.", text)
         assert any("this configuration uses" in note for note in list_notes(config_format, request))
+
+
+@pytest.mark.parametrize("name", ["duckdb", "dbt"])
+def test_note_names_the_scope_that_duckdb_requests(name: str) -> None:
+    config_format = load_format(name)
+    assert config_format.engine
+    config = make_config(CLIENT.model_copy(update={"scope": None}))
+
+    notes = list_notes(config_format, ConfigRequest(config, config_format.engine.version))
+
+    assert any("requests the scope `PRINCIPAL_ROLE:ALL`" in note for note in notes)
+
+
+def test_fusion_without_authentication_requests_no_token() -> None:
+    """DuckDB would request a token."""
+    files = load_format("dbt").render(ConfigRequest(make_config(NoAuth()), "2.0"))
+
+    catalogs = yaml.safe_load(files["catalogs.yml"])["catalogs"]
+    assert [catalog["config"]["duckdb"]["authorization_type"] for catalog in catalogs] == ["NONE", "NONE"]
+    assert yaml.safe_load(files["profiles.yml"])["acme"]["outputs"]["lakekeeper"]["secrets"] == []
 
 
 def test_names_of_properties_are_used_once() -> None:

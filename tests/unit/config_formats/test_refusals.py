@@ -54,6 +54,7 @@ def check(
         ("clickhouse", {"s3_keys": {"access_key_id": "env:A", "secret_access_key": "env:B"}}, "has S3 keys"),
         ("duckdb", {"name": "main"}, "main has the name of a database that DuckDB has itself.*`renamed_from`"),
         ("dbt", {"name": "Temp"}, "Temp has the name of a database that DuckDB has itself"),
+        ("trino", {"name": "System"}, "System has the name of a catalog that Trino has itself.*`renamed_from`"),
         ("json", {"version": "1"}, "--engine-version belongs to formats of engines"),
         ("trino", {"version": "new"}, "expected a version such as"),
     ],

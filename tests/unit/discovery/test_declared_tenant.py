@@ -235,6 +235,21 @@ def test_tables_that_no_spec_declares_are_listed() -> None:
     assert "remains as it is" in reasons(draft, "generic-table")["main.sales.g"]
 
 
+def test_tables_of_lakewright_itself_are_listed() -> None:
+    sales, metadata = table("int")
+    runs, incidents = (replace(sales, namespace=("ops",), name=name) for name in ("job_runs", "incidents"))
+    live_warehouse = replace(
+        warehouse(IN_STORE, "ops"),
+        tabulars=(runs, incidents),
+        metadata={runs: metadata, incidents: metadata},
+    )
+
+    draft = draft_tenant(live_warehouse)
+
+    assert [entry["name"] for entry in draft.spec["tables"]] == ["main.ops.incidents"]
+    assert "jobs of Lakewright make this table" in reasons(draft, "table")["main.ops.job_runs"]
+
+
 def grant(privilege: str, principal: str, kind: str = "user") -> FoundGrant:
     on = Object("warehouse", project_id="acme", warehouse_id="w1")
     return FoundGrant(on, GrantEntry(privilege, "user" if kind == "user" else "role", principal), "main")

@@ -191,6 +191,27 @@ def test_idle_unit_is_reached_through_the_activator_only() -> None:
     ]
 
 
+def test_port_of_an_idle_unit_remains() -> None:
+    """A unit that is added, removed or moved sends no client of a unit to another unit."""
+    first, second, third = (unit(name=name, idle_after="30m") for name in ("first", "second", "third"))
+
+    units = [first, second], [third, second, first], [second]
+    both, more, fewer = (activator.ports(tenant(*declared_units)) for declared_units in units)
+
+    assert more | both == more
+    assert both["second"] == fewer["second"]
+    assert activator.configuration(tenant(first, second)) == activator.configuration(tenant(second, first))
+
+
+def test_idle_units_with_one_hash_have_their_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activator, "_PORTS", range(20000, 20003))
+
+    ports = activator.ports(tenant(*(unit(name=name, idle_after="30m") for name in ("c", "a", "b"))))
+
+    assert sorted(ports) == list(ports)
+    assert sorted(ports.values()) == [20000, 20001, 20002]
+
+
 def test_activator_may_scale_its_units_only() -> None:
     spec = tenant(unit(idle_after="30m"), unit(name="always"))
 

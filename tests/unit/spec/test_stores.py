@@ -34,6 +34,8 @@ def problem(**storage: Any) -> str:
         ({"store": "seaweedfs"}, "`store: seaweedfs` needs `sts_role_arn`"),
         ({"store": "ceph"}, "`store: ceph` needs `sts_role_arn`"),
         ({"store": "r2"}, "`credential.token` and `credential.account_id`"),
+        ({"credential": KEYS | {"token": "config:token"}}, "`credential.token` needs `store: r2`"),
+        ({"store": "minio", "credential": KEYS | {"account_id": "0123"}}, "`credential.account_id` needs `store: r2`"),
         ({"store": "r2", "create": True, "sts": False}, "`create` is not possible with `store: r2`"),
         ({"store": "r2", "sts": False, "sts_role_arn": "arn:aws:iam::123456789012:role/x"}, "has no STS"),
         ({"ca_certificates": "/etc/ssl/ca.pem"}, "expected the certificates of an authority in PEM"),

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from lakewright_spark.policies.builtin import is_own
+from lakewright_spark.table_identifier import TableIdentifier
+
 from lakewright.discovery.declaration import grant_declaration, table_declaration, warehouse_declaration
 from lakewright.discovery.declaration.omission import DiscoveryError, EmptyProjectError, Omission
 from lakewright.discovery.declaration.storages import (
@@ -231,8 +234,8 @@ class _Draft:
             return "it is dropped and can still be restored; `lakewright undrop` does that"
         if ".".join(tabular.namespace) not in declarable:
             return "its namespace cannot be declared"
-        if preset and ".".join(tabular.namespace) in PRESETS[preset]:
-            return f"runs of {preset} write and remove the tables of this namespace"
+        if reason := _find_writer(warehouse, tabular, preset):
+            return reason
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.skipped_tables):
             return "left out as asked"
         return "" if tabular in warehouse.metadata else "its metadata cannot be read"
@@ -393,6 +396,15 @@ class _Draft:
         parse_spec(document, f"project {self.project.project_id}")
         unique = tuple(sorted(set(self.omissions)))
         return TenantDraft(document, unique, tuple(dict.fromkeys(self.references)), self.comments)
+
+
+def _find_writer(warehouse: FoundWarehouse, tabular: Tabular, preset: str | None) -> str:
+    """Return which programs write a table of their own; empty for other tables."""
+    if preset and ".".join(tabular.namespace) in PRESETS[preset]:
+        return f"runs of {preset} write and remove the tables of this namespace"
+    if is_own(TableIdentifier(warehouse.name, tabular.namespace, tabular.name)):
+        return "jobs of Lakewright make this table, and change its columns"
+    return ""
 
 
 def _is_on(on: Mapping[str, Any], kind: str, name: str) -> bool:

@@ -30,7 +30,9 @@ def declare_view(warehouse: str, view: Tabular, metadata: Mapping[str, Any]) -> 
         "columns": declare_columns(current_schema(metadata)["fields"]),
         "sql": read_sql(version),
         "default_catalog": version.get("default-catalog"),
-        "default_namespace": None if tuple(default_namespace) == view.namespace else ".".join(default_namespace),
+        "default_namespace": None
+        if tuple(default_namespace) == view.namespace
+        else ".".join(default_namespace) or None,
         "properties": metadata.get("properties") or {},
         "protected": view.protected,
     }

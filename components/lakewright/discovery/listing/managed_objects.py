@@ -16,6 +16,7 @@ ObjectKey = tuple[str, ...]
 """Server or account, and the identity of an object on it. Names are in lower case, as servers ignore case."""
 
 LAKEKEEPER = "pulumi-python:dynamic/lakekeeper:"
+_AWS_BUCKETS = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,13 @@ def collect_managed_objects(resources: Iterable[ResourceState]) -> ManagedObject
         for kind, key in _keys(resource):
             keys_by_kind.setdefault(kind, set()).add(key)
     return ManagedObjects({kind: frozenset(keys) for kind, keys in keys_by_kind.items()})
+
+
+def list_bucket_regions(resources: Iterable[ResourceState]) -> frozenset[str]:
+    """Return the regions of the AWS buckets among the resources of states."""
+    buckets = (resource.outputs for resource in resources if resource.type in _AWS_BUCKETS)
+    regions = (as_text(outputs.get("bucketRegion")) or as_text(outputs.get("region")) for outputs in buckets)
+    return frozenset(region for region in regions if region)
 
 
 def server_key(endpoint: object) -> str:
@@ -71,7 +79,7 @@ def _keys(resource: ResourceState) -> Iterator[tuple[str, ObjectKey]]:
         yield from _lakekeeper_keys(resource.type.removeprefix(LAKEKEEPER), resource.id or "", inputs)
         return
     match resource.type:
-        case "aws:s3/bucket:Bucket" | "aws:s3/bucketV2:BucketV2":
+        case type_ if type_ in _AWS_BUCKETS:
             yield "bucket", (as_text(inputs.get("bucket")) or resource.id or "",)
         case "aws:iam/role:Role":
             yield "aws role", (as_text(inputs.get("name")) or resource.id or "",)

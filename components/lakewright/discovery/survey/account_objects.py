@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from lakewright.credentials.aws_session import open_aws_session
@@ -24,61 +25,108 @@ from lakewright.names.object_names import ROLE_PATH
 TENANT_LABEL = "lakewright/tenant"
 _NAMESPACES = Collection("/api/v1", "namespaces", is_namespaced=False)
 _NOT_CONFIGURED = ("NoCredentialsError", "PartialCredentialsError", "NoRegionError")
+_INVALID_KEYS = ("UnrecognizedClientException", "InvalidClientTokenId")
+"""Codes of errors in regions that an account has not enabled."""
 
 
-def list_account_objects(account: AwsAccount, problems: list[str]) -> list[SurveyedObject]:
-    """Return the buckets with the tag of a tenant and the roles of tenants' path. Add problems of lists that fail."""
+def list_account_objects(
+    account: AwsAccount, bucket_regions: Iterable[str], problems: list[str]
+) -> list[SurveyedObject]:
+    """Return the buckets with the tag of a tenant and the roles of tenants' path. Add problems of lists that fail.
+
+    Args:
+        account: The account.
+        bucket_regions: Regions to search for buckets, beside the default region: AWS lists tagged objects by region.
+        problems: Problems of the survey.
+    """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
-    objects: list[SurveyedObject] = []
     account_name = account.endpoint or "AWS"
-    for kinds, list_objects in (("roles", _list_roles), ("buckets", _list_buckets)):
-        try:
-            objects += list_objects(account, account_name)
-        except (BotoCoreError, ClientError) as error:
-            if type(error).__name__ in _NOT_CONFIGURED:
-                continue  # an environment without AWS
-            problems.append(f"{kinds} at {account_name} could not be listed: {' '.join(str(error).split())}")
+    objects: list[SurveyedObject] = []
+    try:
+        objects += _list_roles(account, account_name)
+    except (BotoCoreError, ClientError) as error:
+        if type(error).__name__ in _NOT_CONFIGURED:
+            return []  # an environment without AWS
+        problems.append(_describe_failure("roles", account_name, error))
+    try:
+        if account.endpoint is None:
+            objects += _list_regional_buckets(account, account_name, bucket_regions, problems)
+        else:
+            objects += _list_buckets_by_tags(account, account_name)
+    except (BotoCoreError, ClientError) as error:
+        problems.append(_describe_failure("buckets", account_name, error))
     return objects
 
 
 def _list_roles(account: AwsAccount, account_name: str) -> Iterator[SurveyedObject]:
-    for page in _client(account, "iam").get_paginator("list_roles").paginate(PathPrefix=ROLE_PATH):
+    for page in _open_client(account, "iam").get_paginator("list_roles").paginate(PathPrefix=ROLE_PATH):
         for role in cast(list[dict[str, Any]], page["Roles"]):
             yield SurveyedObject("aws role", account_name, str(role["RoleName"]), (str(role["RoleName"]),))
 
 
-def _list_buckets(account: AwsAccount, account_name: str) -> Iterator[SurveyedObject]:
-    """Yield the buckets with the tag of a tenant: from the tagging API, else from the tags of each bucket."""
+def _list_buckets_by_tags(account: AwsAccount, account_name: str) -> Iterator[SurveyedObject]:
+    """Yield the buckets whose tags have the tag of a tenant. A sandbox has no tagging API."""
     from botocore.exceptions import ClientError  # noqa: PLC0415
 
-    names = list(_list_tagged_buckets(account)) if account.endpoint is None else None
-    if names is None:
-        s3, names = _client(account, "s3"), list[str]()
-        for bucket in s3.list_buckets()["Buckets"]:
-            try:
-                tags = {tag["Key"] for tag in s3.get_bucket_tagging(Bucket=bucket["Name"])["TagSet"]}
-            except ClientError:
-                continue  # no tags, or the bucket of another owner
-            if TENANT_TAG in tags:
-                names.append(bucket["Name"])
-    for name in names:
-        yield SurveyedObject("bucket", account_name, name, (name,))
+    s3 = _open_client(account, "s3")
+    for bucket in s3.list_buckets()["Buckets"]:
+        try:
+            tags = {tag["Key"] for tag in s3.get_bucket_tagging(Bucket=bucket["Name"])["TagSet"]}
+        except ClientError:
+            continue  # no tags, or the bucket of another owner
+        if TENANT_TAG in tags:
+            yield SurveyedObject("bucket", account_name, bucket["Name"], (bucket["Name"],))
 
 
-def _list_tagged_buckets(account: AwsAccount) -> Iterator[str]:
-    pages = _client(account, "resourcegroupstaggingapi").get_paginator("get_resources")
+def _list_regional_buckets(
+    account: AwsAccount, account_name: str, bucket_regions: Iterable[str], problems: list[str]
+) -> Iterator[SurveyedObject]:
+    """Yield the buckets of each region with the tag of a tenant, from the tagging API. Note which were searched."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    default_region = _open_session(account).region_name
+    regions = sorted({*bucket_regions, *([default_region] if default_region else [])})
+    searched_regions: list[str] = []
+    for region in regions:
+        try:
+            yield from _list_tagged_buckets(account, account_name, region)
+        except (BotoCoreError, ClientError) as error:
+            response = cast(dict[str, Any], getattr(error, "response", {}))
+            if region == default_region or response.get("Error", {}).get("Code") not in _INVALID_KEYS:
+                problems.append(_describe_failure(f"buckets in {region}", account_name, error))
+        else:
+            searched_regions.append(region)
+    if regions:
+        scope = ", ".join(searched_regions) or "no region"
+        print(f"note: {account_name}: buckets were searched for in {scope} only", file=sys.stderr)
+    else:
+        problems.append(
+            f"buckets at {account_name} could not be listed: no region is set. Set `aws.region` of the environment"
+        )
+
+
+def _list_tagged_buckets(account: AwsAccount, account_name: str, region: str) -> Iterator[SurveyedObject]:
+    pages = _open_client(account, "resourcegroupstaggingapi", region).get_paginator("get_resources")
     for page in pages.paginate(ResourceTypeFilters=["s3"], TagFilters=[{"Key": TENANT_TAG}]):
         for resource in cast(list[dict[str, Any]], page["ResourceTagMappingList"]):
-            yield str(resource["ResourceARN"]).rpartition(":")[2]
+            name = str(resource["ResourceARN"]).rpartition(":")[2]
+            yield SurveyedObject("bucket", account_name, name, (name,))
 
 
-def _client(account: AwsAccount, service: str) -> Any:
+def _open_client(account: AwsAccount, service: str, region: str | None = None) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     style = cast(Any, Config)(s3={"addressing_style": "path"} if account.endpoint else {}, connect_timeout=5)
-    session = open_aws_session(account.profile, account.region, account.shared_credentials_file)
-    return session.client(service, endpoint_url=account.endpoint, config=style)
+    return _open_session(account).client(service, region_name=region, endpoint_url=account.endpoint, config=style)
+
+
+def _open_session(account: AwsAccount) -> Any:
+    return open_aws_session(account.profile, account.region, account.shared_credentials_file)
+
+
+def _describe_failure(kinds: str, account_name: str, error: Exception) -> str:
+    return f"{kinds} at {account_name} could not be listed: {' '.join(str(error).split())}"
 
 
 def list_cluster_objects(cluster: ClusterOptions, problems: list[str]) -> list[SurveyedObject]:

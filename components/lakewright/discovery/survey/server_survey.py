@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from lakewright_engine.model.errors import EngineError
 
 from lakewright.credentials import references
-from lakewright.discovery.listing.managed_objects import collect_managed_objects
+from lakewright.discovery.listing.managed_objects import collect_managed_objects, list_bucket_regions
 from lakewright.discovery.listing.project_reading import ReadDepth, list_projects, read_project
 from lakewright.discovery.survey.account_objects import list_account_objects, list_cluster_objects
 from lakewright.discovery.survey.coverage import Coverage, SurveyedObject, list_project_objects, measure_coverage
-from lakewright.environment.environment import Environment
+from lakewright.environment.environment import AwsAccount, Environment
 from lakewright.errors import LakewrightError
 from lakewright.fleet.states import StateReader, state_reader
 from lakewright.lakekeeper.api.connection.client import Client, ClientPool
@@ -47,21 +47,23 @@ def survey_coverage(
     problems: list[str] = []
     objects: list[SurveyedObject] = []
     surveyed: set[str] = set()
+    accounts: dict[str, AwsAccount] = {}
     clients = ClientPool()
     for name in environments:
         environment = load(name)
         lakekeeper = environment.lakekeeper.reference.model_dump_json()
-        account = environment.aws.model_dump_json()
+        accounts[environment.aws.model_dump_json()] = environment.aws
         cluster = environment.kubernetes.model_dump_json()
         if f"lakekeeper {lakekeeper}" not in surveyed:
             objects += _list_lakekeeper_objects(clients, environment, problems)
-        if f"aws {account}" not in surveyed:
-            objects += list_account_objects(environment.aws, problems)
         if f"kubernetes {cluster}" not in surveyed:
             objects += list_cluster_objects(environment.kubernetes, problems)
-        surveyed |= {f"lakekeeper {lakekeeper}", f"aws {account}", f"kubernetes {cluster}"}
-    states = reader or state_reader(project)
-    return measure_coverage(objects, collect_managed_objects(_read_resources(states, problems)), problems)
+        surveyed |= {f"lakekeeper {lakekeeper}", f"kubernetes {cluster}"}
+    resources = list(_read_resources(reader or state_reader(project), problems))
+    bucket_regions = list_bucket_regions(resources)
+    for account in accounts.values():
+        objects += list_account_objects(account, bucket_regions, problems)
+    return measure_coverage(objects, collect_managed_objects(resources), problems)
 
 
 def _read_resources(reader: StateReader, problems: list[str]) -> Iterator[ResourceState]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +14,30 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import PasswordAuth, S3Keys, TokenFileAuth
 from lakewright_spark.cli import app
 from lakewright_spark.errors import ConfigMissingError, IdentityError, LakewrightSparkError
-from lakewright_spark.session.connect_server import ConnectServer
+from lakewright_spark.session.connect_server import ConnectServer, format_properties
 from typer.testing import CliRunner
 
 TOKEN = "a-token-of-clients-in-this-test"
 KEY = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+PRINT_PROPERTIES = """\
+import java.nio.charset.StandardCharsets;
+import java.nio.file.*;
+import java.util.*;
+
+class Print {
+    public static void main(String[] arguments) throws Exception {
+        var properties = new Properties();
+        properties.load(Files.newBufferedReader(Path.of(arguments[0])));
+        var encoder = Base64.getEncoder();
+        properties.forEach((key, value) -> {
+            for (var word : List.of(key, value)) {
+                System.out.print(encoder.encodeToString(word.toString().getBytes(StandardCharsets.UTF_8)) + ".");
+            }
+        });
+    }
+}
+"""
 
 
 @pytest.fixture
@@ -154,3 +175,24 @@ def test_command_names_what_is_missing(server: ConnectServer, tmp_path: Path) ->
 
     assert isinstance(run.exception, IdentityError)
     assert "none: expected a readable file with the token of clients" in str(run.exception)
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
+def test_java_reads_the_properties_as_they_are(tmp_path: Path) -> None:
+    properties = {
+        "spark.hadoop.path": r"C:\new\table",
+        "spark.redaction.regex": r"(?i)secret|\d+",
+        "spark.text": " two\nlines\tand a r\u00e9sum\u00e9",
+        "spark.option": "= : # !",
+        "spark.a=b:c d": "named",
+        "#spark.comment": "no comment",
+        "spark.empty": "",
+    }
+    (tmp_path / "spark.properties").write_text(format_properties(properties), encoding="utf-8")
+    (tmp_path / "Print.java").write_text(PRINT_PROPERTIES)
+    command = ["java", "-XX:TieredStopAtLevel=1", str(tmp_path / "Print.java"), str(tmp_path / "spark.properties")]
+
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    fields = [base64.b64decode(word).decode() for word in run.stdout.split(".")[:-1]]
+    assert dict(zip(fields[::2], fields[1::2], strict=True)) == properties

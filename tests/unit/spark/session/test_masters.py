@@ -87,6 +87,27 @@ def test_class_path_of_spark_defaults_is_kept(tmp_path: Path, monkeypatch: pytes
     assert spark_properties(CONFIG)["spark.driver.extraClassPath"] == f"{own_path}:/opt/site.jar"
 
 
+@pytest.mark.parametrize(
+    ("workload", "end"), [(Workload.SMALL_JOB, " -XX:+ExitOnOutOfMemoryError"), (Workload.SCRIPT, "")]
+)
+def test_jvm_options_of_spark_defaults_are_kept(
+    workload: Workload, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They replace options of the workload, as options of the caller do: a JVM with two collectors does not start."""
+    defaults = "spark.driver.extraJavaOptions -XX:+UseG1GC\nspark.executor.extraJavaOptions -Dsite=a\n"
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    trusting = CONFIG.model_copy(update={"truststore": "/etc/trust.p12"})
+
+    plain = spark_properties(CONFIG, workload=workload)
+    properties = spark_properties(trusting, master="spark://one:7077", workload=workload)
+
+    assert plain["spark.driver.extraJavaOptions"] == f"-XX:+UseG1GC{end}"
+    assert plain["spark.executor.extraJavaOptions"] == "-Dsite=a"
+    assert properties["spark.driver.extraJavaOptions"].startswith("-XX:+UseG1GC -Djavax.net.ssl.trustStore=")
+    assert properties["spark.executor.extraJavaOptions"].startswith("-Dsite=a -Djavax.net.ssl.trustStore=")
+
+
 def test_script_gets_no_small_job_settings() -> None:
     script = spark_properties(CONFIG, workload=Workload.SCRIPT)
     assert "spark.driver.extraJavaOptions" not in script
