@@ -166,7 +166,7 @@ def test_registration_of_texera_is_an_output(tenant: Tenant, namespace: str) -> 
         "texera_register"
     ]
 
-    assert registration["uri"] == f"workflows.computing-units.{namespace}.svc.cluster.local:8085"
+    assert registration["uri"] == f"workflows.computing-units.{namespace}.svc:8085"
 
 
 def test_changed_quota_and_policy_are_found_and_healed(tenant: Tenant, namespace: str, cluster: ControlPlane) -> None:

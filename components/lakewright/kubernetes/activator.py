@@ -11,21 +11,32 @@ from lakewright.kubernetes.manifests import ACTIVATOR_LABELS, Manifest
 from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.kubernetes.settings import DEFAULT_CLUSTER, ClusterSettings
 from lakewright.names.object_names import ACTIVATOR, namespace_name
-from lakewright.spec import TenantSpec
+from lakewright.spec import ComputingUnitSpec, TenantSpec
 from lakewright.spec.computing_unit import idle_seconds
 from lakewright.spec.quota import ACTIVATOR_SIZE
 
 HEALTH_PORT = 8079
 """Port for probes: a probe of a unit's port would count as traffic."""
-_FIRST_PORT = 20000
+_PORTS = range(20000, 30000)
 _CONFIG_DIR, _CONFIG = "/etc/lakewright", "activator.json"
 _RBAC = "rbac.authorization.k8s.io"
 
 
 def ports(tenant: TenantSpec) -> dict[str, int]:
-    """Return the activator's port for each idle unit."""
-    idle = [unit.name for unit in tenant.computing_units if unit.idle_after]
-    return {name: _FIRST_PORT + index for index, name in enumerate(idle)}
+    """Return the activator's port for each idle unit, sorted by name.
+
+    A port is a hash of the name: other units change it only if their names have the same hash.
+    """
+    names_by_port: dict[int, str] = {}
+    for name in [unit.name for unit in _sort_units(tenant) if unit.idle_after]:
+        start = int.from_bytes(hashlib.sha256(name.encode()).digest()) % len(_PORTS)
+        port = next(port for port in (*_PORTS[start:], *_PORTS[:start]) if port not in names_by_port)
+        names_by_port[port] = name
+    return {name: port for port, name in names_by_port.items()}
+
+
+def _sort_units(tenant: TenantSpec) -> list[ComputingUnitSpec]:
+    return sorted(tenant.computing_units, key=lambda unit: unit.name)
 
 
 def configuration(tenant: TenantSpec) -> str:
@@ -41,7 +52,7 @@ def configuration(tenant: TenantSpec) -> str:
             # A browser with an open workflow may send nothing for hours; a Connect session may be left open for days.
             "open_connections_count": unit.runtime == "texera",
         }
-        for unit in tenant.computing_units
+        for unit in _sort_units(tenant)
         if unit.idle_after
     ]
     whole = {"namespace": namespace_name(tenant.name), "health_port": HEALTH_PORT, "units": units}

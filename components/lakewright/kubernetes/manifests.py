@@ -98,13 +98,13 @@ def service(tenant: TenantSpec, unit: ComputingUnitSpec, activator_port: int | N
 
 
 def host_name(tenant: TenantSpec, unit: ComputingUnitSpec) -> str:
-    """Return the host name of the unit's pod in the cluster's DNS."""
-    return f"{unit.name}.{COMPUTING_UNITS}.{namespace_name(tenant.name)}.svc.cluster.local"
+    """Return the host name of the unit's pod in the cluster's DNS, whose domain the search list of each pod adds."""
+    return f"{unit.name}.{COMPUTING_UNITS}.{namespace_name(tenant.name)}.svc"
 
 
 def texera_registration(tenant: TenantSpec, unit: ComputingUnitSpec) -> dict[str, str]:
     """Return the registration of a unit in Texera, by its pod's address, or for an idle unit by the activator's."""
-    service_name = f"{unit.name}.{namespace_name(tenant.name)}.svc.cluster.local"
+    service_name = f"{unit.name}.{namespace_name(tenant.name)}.svc"
     return texera.registration(
         unit, service_name if unit.idle_after else host_name(tenant, unit), RUNTIMES[unit.runtime].port
     )

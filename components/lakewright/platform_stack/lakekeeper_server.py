@@ -91,8 +91,10 @@ class LakekeeperServer(pulumi.ComponentResource):
         self.outputs = build_platform_outputs(spec)
         self.register_outputs({"platform": self.outputs.model_dump(mode="json")})
 
-    def _declare(self, name: str, manifest: Manifest, *, after: Sequence[pulumi.Resource]) -> pulumi.Resource:
-        options = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+    def _declare(
+        self, name: str, manifest: Manifest, *, after: Sequence[pulumi.Resource], ignored_paths: Sequence[str] = ()
+    ) -> pulumi.Resource:
+        options = pulumi.ResourceOptions(parent=self, depends_on=list(after), ignore_changes=list(ignored_paths))
         return KubernetesObject(f"{self._spec.name}-{name}", manifest, options)
 
     def _declare_secret(self, name: str, data: pulumi.Output[dict[str, str]], kind: str = "Opaque") -> pulumi.Resource:
@@ -213,8 +215,11 @@ class LakekeeperServer(pulumi.ComponentResource):
         manifest = lakekeeper.server_deployment(
             spec, self._environment, keys, self._authorities, self._secrets.compute_digest({**values, **mounted})
         )
+        # Without a number of replicas in an update, the API server would scale the Deployment to one pod.
+        is_autoscaled = spec.server.autoscaling is not None and spec.kubernetes.render_to is None
+        ignored_paths = ["spec.replicas"] if is_autoscaled else []
         resources = [
-            self._declare("server", manifest, after=[after]),
+            self._declare("server", manifest, after=[after], ignored_paths=ignored_paths),
             # Not before the Deployment: the provider waits for a Service's endpoints.
             self._declare("service", lakekeeper.server_service(spec), after=[after]),
             self._declare("budget", lakekeeper.server_budget(spec), after=self._first),

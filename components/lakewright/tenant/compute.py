@@ -44,6 +44,8 @@ def make_compute(
     activator_ports = activator.ports(spec)
     if activator_ports:
         resources.append(Activator(spec, image=_choose_jobs_image(spec, cluster), cluster=cluster, opts=in_namespace))
+    # The activator listens for an idle unit before the Service of the unit leads to it.
+    idle_opts = pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=list(resources)))
     for unit in spec.computing_units:
         _check_texera(unit, platform.environment)
         visible = unit.visible_warehouses(spec.warehouse_names)
@@ -64,7 +66,7 @@ def make_compute(
                 access=_require_access(unit, cluster),
                 cluster=cluster,
                 activator_port=activator_ports.get(unit.name),
-                opts=in_namespace,
+                opts=idle_opts if unit.idle_after else in_namespace,
             )
         )
     if spec.maintenance:

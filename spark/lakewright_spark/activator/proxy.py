@@ -65,7 +65,11 @@ class UnitProxy:
                 return
             # Set before the call: connections from now on start the unit again.
             self._is_stopped, idle_clients = True, list(self._clients)
-            await self._scale.write(0)
+            try:
+                await self._scale.write(0)
+            except ScalingError:
+                self._is_stopped = False
+                raise
         logger.info("%s: stopped after %d s without traffic", self.unit.deployment, self.unit.idle_seconds)
         for client in idle_clients:
             client.close()

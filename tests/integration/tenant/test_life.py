@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,18 @@ def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], 
 
     assert list_changes(tenant.up()) == set()
     assert list_changes(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+def test_idle_unit_waits_for_the_activator(make_tenant: Callable[..., Any]) -> None:
+    """The Service of the unit leads to a port of the activator."""
+    tenant = make_tenant(computing_units=[UNITS[0] | {"idle_after": "30m"}])
+    tenant.up()
+
+    resources = json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
+
+    (unit,) = (resource for resource in resources if resource["type"] == "lakewright:index:ComputingUnit")
+    urns = {resource["urn"] for resource in resources if resource["type"] == "kubernetes:apps/v1:Deployment"}
+    assert [urn for urn in urns & set(unit["dependencies"]) if urn.endswith("-activator")]
 
 
 def test_bucket_is_private_versioned_encrypted_and_tidied(

@@ -319,7 +319,7 @@ def test_registration_has_address_and_limits() -> None:
     assert manifests.texera_registration(active, active.computing_units[0]) == {
         "name": "workflows",
         "unitType": "local",
-        "uri": "workflows.computing-units.tenant-acme.svc.cluster.local:8085",
+        "uri": "workflows.computing-units.tenant-acme.svc:8085",
         "cpuLimit": "2",
         "memoryLimit": "8Gi",
         "gpuLimit": "0",
@@ -327,4 +327,4 @@ def test_registration_has_address_and_limits() -> None:
         "shmSize": "1Gi",
     }
     uri = manifests.texera_registration(idle, idle.computing_units[0])["uri"]
-    assert uri == "workflows.tenant-acme.svc.cluster.local:8085", "the activator answers there"
+    assert uri == "workflows.tenant-acme.svc:8085", "the activator answers there"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from lakewright.errors import LakewrightError
 from lakewright.lakekeeper.api.connection.client import Client
@@ -13,6 +14,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
 from lakewright.ownership.archive_mark import ArchiveMark
 from lakewright.ownership.mark import Claimant
+from lakewright.ownership.record_role import format_announcement, format_archive_record
 
 
 def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket, mark: ArchiveMark) -> None:
@@ -20,7 +22,7 @@ def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket
 
     The record comes first: if the run is killed before the roles are limited, the record lets `up` restore the roles of
     a warehouse that is declared again. A record that an interrupted run left is deleted first, after its roles are
-    restored, so that its time counts from this run.
+    restored, so that its time counts from this run. Roles of the warehouse that left the spec earlier are limited too.
 
     Args:
         client: Client of the server.
@@ -38,7 +40,11 @@ def archive_warehouse(client: Client, project_id: str, warehouse_id: str, bucket
         )
     claimant = Claimant(mark.stack, mark.record)
     read_only_roles.refuse_missing(bucket, mark.roles, claimant)
-    reactivate(client, project_id, warehouse_id, bucket, claimant)
+    former_roles = read_only_roles.list_former_roles(bucket, mark.roles, claimant)
+    mark = replace(mark, roles=(*mark.roles, *former_roles))
+    reactivate(client, project_id, warehouse_id, bucket, claimant, declared_roles=mark.roles)
+    # A record may have been deleted by hand: its announcement would let `expire` purge this archive without notice.
+    archive_records.delete_archive(client, project_id, warehouse_id)
     archive_records.write_archive(client, project_id, warehouse_id, mark)
     try:
         read_only_roles.limit_roles(bucket, mark.roles, claimant)
@@ -86,7 +92,13 @@ def _refuse_begun_purge(client: Client, project_id: str, archive: ArchiveRecord)
 
 
 def reactivate(
-    client: Client, project_id: str, warehouse_id: str, bucket: OwnBucket | None, claimant: Claimant
+    client: Client,
+    project_id: str,
+    warehouse_id: str,
+    bucket: OwnBucket | None,
+    claimant: Claimant,
+    *,
+    declared_roles: Sequence[str],
 ) -> bool:
     """Let a warehouse be written again, and delete the record of its archiving. Its owner has been compared.
 
@@ -96,6 +108,8 @@ def reactivate(
         warehouse_id: Id of the warehouse.
         bucket: Bucket of the warehouse; None if the stack did not make it.
         claimant: The running stack, whose mark the roles have.
+        declared_roles: Names of the roles that the stack declares, the catalog's first. They are restored if the record
+            cannot be read.
 
     Returns:
         Whether it was archived.
@@ -107,7 +121,20 @@ def reactivate(
     if archive is None:
         return False
     _refuse_begun_purge(client, project_id, archive)
-    if archive.mark is not None and bucket is not None and not bucket.is_in_store:
-        read_only_roles.restore_roles(bucket, archive.mark.roles, claimant)
+    role_names = declared_roles if archive.mark is None else archive.mark.roles
+    is_in_store = bucket is not None and bucket.is_in_store
+    if role_names and not is_in_store:
+        if bucket is None:
+            raise ArchiveRefusedError(
+                f"warehouse {warehouse_id} in project {project_id} at {client.endpoint} is archived, and cannot be"
+                " reactivated without a bucket of the stack. Declare it with `backend: aws`. Or delete the policy"
+                f" `{read_only_roles.READ_ONLY_POLICY}` of its roles ({', '.join(role_names)}) in IAM, then the roles"
+                f" `{format_announcement(warehouse_id)}` and `{format_archive_record(warehouse_id)}` of the project, if"
+                " they exist, and run `up` again."
+            )
+        if archive.mark is None:
+            former_roles = read_only_roles.list_former_roles(bucket, role_names, claimant)
+            role_names = [*role_names, *former_roles]
+        read_only_roles.restore_roles(bucket, role_names, claimant)
     archive_records.delete_archive(client, project_id, warehouse_id)
     return True

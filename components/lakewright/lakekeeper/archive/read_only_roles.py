@@ -9,13 +9,14 @@ A second inline policy denies all writes. The role's own policy is not changed, 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 from lakewright.lakekeeper.buckets import own_bucket
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.errors import ArchiveRefusedError
+from lakewright.names.object_names import LONGEST_ROLE_NAME
 from lakewright.ownership.mark import Claimant, Ownership, parse_tags
 
 READ_ONLY_POLICY = "lakewright-archive"
@@ -27,6 +28,8 @@ _WRITES = (
     "s3:RestoreObject",
     "s3:BypassGovernanceRetention",
 )
+_WRITING_PURPOSES = ("maintenance", "vending")
+"""Purposes of further roles that write. The role of a share reads."""
 
 
 def build_read_only_policy() -> dict[str, Any]:
@@ -93,6 +96,24 @@ def list_existing(account: OwnBucket, role_names: Iterable[str], claimant: Claim
     return existing_roles
 
 
+def list_former_roles(account: OwnBucket, role_names: Sequence[str], claimant: Claimant) -> list[str]:
+    """Return the names of roles that write to the warehouse, exist, and are not among its roles.
+
+    A role that left the spec is retained with its rights, as the warehouse is.
+
+    Args:
+        account: The bucket of the warehouse, in the account of the roles.
+        role_names: Names of the roles of the warehouse. The catalog's role is the first.
+        claimant: The stack whose mark the roles must have.
+
+    Raises:
+        ArchiveRefusedError: A role has not the mark of the stack, or IAM refused a call.
+    """
+    names = [f"{role_names[0]}.{purpose}" for purpose in _WRITING_PURPOSES]
+    possible_names = [name for name in names if name not in role_names and len(name) <= LONGEST_ROLE_NAME]
+    return list_existing(account, possible_names, claimant)
+
+
 def _require_own(iam: Any, name: str, claimant: Claimant) -> None:
     if not _is_own(iam, name, claimant):
         raise ArchiveRefusedError(
@@ -110,7 +131,7 @@ def _is_own(iam: Any, name: str, claimant: Claimant) -> bool:
     if mark.compare(claimant) is not Ownership.OWN:
         raise ArchiveRefusedError(
             f"role `{name}` has not the mark of stack `{claimant.stack}`, so its rights were not changed. Run `up` of"
-            " the stack that owns it."
+            " the stack that owns it, or delete the role if nothing uses it."
         )
     return True
 

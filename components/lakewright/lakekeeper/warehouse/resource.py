@@ -355,7 +355,8 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     def _reactivate(self, client: Client, warehouse_id: str, new: WarehouseArgs) -> None:
         bucket = new.own_bucket.with_resolver(self.secret) if new.own_bucket else None
-        if archiving.reactivate(client, new.project_id, warehouse_id, bucket, self.claimant):
+        roles = [arn.rpartition("/")[2] for arn in new.storage.roles if arn]
+        if archiving.reactivate(client, new.project_id, warehouse_id, bucket, self.claimant, declared_roles=roles):
             note(f"{self.title(new)} was archived, and is reactivated")
 
     def _refuse_unexplained(self, client: Client, resource: RecordedResource[WarehouseArgs]) -> None:

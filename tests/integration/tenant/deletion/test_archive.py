@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,10 +27,10 @@ from lakewright.fleet.spark_reports import SparkReport
 from lakewright.fleet.states import BackendReader
 from lakewright.http.retry import retry_until
 from lakewright.lakekeeper.api.catalog import contents
-from lakewright.lakekeeper.api.connection.client import ClientPool
+from lakewright.lakekeeper.api.connection.client import Client, ClientPool
 from lakewright.lakekeeper.api.connection.errors import BusyError, LakekeeperError
 from lakewright.lakekeeper.archive import archive_records, read_only_roles
-from lakewright.lakekeeper.archive.archiving import archive_warehouse
+from lakewright.lakekeeper.archive.archiving import archive_warehouse, reactivate
 from lakewright.lakekeeper.archive.read_only_roles import READ_ONLY_POLICY, build_read_only_policy
 from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import warehouse_contents
@@ -728,20 +728,27 @@ def archive_declared(archiving: ArchivingTenant) -> None:
     iam.put_role_policy(RoleName=mark.roles[0], PolicyName=READ_ONLY_POLICY, PolicyDocument=policy)
 
 
-def archive_by_provider(archiving: ArchivingTenant, *more_roles: str) -> None:
-    """Archive the warehouse as the provider does, in the process of the test."""
-    warehouse_id, mark = build_mark(archiving, *more_roles)
+@contextmanager
+def open_project(archiving: ArchivingTenant) -> Iterator[tuple[Client, str]]:
+    """Yield a client of the server, and the id of the tenant's project."""
     project = load_project(archiving.tenant.folder)
     (stack,) = select(project, Selection((archiving.tenant.name,)))
     session = ScanSession(project)
     try:
         opened = archive_run.open_project(session, ClientPool(shared=session.clients), stack)
         assert opened is not None
-        aws = load_environment(project, stack.environment).aws
-        bucket = OwnBucket.model_validate(aws.describe_access(mark.bucket, archiving.tenant.sandbox.aws.region))
-        archive_warehouse(*opened, warehouse_id, bucket, mark)
+        yield opened
     finally:
         session.close()
+
+
+def archive_by_provider(archiving: ArchivingTenant, *more_roles: str) -> None:
+    """Archive the warehouse as the provider does, in the process of the test."""
+    warehouse_id, mark = build_mark(archiving, *more_roles)
+    aws = load_environment(load_project(archiving.tenant.folder), "sandbox").aws
+    bucket = OwnBucket.model_validate(aws.describe_access(mark.bucket, archiving.tenant.sandbox.aws.region))
+    with open_project(archiving) as (client, project_id):
+        archive_warehouse(client, project_id, warehouse_id, bucket, mark)
 
 
 def kill_after(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -807,6 +814,65 @@ def test_refused_archiving_leaves_roles_that_write(archiving: ArchivingTenant, m
 
     append_row(archiving.tenant)
     assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+@pytest.mark.long
+def test_role_that_left_the_spec_is_limited(archiving: ArchivingTenant) -> None:
+    """The stack retains the role with its rights. A reactivation restores them."""
+    tenant, iam = archiving.tenant, aws_client(archiving.tenant.sandbox, "iam")
+    role = f"lakewright.{tenant.name}.executions.maintenance"
+    principal = {"principal_arn": tenant.sandbox.aws.catalog_principal_arn}
+    for changes in ({"maintenance_role": principal}, {}):
+        tenant.spec["warehouses"] = [ARCHIVED | changes, OTHER]
+        tenant.write()
+        tenant.up()
+
+    archiving.remove_from_spec()
+
+    assert READ_ONLY_POLICY in iam.list_role_policies(RoleName=role)["PolicyNames"]
+    assert role in json.loads(archiving.list_records()["lakewright-archive"]["description"])["roles"]
+    archiving.declare_again()
+    tenant.up()
+    assert READ_ONLY_POLICY not in iam.list_role_policies(RoleName=role)["PolicyNames"]
+
+
+@pytest.mark.long
+def test_unreadable_record_restores_the_declared_roles(archiving: ArchivingTenant) -> None:
+    archiving.remove_from_spec()
+    change_mark(archiving, version=2)
+    archiving.declare_again()
+
+    archiving.tenant.up()
+
+    append_row(archiving.tenant)
+    assert archiving.list_records().keys() == {"lakewright-record"}
+
+
+@pytest.mark.long
+def test_reactivation_without_a_bucket_is_refused(archiving: ArchivingTenant) -> None:
+    """A stack that declares `backend: existing` cannot restore the roles, and leaves the record."""
+    archiving.remove_from_spec()
+    warehouse_id, mark = build_mark(archiving)
+
+    with (
+        open_project(archiving) as (client, project_id),
+        pytest.raises(ArchiveRefusedError, match=rf"its roles \({mark.roles[0]}\) in IAM"),
+    ):
+        reactivate(client, project_id, warehouse_id, None, Claimant(mark.stack, mark.record), declared_roles=[])
+
+    assert "lakewright-archive" in archiving.list_records()
+
+
+@pytest.mark.long
+def test_announcement_of_an_earlier_archive_is_deleted(archiving: ArchivingTenant) -> None:
+    """A user deleted the record of the earlier archive by hand, and not its announcement."""
+    warehouse_id, _ = build_mark(archiving)
+    with open_project(archiving) as (client, project_id):
+        archive_records.announce(client, project_id, warehouse_id, "an earlier purge")
+
+    archiving.remove_from_spec()
+
+    assert archiving.list_records().keys() == {"lakewright-archive", "lakewright-record"}
 
 
 @pytest.mark.long

@@ -231,6 +231,22 @@ def test_unit_that_a_user_starts_has_its_full_time() -> None:
     check(case)
 
 
+def test_refused_stop_is_tried_again() -> None:
+    """The unit still runs, and no user started it."""
+    clock = ProxyClock()
+
+    async def case() -> None:
+        async with serve_idle_unit(clock) as proxied:
+            clock.now += IDLE
+            proxied.unit.refusals = 1
+            with pytest.raises(ScalingError, match="403 Forbidden"):
+                await proxied.proxy.stop_if_idle()
+            await proxied.proxy.stop_if_idle()
+            assert proxied.unit.writes == [1, 0]
+
+    check(case)
+
+
 def test_refused_start_is_tried_again() -> None:
     clock = ProxyClock()
 
