@@ -72,7 +72,8 @@ class TableSpec(StrictModel):
     renamed_from: Annotated[
         Annotated[str, AfterValidator(_normalize_table_name)] | None, NoWayBack("servers do not keep earlier names")
     ] = None
-    """Earlier name in this spec, in the same warehouse. The table is renamed in place."""
+    """Earlier name in this spec, in the same warehouse. The table is renamed in place. Its namespace can change only on
+    servers without OpenFGA, unless an administrator renames the table and then runs `lakekeeper openfga reconcile`."""
     columns: Annotated[
         Columns,
         Sets("columns", to_args=lambda columns: [column.model_dump(exclude_none=True) for column in columns]),

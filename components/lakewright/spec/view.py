@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
-from lakewright.field_map.marks import NoWayBack, Sets
+from lakewright.field_map.marks import NotExpressibleError, NoWayBack, Sets
 from lakewright.lakekeeper.table.schema.columns import Columns
+from lakewright.lakekeeper.table.schema.properties import ViewProperties, write_property_mistakes
 from lakewright.lakekeeper.view.sql import SqlByDialect
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import NamespacePath, TableName
@@ -30,8 +31,19 @@ def _normalize_view_name(text: str) -> str:
 
 
 def _read_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties to declare, without properties that engines write themselves."""
-    return {key: value for key, value in properties.items() if key not in _ENGINE_PROPERTIES}
+    """Return the properties to declare: neither properties that engines write themselves, nor refused properties."""
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in _ENGINE_PROPERTIES and not [*write_property_mistakes({key: value})]
+    }
+
+
+def _read_default_namespace(name: str | None) -> str | None:
+    """Return the default namespace to declare."""
+    if name == "":
+        raise NotExpressibleError("the view has no default namespace. Run `up`, which sets the declared namespace")
+    return name
 
 
 class ViewSpec(StrictModel):
@@ -49,7 +61,8 @@ class ViewSpec(StrictModel):
     renamed_from: Annotated[
         Annotated[str, AfterValidator(_normalize_view_name)] | None, NoWayBack("servers do not keep earlier names")
     ] = None
-    """Earlier name in this spec, in the same warehouse. The view is renamed in place."""
+    """Earlier name in this spec, in the same warehouse. The view is renamed in place. Its namespace can change only on
+    servers without OpenFGA."""
     columns: Annotated[
         Columns,
         Sets("columns", to_args=lambda columns: [column.model_dump(exclude_none=True) for column in columns]),
@@ -59,9 +72,12 @@ class ViewSpec(StrictModel):
     """Query by SQL dialect. An engine reads the query of its own dialect only, such as `spark` or `trino`."""
     default_catalog: Annotated[str | None, Sets("default_catalog")] = None
     """Catalog of table names in the query that have none. Default: the catalog in which an engine has the view."""
-    default_namespace: Annotated[NamespacePath | None, Sets("default_namespace")] = None
-    """Namespace of table names in the query that have none. Default: the view's namespace."""
-    properties: Annotated[dict[str, str], Sets("properties", from_live=_read_properties)] = {}
+    default_namespace: Annotated[NamespacePath | None, Sets("default_namespace", from_live=_read_default_namespace)] = (
+        None
+    )
+    """Namespace of table names in the query that have none, one of the warehouse's `namespaces`. Default: the view's
+    namespace."""
+    properties: Annotated[ViewProperties, Sets("properties", from_live=_read_properties)] = {}
     """View properties. Properties that engines set are kept."""
     protected: Annotated[bool | None, Sets("protected", is_usual=lambda protected: not protected)] = None
     """Lakekeeper's protection: the view cannot be dropped without force."""

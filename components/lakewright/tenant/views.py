@@ -18,7 +18,7 @@ def make_views(
     tables: list[Table],
     opts: pulumi.ResourceOptions,
 ) -> list[View]:
-    """Make the declared views, each after its namespace and all declared tables, which its query may name."""
+    """Make the declared views, each after its namespaces and all declared tables, which its query may name."""
     views: list[View] = []
     for spec in tenant.views:
         path = spec.path
@@ -26,8 +26,10 @@ def make_views(
         warehouse = warehouses[path.warehouse]
         args = build_args(spec)
         args.update(adopt=tenant.adopts(spec))
+        # The server does not drop the default namespace of a view.
+        names = {namespace, spec.default_namespace or namespace}
         view_opts = pulumi.ResourceOptions(
-            depends_on=[warehouse.namespaces[namespace], *tables],
+            depends_on=[*(warehouse.namespaces[name] for name in sorted(names)), *tables],
             retain_on_delete=tenant.find_warehouse(path.warehouse).data_deletion == "retain",
             aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in tenant.list_earlier_names(spec)],
         )

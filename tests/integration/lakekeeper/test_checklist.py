@@ -118,6 +118,45 @@ def test_calls_that_need_an_active_warehouse_are_refused(call: str, light: Any, 
     assert get_refusal(response) == (404, "NoSuchWarehouseException")
 
 
+@pytest.mark.parametrize("body", [None, {"protected": True}], ids=["read", "set"])
+@pytest.mark.parametrize("kind", ["namespace", "table"])
+def test_protection_in_an_inactive_warehouse_is_missing(client: Any, make_warehouse: Any, kind: str, body: Any) -> None:
+    warehouse = make_warehouse(client, f"inactive-{uuid.uuid4().hex[:8]}")
+    create_table(client, warehouse)
+    namespace = client.get(f"/catalog/v1/{warehouse}/namespaces/n").json()
+    table = client.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").json()
+    ids = {"namespace": namespace["properties"]["namespace_id"], "table": table["metadata"]["table-uuid"]}
+    path = f"{MANAGEMENT}/{warehouse}/{kind}/{ids[kind]}/protection"
+    assert client.get(path).json()["protected"] is False
+
+    client.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    client.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
+
+    response = client.post(path, json=body) if body else client.get(path)
+    assert get_refusal(response) == (404, "NoSuchWarehouseException")
+
+
+@pytest.mark.parametrize(
+    ("config", "is_valid"),
+    [
+        ({"cleanup-period": "P1D", "retention-period": "P90D"}, True),
+        ({"cleanup-period": None, "retention-period": "P2W"}, True),
+        ({"cleanup-period": "PT1H30M45.5S", "retention-period": None, "unknown": 1}, True),
+        ({"cleanup-period": "P1D"}, False),
+        ({"cleanup-period": "1 day", "retention-period": None}, False),
+        ({"cleanup-period": "P1M", "retention-period": None}, False),
+        ({"cleanup-period": 86400, "retention-period": None}, False),
+    ],
+    ids=str,
+)
+def test_periods_of_the_log_cleanup_are_durations(light: Any, config: dict[str, Any], *, is_valid: bool) -> None:
+    response = light.post("/management/v1/project/task-queue/task_log_cleanup/config", json={"queue-config": config})
+    if is_valid:
+        assert response.status_code == 204
+    else:
+        assert get_refusal(response) == (400, "InvalidQueueConfig")
+
+
 @pytest.mark.parametrize("call", CALLS_ON_ANY_WAREHOUSE)
 def test_calls_that_accept_an_inactive_warehouse(call: str, light: Any, warehouse: str) -> None:
     method, path, body = CALLS_ON_ANY_WAREHOUSE[call]

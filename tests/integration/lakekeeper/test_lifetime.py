@@ -126,6 +126,19 @@ def test_a_drop_without_purge_keeps_the_files(client: Any, app: FastAPI, make_wa
     assert count_files(table, aws) == 1
 
 
+def test_recursive_drop_keeps_files_of_dropped_tables(client: Any, app: FastAPI, make_warehouse: Any, aws: Any) -> None:
+    warehouse = make_warehouse(client, "recursive", soft_delete_seconds=3600)
+    dropped_table = create_table(client, warehouse)
+    namespace = f"/catalog/v1/{warehouse}/namespaces/n"
+    client.delete(f"{namespace}/tables/t").raise_for_status()
+    live_table = client.post(f"{namespace}/tables", json={"name": "live", "schema": SCHEMA}).json()
+
+    client.delete(namespace, params={"recursive": "true", "force": "true", "purge": "true"}).raise_for_status()
+    run_due(app)
+
+    assert (count_files(live_table, aws), count_files(dropped_table, aws)) == (0, 1)
+
+
 def test_a_failed_purge_is_retried(client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any) -> None:
     warehouse = make_warehouse(client, "failing")
     table = create_table(client, warehouse)

@@ -90,6 +90,12 @@ def test_a_custom_location_holds_the_namespaces_tables(warehouse: WarehouseReque
     assert get_refusal(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
 
 
+def test_malformed_location_of_a_namespace_is_refused(warehouse: WarehouseRequests, name: str) -> None:
+    base = warehouse.create(name).json()["properties"]["location"]
+    response = warehouse.create(f"{name}-up", location=f"{base}/a/../b")
+    assert get_refusal(response) == (400, "ConfigLocationParseError")
+
+
 def test_protection_stops_a_drop_unless_forced(warehouse: WarehouseRequests, name: str) -> None:
     warehouse.create(name).raise_for_status()
     warehouse.create(name, "child").raise_for_status()

@@ -19,6 +19,7 @@ from lakewright_sandbox.lakekeeper.authz.enforcement.required_actions import (
 from lakewright_sandbox.lakekeeper.authz.model import RULES
 from lakewright_sandbox.lakekeeper.routers import all_routers
 
+from tests.integration.lakekeeper.conftest import VIEW
 from tests.integration.lakekeeper.rules import get_refusal
 
 V1 = "/management/v1"
@@ -122,6 +123,29 @@ def test_rights_are_inherited_down_to_the_table(people: Any, warehouse: str, giv
         give(user, "select", above)
         assert people(user).get(path).status_code == 200
         assert get_refusal(people(user).delete(path)) == (403, "TableActionForbidden")
+
+
+@pytest.mark.parametrize("kind", ["table", "view"])
+def test_moved_table_keeps_the_grants_of_its_namespace(people: Any, make_warehouse: Any, give: Any, kind: str) -> None:
+    """A rename does not change the parent in OpenFGA, which the drop of that namespace deletes."""
+    root, warehouse = people("root"), make_warehouse(people("root"), f"moved-{kind}")
+    catalog = f"/catalog/v1/{warehouse}"
+    for name in ("old", "new"):
+        root.post(f"{catalog}/namespaces", json={"namespace": [name]}).raise_for_status()
+        give(f"{kind}-{name}", "select", f"namespace/{namespace_id(people, warehouse, name)}")
+    body = {"name": "t", "schema": SCHEMA} if kind == "table" else VIEW | {"name": "t"}
+    root.post(f"{catalog}/namespaces/old/{kind}s", json=body).raise_for_status()
+    source, destination = ({"namespace": [name], "name": "t"} for name in ("old", "new"))
+    move = {"source": source, "destination": destination}
+    root.post(f"{catalog}/{kind}s/rename", json=move).raise_for_status()
+
+    path = f"{catalog}/namespaces/new/{kind}s/t"
+    assert people(f"{kind}-old").get(path).status_code == 200
+    assert people(f"{kind}-new").get(path).status_code == 404
+
+    root.delete(f"{catalog}/namespaces/old").raise_for_status()
+    assert people(f"{kind}-old").get(path).status_code == 404
+    assert root.get(path).status_code == 200
 
 
 def test_ancestors_of_visible_objects_are_visible_siblings_not(people: Any, warehouse: str, give: Any) -> None:

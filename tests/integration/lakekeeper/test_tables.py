@@ -140,7 +140,12 @@ def test_an_unchanged_table_is_sent_once(namespace: TableNamespace) -> None:
         ("s3://elsewhere/t", (400, "InvalidLocation")),
         ("{base}", (400, "InvalidLocation")),
         ("{base}-not/t", (400, "InvalidLocation")),
-        ("{base}/../t", (400, "InvalidLocation")),
+        ("{base}/../t", (400, "InvalidTableLocation")),
+        ("{base}/./t", (400, "InvalidTableLocation")),
+        ("{base}/a//t", (400, "InvalidTableLocation")),
+        ("{base}/a\tb", (400, "InvalidTableLocation")),
+        ("{base}/a\u200bb", (400, "InvalidTableLocation")),
+        ("{base}/a#b", (400, "InvalidTableLocation")),
         ("s3a{base_rest}/t", (400, "InvalidLocation")),
         ("{taken}", (409, "LocationAlreadyTaken")),
         ("{taken}/inner", (409, "LocationAlreadyTaken")),
@@ -151,6 +156,38 @@ def test_locations_are_kept_apart(namespace: TableNamespace, location: str, expe
     base = taken.rpartition("/")[0]
     location_to_take = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
     assert get_refusal(namespace.create("second", location=location_to_take)) == expected
+
+
+def test_underscore_of_a_location_matches_any_character(namespace: TableNamespace) -> None:
+    base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
+    part = f"{base}/{namespace.name}"
+    namespace.create("second", location=f"{part}-a/t").raise_for_status()
+    assert get_refusal(namespace.create("third", location=f"{part}_a")) == (409, "LocationAlreadyTaken")
+    assert namespace.create("fourth", location=f"{part}-A").status_code == 200
+
+
+def test_staged_table_holds_its_location(namespace: TableNamespace) -> None:
+    base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
+    location = f"{base}/{namespace.name}"
+    staged = {"stage-create": True, "location": location}
+    namespace.create("staged", **staged).raise_for_status()
+    assert get_refusal(namespace.create("second", location=f"{location}/t")) == (409, "LocationAlreadyTaken")
+    assert namespace.create("staged", location=location).status_code == 200
+
+
+def test_location_is_taken_under_every_scheme(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(lakekeeper, f"schemes-{uuid.uuid4().hex[:8]}", allow_alternative_protocols=True)
+    namespace = TableNamespace(lakekeeper, warehouse)
+    taken = namespace.create("first").json()["metadata"]["location"]
+    response = namespace.create("second", location=f"s3a{taken.removeprefix('s3')}/t")
+    assert get_refusal(response) == (409, "LocationAlreadyTaken")
+
+
+def test_names_in_locations_are_percent_encoded(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
+    layout = {"type": "tabular-only", "tabular": "{name}"}
+    warehouse = make_warehouse(lakekeeper, f"names-{uuid.uuid4().hex[:8]}", storage_layout=layout)
+    location = TableNamespace(lakekeeper, warehouse).create("a b/ä").json()["metadata"]["location"]
+    assert location.rpartition("/")[2] == "a%20b%2F%C3%A4"
 
 
 def test_a_custom_location_below_the_warehouse(namespace: TableNamespace) -> None:

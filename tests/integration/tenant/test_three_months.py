@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -251,6 +252,8 @@ def simulated(
     now = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0)
     clock = Clock()
     clock.advance((now - datetime.now(UTC)).total_seconds())
+    # Lakekeeper refuses changes that are a minute older than the newest snapshot.
+    monkeypatch.setattr("pyiceberg.table.snapshots.time", SimpleNamespace(time=lambda: clock.now() / 1_000_000))
     start = now - timedelta(days=DAYS)
     with serve_grants(sandbox, tmp_path, clock) as server:
         bootstrap(server)

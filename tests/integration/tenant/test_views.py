@@ -77,6 +77,20 @@ def test_views_from_creation_to_removal(make_tenant: MakeTenant, lakekeeper: htt
     tenant.verb("destroy", "--yes")
 
 
+def test_view_depends_on_its_default_namespace(make_tenant: MakeTenant) -> None:
+    """So it is dropped first: the server does not drop the default namespace of a view."""
+    warehouse = {"name": "executions", "namespaces": ["results", "raw"], "deletion": "purge"}
+    tenant = make_tenant(warehouses=[warehouse], views=[VIEW | {"default_namespace": "raw"}])
+    tenant.up()
+
+    resources = json.loads(tenant.output("stack", "export"))["deployment"]["resources"]
+    (view,) = (resource for resource in resources if resource["type"].endswith(":View"))
+    namespaces = {resource["urn"] for resource in resources if resource["type"].endswith(":Namespace")}
+    assert len(namespaces) == 2
+    assert namespaces <= {*view["dependencies"]}
+    tenant.verb("destroy", "--yes")
+
+
 @pytest.mark.parametrize(
     ("view", "message"),
     [

@@ -6,8 +6,11 @@ import copy
 from typing import Any
 
 import pytest
+from lakewright.discovery.declaration.view_declaration import declare_view, find_view_differences
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.view.args import ViewArgs
 from lakewright.lakekeeper.view.requests import MAY_LOSE_DIALECTS, commit_requests, create_request, observe_view
+from lakewright.spec.view import ViewSpec
 from lakewright_sandbox.lakekeeper.catalog.metadata.view_metadata import ViewBuilder, new_view
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from pydantic import ValidationError
@@ -70,6 +73,38 @@ def test_changes_lead_to_the_declaration_and_back(changes: dict[str, Any]) -> No
     restored = apply_changes(changed, after, before)
     assert observe_view(restored, before) == before
     assert restored["properties"] == {}
+
+
+def set_default_namespace(metadata: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    """Return metadata as the server loads it, whose database may have another spelling or no namespace."""
+    (version,) = metadata["versions"]
+    return metadata | {"versions": [version | {"default-namespace": path}]}
+
+
+def test_view_without_default_namespace_can_be_observed() -> None:
+    args = make_args()
+    metadata = set_default_namespace(make_metadata(args), [])
+
+    assert observe_view(metadata, args).default_namespace == ""
+    changed = apply_changes(metadata, args, args)
+    assert observe_view(changed, args) == args
+
+
+@pytest.mark.parametrize("default_namespace", [None, "Sales"])
+def test_spelling_of_a_default_namespace_is_no_change(default_namespace: str | None) -> None:
+    args = make_args(default_namespace=default_namespace)
+    metadata = set_default_namespace(make_metadata(args), ["SALES"])
+
+    assert observe_view(metadata, args) == args
+    assert commit_requests(metadata, args, args, NOW_MS) == []
+
+
+def test_view_without_default_namespace_can_be_declared() -> None:
+    metadata = set_default_namespace(make_metadata(make_args()), [])
+    view = declare_view("main", Tabular(("sales",), "large", "view"), metadata)
+
+    assert "default_namespace" not in view
+    assert find_view_differences(ViewSpec.model_validate(view), metadata) == ["default_namespace: '' -> None"]
 
 
 def test_properties_of_engines_are_kept() -> None:

@@ -164,3 +164,22 @@ def test_properties_that_servers_know_are_accepted() -> None:
     }
 
     assert spec({"name": "curated.sales.daily.orders", "properties": properties}).tables[0].properties == properties
+
+
+@pytest.mark.parametrize(
+    ("view", "path", "reason"),
+    [
+        ({"default_namespace": "Sales.daily"}, "default_namespace", "in the same case: sales, sales.daily"),
+        ({"default_namespace": "raw"}, "default_namespace", "declare `raw` there"),
+        ({"properties": {"write.data.path": "s3://b/x"}}, "properties", "is refused by Lakekeeper"),
+    ],
+    ids=["case", "undeclared", "property"],
+)
+def test_mistakes_of_a_view_are_reported(view: dict[str, Any], path: str, reason: str) -> None:
+    written = {"name": "curated.sales.daily.large", "columns": COLUMNS, "sql": {"spark": "SELECT 1"}} | view
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document() | {"views": [written]}, "the test's spec")
+
+    (problem,) = caught.value.problems
+    assert problem.path == f"views.0.{path}"
+    assert reason in problem.expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakewright.lakekeeper.api.catalog import tables, tabulars
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
@@ -15,6 +15,7 @@ from lakewright.lakekeeper.api.connection.errors import (
 )
 from lakewright.lakekeeper.provider.creation import look_up_existing
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, EvolutionRefusedError, NotOwnedError
+from lakewright.lakekeeper.provider.resource_state import RecordedResource
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.finding import LoadedTable
@@ -22,6 +23,12 @@ from lakewright.lakekeeper.table.requests import commit
 
 MAX_ATTEMPTS = 5
 """Attempts of a change after conflicts or lost responses, each after a lookup."""
+
+_MOVED = "moved from namespace "
+_MOVE_ADVICE = (
+    "Keep the namespace. If an administrator of the server renames the table and runs `lakekeeper openfga reconcile"
+    " --mode add-and-delete-drift` (Lakekeeper 0.12.1 and newer) afterwards, run `up --refresh`."
+)
 
 
 def describe_table(args: TableArgs) -> str:
@@ -45,6 +52,34 @@ def find_hidden_drift(live_table: LoadedTable, state: TableArgs, *, is_recreated
     location = str(live_table.metadata["location"]).rstrip("/")
     moved = [f"moved to {location}"] if state.location not in {None, location} else []
     return [*([f"recreated as {live_table.table_id}"] if is_recreated else []), *moved]
+
+
+def find_moves(client: Client, live_table: LoadedTable, resource: RecordedResource[TableArgs]) -> list[str]:
+    """Return drift that names the namespace from which a job moved the table, whose grants OpenFGA still applies."""
+    if not client.server().keeps_tuples:
+        return []
+    state = resource.declared
+    is_moved = namespaces.fold_case(live_table.path) != namespaces.fold_case(state.path)
+    moves = [entry for entry in resource.drift if entry.startswith(_MOVED)]
+    if is_moved and not moves:
+        moves = [_describe_move(state)]
+    undone = _describe_move(state.model_copy(update={"namespace": ".".join(live_table.path)}))
+    return [entry for entry in moves if entry != undone]
+
+
+def refuse_move(client: Client, resource: RecordedResource[TableArgs], new: TableArgs) -> None:
+    """Refuse to move a table on a server with OpenFGA, except back to the namespace from which a job moved it.
+
+    Raises:
+        UnsupportedServerError: The server authorizes by OpenFGA.
+    """
+    if _describe_move(new) not in resource.drift:
+        old = resource.declared
+        tabulars.refuse_move(client, describe_table(old), old.path, new.path, _MOVE_ADVICE)
+
+
+def _describe_move(args: TableArgs) -> str:
+    return f"{_MOVED}`{args.namespace}`, whose grants still apply to it"
 
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:

@@ -9,7 +9,7 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, ReadResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper.api.catalog import tables
+from lakewright.lakekeeper.api.catalog import namespaces, tables
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.management import project_record
@@ -128,6 +128,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         lasting = set(commit(live_table.metadata, now, now, ids).problems) | {*resource.drift}
         observed.computed["drift"] = [
             *table_changes.find_hidden_drift(live_table, state, is_recreated=is_recreated),
+            *table_changes.find_moves(client, live_table, resource),
             *(problem for problem in observed.computed["unsafe"] if problem in lasting),
         ]
         if is_recreated:
@@ -139,10 +140,12 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        """Return the changes. Refuse changes that would lose data of the table."""
+        """Return the changes. Refuse changes that would lose data of the table or its grants."""
         result = super().diff(_id, _olds, _news)
         resource, new = RecordedResource(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
         if not result.replaces and self.needs_calls(resource, new):
+            if _is_moved(resource.declared, new):
+                table_changes.refuse_move(self._reach(resource.declared.server, new.server), resource, new)
             # A refresh calls this too, and must not fail because of drift, which `check` refuses.
             table_changes.refuse(
                 new, [problem for problem in self._find_refusals(resource, new) if problem not in _unsafe(resource)]
@@ -247,6 +250,11 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if args.protected is None:  # needs a separate call
             return None
         return tables.is_protected(client, args.warehouse_id, live_table.table_id)
+
+
+def _is_moved(old: TableArgs, new: TableArgs) -> bool:
+    has_names = not has_unknown([old.namespace, new.namespace])
+    return has_names and namespaces.fold_case(old.path) != namespaces.fold_case(new.path)
 
 
 def _table_id(resource: RecordedResource[TableArgs]) -> str:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
+from pydantic import ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog.namespaces import Path
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, tidy
-from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns
+from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns, is_observed
+from lakewright.lakekeeper.table.schema.properties import ViewProperties
 from lakewright.lakekeeper.view.sql import SqlByDialect
 from lakewright.names.types import NamespacePath, TableName, namespace_parts
+
+
+def _accept_observed(path: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Check a declared name. A view on a server may have no default namespace, which is empty text."""
+    return path if is_observed(info) else check(path)
+
+
+DefaultNamespace = Annotated[NamespacePath, WrapValidator(_accept_observed)]
 
 
 class ViewArgs(ResourceInputs):
@@ -28,9 +38,9 @@ class ViewArgs(ResourceInputs):
     """Query by SQL dialect: `{"spark": "SELECT ...", "trino": "SELECT ..."}`."""
     default_catalog: Annotated[str | None, Update(via="commit")] = None
     """Catalog of table names in the query that have none. Default: the catalog in which an engine has the view."""
-    default_namespace: Annotated[NamespacePath | None, Update(via="commit")] = None
+    default_namespace: Annotated[DefaultNamespace | None, Update(via="commit")] = None
     """Namespace of table names in the query that have none. Default: the view's namespace."""
-    properties: Annotated[dict[str, str], Update(via="commit")] = {}
+    properties: Annotated[ViewProperties, Update(via="commit")] = {}
     """Declared view properties. Other properties, which engines write, are not changed."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
     """Whether the server refuses to drop the view. If left out, the server keeps its value."""

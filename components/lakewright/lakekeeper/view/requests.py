@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
+from lakewright.lakekeeper.api.catalog.namespaces import fold_case
 from lakewright.lakekeeper.api.catalog.views import ViewMetadata
 from lakewright.lakekeeper.table.observed import observe_columns
 from lakewright.lakekeeper.table.schema.columns import Column, Json
@@ -65,17 +66,21 @@ def commit_requests(metadata: ViewMetadata, old: ViewArgs | None, new: ViewArgs,
 
 
 def observe_view(metadata: Mapping[str, Any], args: ViewArgs) -> ViewArgs:
-    """Return the declared properties as found on the server."""
+    """Return the declared properties as found on the server. A view without a default namespace has an empty name.
+
+    The server ignores case in names of namespaces, so a default namespace keeps its declared spelling.
+    """
     version = current_version(metadata)
     live_properties: dict[str, str] = metadata.get("properties") or {}
     columns = observe_columns(current_schema(metadata), args.columns, keep=False)
     default_namespace = ".".join(version["default-namespace"])
-    is_usual = args.default_namespace is None and default_namespace == args.namespace
+    declared_name = args.namespace if args.default_namespace is None else args.default_namespace
+    is_as_declared = default_namespace.casefold() == declared_name.casefold()
     properties = {
         "columns": [column.model_dump(exclude_none=True) for column in columns],
         "sql": read_sql(version),
         "default_catalog": version.get("default-catalog"),
-        "default_namespace": None if is_usual else default_namespace,
+        "default_namespace": args.default_namespace if is_as_declared else default_namespace,
         "properties": {key: value for key, value in live_properties.items() if key in args.properties},
     }
     return ViewArgs.from_state({**args.props(), **properties})
@@ -125,7 +130,7 @@ def _is_as_declared(metadata: ViewMetadata, version: Json, new: ViewArgs) -> boo
     """Return whether a version of a view has the declared columns, queries and defaults."""
     live = observe_view({**metadata, "current-version-id": version["version-id"]}, new)
     has_defaults = live.default_catalog == new.default_catalog and (
-        tuple(version["default-namespace"]) == new.default_path
+        fold_case(tuple(version["default-namespace"])) == fold_case(new.default_path)
     )
     return has_defaults and live.columns == new.columns and live.sql == new.sql
 

@@ -9,14 +9,19 @@ from dataclasses import replace
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import Resource
+from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper.api.catalog import tables, tabulars, views
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.catalog.views import ViewMetadata
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import AlreadyExistsError, NotFoundError, ProtectedError
+from lakewright.lakekeeper.api.connection.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    NothingFoundError,
+    ProtectedError,
+)
 from lakewright.lakekeeper.api.management import project_record
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -24,11 +29,14 @@ from lakewright.lakekeeper.provider.creation import Origin, create_or_find, expl
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change, list_changes
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, InactiveWarehouseError, NotOwnedError
+from lakewright.lakekeeper.provider.inputs import has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, drop_none
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.view.args import ViewArgs
 from lakewright.lakekeeper.view.requests import commit_requests, create_request, observe_view
 from lakewright.ownership.marked_object import MarkedObject
+
+_MOVE_ADVICE = "Remove `renamed_from`: `up` then creates the view in the new namespace, and drops the old view."
 
 
 class ViewProvider(LakekeeperProvider[ViewArgs]):
@@ -56,7 +64,8 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
 
     @override
     def make(self, client: Client, new: ViewArgs) -> tuple[str, ObservedResource[ViewArgs]]:
-        body = create_request(new, _now_ms())
+        spelled = self._spell_default_namespace(client, new)
+        body = create_request(spelled, _now_ms())
         metadata, origin = create_or_find(
             lambda: views.create(client, new.warehouse_id, new.path, body),
             lambda: views.load(client, new.warehouse_id, new.path, new.name),
@@ -66,7 +75,7 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
                 live_args = observe_view(metadata, new)
                 differs = ", ".join(change.path for change in list_changes(live_args, new))
                 self.require_ours(client, live_args, new, origin, differs and f"with other {differs}")
-            return _read_id(metadata), self._converge(client, metadata, None, new)
+            return _read_id(metadata), self._converge(client, metadata, None, new, spelled)
 
     @override
     def find(self, client: Client, resource: RecordedResource[ViewArgs]) -> ObservedResource[ViewArgs] | None:
@@ -103,7 +112,7 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             raise DeletedOutsideStackError(f"{self.title(new)} no longer exists. Run `up --refresh`.")
         if not _is_view_of_state(metadata, resource):
             raise self._make_taken_error(old, new) if is_moved else self._make_foreign_error(metadata, resource)
-        return self._converge(client, metadata, old, new)
+        return self._converge(client, metadata, old, new, self._spell_default_namespace(client, new))
 
     def _rename(self, client: Client, resource: RecordedResource[ViewArgs], new: ViewArgs) -> None:
         """Rename the view of the state, unless it does not have its earlier name: an interrupted update renamed it.
@@ -141,6 +150,18 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             f"{self.title(old)} cannot be renamed: another table or view, which may be dropped, has the name"
             f" `{new.namespace}.{new.name}`. Choose another name, or drop or purge the other object."
         )
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """Return the changes. Refuse a move that would leave the grants of the former namespace."""
+        result = super().diff(_id, _olds, _news)
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        if not (result.replaces or has_unknown([old.namespace, new.namespace])) and (
+            namespaces.fold_case(old.path) != namespaces.fold_case(new.path)
+        ):
+            client = self._reach(old.server, new.server)
+            tabulars.refuse_move(client, self.title(old), old.path, new.path, _MOVE_ADVICE)
+        return result
 
     @override
     def refuse_replacement(
@@ -189,14 +210,32 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
             )
 
     def _converge(
-        self, client: Client, metadata: ViewMetadata, old: ViewArgs | None, new: ViewArgs
+        self, client: Client, metadata: ViewMetadata, old: ViewArgs | None, new: ViewArgs, spelled: ViewArgs
     ) -> ObservedResource[ViewArgs]:
-        for body in commit_requests(metadata, old, new, _now_ms()):
+        """Change a view to its declaration. `spelled` has the default namespace as the server spells it."""
+        for body in commit_requests(metadata, old, spelled, _now_ms()):
             metadata = views.commit(client, new.warehouse_id, new.path, new.name, body)
         view_id = _read_id(metadata)
         if new.protected is not None and new.protected != self._read_protected(client, view_id, new):
             tables.protect(client, new.warehouse_id, view_id, "view", protected=new.protected)
         return ObservedResource(new, {"view_id": view_id})
+
+    def _spell_default_namespace(self, client: Client, new: ViewArgs) -> ViewArgs:
+        """Return a declaration with the default namespace as the server spells it. It forgets other spellings.
+
+        Raises:
+            NothingFoundError: The declared default namespace does not exist, or is hidden.
+        """
+        live_namespace = namespaces.get_cached(client, new.warehouse_id, new.default_path)
+        if live_namespace is not None:
+            return new.model_copy(update={"default_namespace": ".".join(live_namespace.path)})
+        if new.default_namespace and namespaces.get(client, new.warehouse_id, new.default_path) is None:
+            raise NothingFoundError(
+                f"{self.title(new)} was not changed: its default namespace `{new.default_namespace}` does not exist in"
+                " the warehouse, or is hidden from this identity. Create it first, or declare another"
+                " `default_namespace`."
+            )
+        return new
 
     def _observe(self, client: Client, metadata: ViewMetadata, args: ViewArgs) -> ObservedResource[ViewArgs]:
         view_id = _read_id(metadata)

@@ -171,7 +171,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             return
         try:
             deleted = contents.delete_namespace(client, state.warehouse_id, state.path)
-        except NotEmptyError:
+        except NotEmptyError as refused:
             if state.deletion == "purge":
                 live_namespace = namespaces.get(client, state.warehouse_id, state.path)
                 if live_namespace and (protected := _list_protected(client, state, live_namespace)):
@@ -179,14 +179,15 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                         f"{self.title(state)} is not dropped, and nothing in it was deleted, because these are"
                         f" protected: {', '.join(protected)}. Remove the protection first."
                     ) from None
-                contents.purge(client, state.warehouse_id, state.path)
-                contents.delete_namespace(client, state.warehouse_id, state.path)
+                self._purge(client, state)
                 return
-            tables = contents.read_namespace(client, state.warehouse_id, state.path).tabulars
-            if not tables:
+            inside = contents.read_namespace(client, state.warehouse_id, state.path)
+            if not inside.tabulars:
+                if not inside.namespaces:
+                    _name_views(client, state, refused)
                 raise
             raise HoldsTablesError(
-                f"{self.title(state)} is not dropped: it holds {contents.describe(tables)}. Drop them, or set"
+                f"{self.title(state)} is not dropped: it holds {contents.describe(inside.tabulars)}. Drop them, or set"
                 " `deletion` to `purge` (or `retain`) and run `up` first."
             ) from None
         if not deleted and state.deletion == "protect" and _inactive(client, state.warehouse_id):
@@ -194,6 +195,15 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
                 " `up` first."
             )
+
+    def _purge(self, client: Client, state: NamespaceArgs) -> None:
+        """Delete the namespace with its contents and their files."""
+        try:
+            contents.purge(client, state.warehouse_id, state.path)
+            contents.delete_namespace(client, state.warehouse_id, state.path)
+        except NotEmptyError as refused:
+            _name_views(client, state, refused)
+            raise
 
     def _converge(
         self, client: Client, response: NamespaceResponse, new: NamespaceArgs
@@ -256,6 +266,18 @@ def _list_protected(client: Client, state: NamespaceArgs, live_namespace: Namesp
     inside = contents.read_namespace(client, state.warehouse_id, state.path).protected
     is_protected = namespaces.is_protected(client, state.warehouse_id, namespaces.read_id(live_namespace))
     return [state.name, *inside] if is_protected else inside
+
+
+def _name_views(client: Client, state: NamespaceArgs, refused: NotEmptyError) -> None:
+    """Add the views that have the namespace as default namespace to the message of a refusal."""
+    if views := contents.find_views_with_default(client, state.warehouse_id, state.path):
+        names = ", ".join(views[: contents.MAX_NAMED_TABLES])
+        more = f" and {len(views) - contents.MAX_NAMED_TABLES} more" if len(views) > contents.MAX_NAMED_TABLES else ""
+        refused.add(
+            f"`{state.name}` is, or was in an earlier version, the default namespace of these views: {names}{more}."
+            " Drop the views first, and create them again with another default namespace. Soft-deleted views count"
+            " until they expire."
+        )
 
 
 def _make_id(args: NamespaceArgs) -> str:

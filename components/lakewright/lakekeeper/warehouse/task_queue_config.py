@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, Resource
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 from typing_extensions import override
 
 from lakewright.credentials.references import UnresolvedCredentialError
@@ -24,7 +24,7 @@ from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceI
 from lakewright.lakekeeper.provider.options import ServerInput, drop_none, not_imported
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.warehouse.changes import awake
-from lakewright.names.types import NotBlank, ProjectId
+from lakewright.names.types import RECORDED, NotBlank, ProjectId
 from lakewright.ownership.marked_object import MarkedObject
 
 _DURATION = TypeAdapter(timedelta)
@@ -58,6 +58,18 @@ class TaskQueueConfigArgs(ResourceInputs):
             raise ValueError(f"the queue `{LOG_CLEANUP}` belongs to a project: it takes `project_id` alone")
         if self.queue != LOG_CLEANUP and (self.warehouse_id is None or self.project_id is not None):
             raise ValueError(f"the queue `{self.queue}` belongs to a warehouse: it takes `warehouse_id` alone")
+        return self
+
+    @model_validator(mode="after")
+    def _has_readable_periods(self, info: ValidationInfo) -> Self:
+        if info.context == RECORDED or has_unknown([self.queue, self.config]) or self.queue != LOG_CLEANUP:
+            return self
+        for key in task_queues.LOG_CLEANUP_PERIODS:
+            value = self.config.get(key)
+            if value is not None and not task_queues.is_period(value):
+                raise ValueError(
+                    f"`config.{key}` must be an ISO 8601 duration without years and months, such as `P30D` or `PT12H`"
+                )
         return self
 
     @property

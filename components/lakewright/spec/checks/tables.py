@@ -39,7 +39,9 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
             if section == "tables":
                 tables.setdefault(name.levels, (index, name))
                 yield from _compare_with_warehouse(index, item, name, warehouse)
-            elif table := tables.get(name.levels):
+                continue
+            yield from _check_default_namespace(index, item, name, warehouse)
+            if table := tables.get(name.levels):
                 expectation = f"expected another name than that of the table `{table[1]}` of tables.{table[0]}"
                 yield (section, index, "name"), expectation
 
@@ -47,7 +49,7 @@ def table_checks(document: Mapping[str, Any]) -> Iterator[SpecMistake]:
 def _find_namespace(
     section: str, index: int, name: QualifiedName, warehouse: Mapping[str, Any]
 ) -> Iterator[SpecMistake]:
-    namespaces = {level for _, path in list_namespaces(warehouse) for level in list_levels(path)}
+    namespaces = _list_declared_namespaces(warehouse)
     if ".".join(name.namespace) not in namespaces:
         names = join_names(sorted(namespaces))
         yield (
@@ -55,6 +57,24 @@ def _find_namespace(
             f"expected one of the namespaces of warehouse {name.warehouse}: {names}; declare"
             f" `{'.'.join(name.namespace)}` there{suggest_name('.'.join(name.namespace), namespaces)}",
         )
+
+
+def _check_default_namespace(
+    index: int, view: Mapping[str, Any], name: QualifiedName, warehouse: Mapping[str, Any]
+) -> Iterator[SpecMistake]:
+    """Yield a default namespace that is not declared in this spelling. The server would forget it."""
+    namespaces, default_namespace = _list_declared_namespaces(warehouse), view.get("default_namespace")
+    if isinstance(default_namespace, str) and default_namespace not in namespaces:
+        yield (
+            ("views", index, "default_namespace"),
+            f"expected one of the namespaces of warehouse {name.warehouse}, in the same case:"
+            f" {join_names(sorted(namespaces))}; declare `{default_namespace}`"
+            f" there{suggest_name(default_namespace, namespaces)}",
+        )
+
+
+def _list_declared_namespaces(warehouse: Mapping[str, Any]) -> set[str]:
+    return {level for _, path in list_namespaces(warehouse) for level in list_levels(path)}
 
 
 def _compare_with_warehouse(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Self
 
-from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
+from sqlalchemy import ColumnElement, Select, and_, delete, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from lakewright_sandbox.lakekeeper.database.models import GrantRow, TabularRow
+from lakewright_sandbox.lakekeeper.database.models import FormerParentRow, GrantRow, TabularRow
 from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.identities import Subject
 
@@ -110,10 +110,19 @@ def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
     session.execute(delete(GrantRow).where(or_(on_them, to_them)))
 
 
+def forget_namespaces(session: Session, ids: Sequence[str]) -> None:
+    """Delete the grants on deleted namespaces, and forget them as parents of tables and views that moved."""
+    forget_objects(session, "namespace", ids)
+    session.execute(update(FormerParentRow).where(FormerParentRow.namespace_id.in_(ids)).values(namespace_id=None))
+
+
 def forget_tabulars(session: Session, rows: Collection[TabularRow]) -> None:
-    """Delete the grants on deleted tables and views."""
+    """Delete the relations of deleted tables and views."""
     for kind in TABULAR_KINDS:
         forget_objects(session, kind, [Target.from_tabular(row).id for row in rows if row.kind == kind])
+    keys = [(row.warehouse_id, row.id) for row in rows]
+    moved = tuple_(FormerParentRow.warehouse_id, FormerParentRow.tabular_id).in_(keys)
+    session.execute(delete(FormerParentRow).where(moved))
 
 
 def _is(relation: Relation) -> ColumnElement[bool]:

@@ -66,7 +66,7 @@ def create(
     row.location = requested_location or tabular_location(profile, inside, body.name, row.id)
     row.metadata_location = row.location  # it has no metadata file; without a location it would count as staged
     row.document = json.dumps(body.model_dump(by_alias=True, exclude_none=True, exclude={"name", "base_location"}))
-    NewTabular(call.server, row, None, check_location=bool(requested_location)).insert()
+    NewTabular(call.server, row, None).insert()
     return _to_response(row)
 
 

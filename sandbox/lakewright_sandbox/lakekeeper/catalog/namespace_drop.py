@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import and_, delete, select
 from sqlalchemy.orm import Session
 
-from lakewright_sandbox.lakekeeper.authz.store import forget_objects, forget_tabulars
+from lakewright_sandbox.lakekeeper.authz.store import forget_namespaces, forget_tabulars
 from lakewright_sandbox.lakekeeper.database.lookups import SEPARATOR, find_namespace, find_warehouse
-from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow, TaskRow
+from lakewright_sandbox.lakekeeper.database.models import (
+    DefaultNamespaceRow,
+    NamespaceRow,
+    TabularRow,
+    TaskRow,
+)
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.server.task_queue import cancel_soft_deletion, schedule_purge
@@ -20,7 +25,10 @@ ERROR_CONTEXT = "Error dropping Namespace in catalog"
 def drop_namespace(
     server: Lakekeeper, warehouse_id: str, path: Sequence[str], *, recursive: bool, force: bool, purge: bool
 ) -> None:
-    """Drop a namespace; `purge` schedules the deletion of its tables' files. Raises 400 or 409 if it is blocked."""
+    """Drop a namespace; `purge` schedules the deletion of the files of its tables and views.
+
+    Files of soft-deleted and generic tables remain. Raises 400 or 409 if it is blocked.
+    """
     with server.database.write() as session:
         warehouse = find_warehouse(session, warehouse_id, active=True)
         top = find_namespace(session, warehouse_id, path)
@@ -42,12 +50,29 @@ def drop_namespace(
             _check_no_running_expiration(session, name, tabulars)
         for tabular in tabulars:
             cancel_soft_deletion(session, tabular)
-            if purge and tabular.metadata_location:
+            if purge and _is_purged(tabular):
                 schedule_purge(server, session, warehouse, tabular)
-        forget_objects(session, "namespace", ids)
+        forget_namespaces(session, ids)
         forget_tabulars(session, tabulars)
         session.execute(delete(TabularRow).where(TabularRow.namespace_id.in_(ids)))
+        _check_no_default_namespace(session, name, ids)
         session.execute(delete(NamespaceRow).where(NamespaceRow.id.in_(ids)))
+
+
+def _is_purged(tabular: TabularRow) -> bool:
+    is_live = tabular.metadata_location is not None and tabular.deleted_at is None
+    return is_live and tabular.kind != "generic-table"
+
+
+def _check_no_default_namespace(session: Session, name: str, ids: list[str]) -> None:
+    """Raise 409 if a version of a remaining view, even of a soft-deleted view, has a default namespace among these."""
+    is_of_view = and_(
+        TabularRow.warehouse_id == DefaultNamespaceRow.warehouse_id, TabularRow.id == DefaultNamespaceRow.view_id
+    )
+    query = select(TabularRow.id).join(DefaultNamespaceRow, is_of_view)
+    if session.scalars(query.where(DefaultNamespaceRow.namespace_id.in_(ids)).limit(1)).first():
+        message = f"Namespace with name '{name}' is not empty."
+        raise ApiError(409, "NamespaceNotEmptyException", message, ERROR_CONTEXT)
 
 
 def _check_empty(name: str, children: list[NamespaceRow], tabulars: list[TabularRow]) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from lakewright_sandbox.lakekeeper.authz.store import Target
 from lakewright_sandbox.lakekeeper.catalog.call import Listing
 from lakewright_sandbox.lakekeeper.catalog.idempotency import Idempotency
-from lakewright_sandbox.lakekeeper.catalog.locations import namespace_location, normalize_location
+from lakewright_sandbox.lakekeeper.catalog.locations import check_form, namespace_location, normalize_location
 from lakewright_sandbox.lakekeeper.catalog.namespace_drop import drop_namespace
 from lakewright_sandbox.lakekeeper.catalog.scope import NamespacePath, WarehouseId
 from lakewright_sandbox.lakekeeper.database.lookups import (
@@ -105,6 +105,7 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
             parent = find_namespace(session, warehouse_id, path[:-1]) if len(path) > 1 else None
             profile = load_profile(warehouse.storage_profile)
             if "location" in properties:
+                check_form(properties["location"], "ConfigLocationParseError")
                 properties["location"] = f"{normalize_location(profile, properties['location'])}/"
             else:
                 properties["location"] = namespace_location(

@@ -123,14 +123,14 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
     )
     table.document = json.dumps(document, separators=(",", ":"))
     with call.server.database.read() as session:
-        check_location_free(session, opened.warehouse.id, table.id, table.location)
+        check_location_free(session, table, table.location)
     objects = call.objects(opened.storage)
     check_empty(objects, table.location)
     if not body.stage_create:
         uri = metadata_file(table.location, 0, properties.get(CODEC))
         objects.write(uri, encode_metadata(document, uri))
         table.metadata_location = uri
-    NewTabular(call.server, table, objects, check_location=bool(body.location)).insert()
+    NewTabular(call.server, table, objects).insert()
     return load_result(opened.open_created(namespace, table))
 
 
@@ -160,7 +160,7 @@ def _register(call: CatalogCall, path: tuple[str, ...], body: RegisterTable) -> 
     table.id, table.location = document["table-uuid"], normalize_location(profile, document["location"])
     table.metadata_location = body.metadata_location
     table.document = json.dumps(document, separators=(",", ":"))
-    NewTabular(call.server, table, None, check_location=True, overwrite=bool(body.overwrite)).insert()
+    NewTabular(call.server, table, None, overwrite=bool(body.overwrite)).insert()
     return load_result(opened.open_created(namespace, table))
 
 

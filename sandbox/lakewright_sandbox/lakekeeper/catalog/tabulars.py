@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from lakewright_sandbox.lakekeeper.authz.hierarchy import keep_parent
 from lakewright_sandbox.lakekeeper.authz.store import Target, forget_tabulars
 from lakewright_sandbox.lakekeeper.catalog.call import CatalogCall, ListOptions
 from lakewright_sandbox.lakekeeper.catalog.locations import check_location_free
@@ -21,7 +22,7 @@ from lakewright_sandbox.lakekeeper.database.lookups import (
     find_tabular_by_name,
     find_warehouse,
 )
-from lakewright_sandbox.lakekeeper.database.models import NamespaceRow, TabularRow
+from lakewright_sandbox.lakekeeper.database.models import DefaultNamespaceRow, NamespaceRow, TabularRow
 from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError, tabular_missing
 from lakewright_sandbox.lakekeeper.protocol.requests import Body
@@ -112,8 +113,9 @@ class NewTabular:
     server: Lakekeeper
     row: TabularRow
     objects: ObjectStore | None
-    check_location: bool
     overwrite: bool = False
+    default_namespaces: Sequence[DefaultNamespaceRow] = ()
+    """Default namespaces of a view's versions."""
 
     def insert(self) -> None:
         """Insert the row; it replaces a staged table of the same name, with `overwrite` any table."""
@@ -137,9 +139,9 @@ class NewTabular:
             forget_tabulars(session, [existing])
             session.delete(existing)
             session.flush()
-        if self.check_location:
-            check_location_free(session, row.warehouse_id, row.id, row.location)
+        check_location_free(session, row, row.location)
         session.add(row)
+        session.add_all(self.default_namespaces)
         session.flush()
         self.server.authorizer.add_owner(session, Target.from_tabular(row))
 
@@ -187,6 +189,8 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
             existing = find_tabular_by_name(session, target, destination.name)
             if existing is None or existing.id != row.id:
                 check_new_name(session, target, destination.name, kind.capitalize())
+            if target.id != namespace.id and call.server.authorizer.enforces:
+                keep_parent(session, row)
             row.namespace_id, row.name, row.name_key = target.id, destination.name, destination.name.casefold()
             row.updated_at = call.server.clock.now()
     except IntegrityError:

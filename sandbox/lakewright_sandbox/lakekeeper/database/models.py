@@ -196,6 +196,28 @@ class TabularRow(LakekeeperBase):
     expires_at: Mapped[int | None]
 
 
+class FormerParentRow(LakekeeperBase):
+    """The namespace in which a table or view was created that has moved since. Null after its deletion.
+
+    OpenFGA has this namespace as parent: a rename of Lakekeeper 0.11 to 0.14 does not call the authorizer.
+    """
+
+    __tablename__ = "former_parent"
+    warehouse_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    tabular_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    namespace_id: Mapped[str | None]
+
+
+class DefaultNamespaceRow(LakekeeperBase):
+    """The default namespace of a stored version of a view. It cannot be dropped before the view."""
+
+    __tablename__ = "view_default_namespace"
+    warehouse_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    view_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    version_id: Mapped[int] = mapped_column(primary_key=True)
+    namespace_id: Mapped[str] = mapped_column(String(36), index=True)
+
+
 class TaskRow(LakekeeperBase):
     """A task of a queue."""
 

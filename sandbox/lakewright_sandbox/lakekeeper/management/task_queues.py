@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -18,6 +19,8 @@ from lakewright_sandbox.lakekeeper.server.server import Lakekeeper, ProjectId, S
 from lakewright_sandbox.lakekeeper.server.task_queue import warehouse_queues
 
 LOG_CLEANUP = "task_log_cleanup"
+_DURATION = re.compile(r"P(?:(\d+W)|(0+Y)?(0+M)?(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:[.,]\d+)?S)?)?)")
+"""An ISO 8601 duration without years and months."""
 
 router = APIRouter(prefix="/management/v1")
 
@@ -70,7 +73,30 @@ def set_log_cleanup(
 ) -> Response:
     """Set the configuration of the project's log cleanup."""
     _check_project(server, project)
+    _check_log_cleanup(body.queue_config)
     return _store(server, project, LOG_CLEANUP, body)
+
+
+def _check_log_cleanup(config: dict[str, Any]) -> None:
+    """Raise 400 `InvalidQueueConfig` unless both periods are durations or null. Warehouse queues accept any object."""
+    for key in ("cleanup-period", "retention-period"):
+        if key not in config:
+            raise _make_invalid_config(f"missing field `{key}`")
+        period = config[key]
+        if period is not None and not isinstance(period, str):
+            raise _make_invalid_config(f"invalid type for `{key}`, expected an ISO 8601 duration")
+        if period is not None and not _is_duration(period):
+            raise _make_invalid_config(f"Invalid ISO8601 duration: {period}")
+
+
+def _is_duration(text: str) -> bool:
+    match = _DURATION.fullmatch(text)
+    return match is not None and any(match.groups())
+
+
+def _make_invalid_config(reason: str) -> ApiError:
+    message = f"Failed to deserialize queue config for queue-name '{LOG_CLEANUP}': '{reason}'"
+    return ApiError(400, "InvalidQueueConfig", message)
 
 
 def _check_project(server: Lakekeeper, project: str) -> None:

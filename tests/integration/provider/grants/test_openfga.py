@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from lakewright.credentials.references import resolve
+from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import ForbiddenError, RefusedError
+from lakewright.lakekeeper.api.connection.privileges import Object
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
@@ -136,6 +141,19 @@ def test_unreadable_grants_are_not_missing(ground: PreparedProject, monkeypatch:
     grant.outs["server"] = as_user(ground, monkeypatch, "looker")
     with pytest.raises(ForbiddenError, match="can_read_assignments"):
         grant.refresh()
+
+
+def test_refusal_in_an_inactive_warehouse_is_no_absence(
+    private_ground: PreparedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An inactive warehouse hides its tables, so a missing table does not prove that the table was deleted."""
+    private_ground.grant("warehouse", "describe", user="oidc~visitor")
+    table = Object("table", private_ground.table_id(), private_ground.project_id, private_ground.warehouse_id)
+    private_ground.post(f"/management/v1/warehouse/{private_ground.warehouse_id}/deactivate", {})
+    client = Client(ServerRef(**as_user(private_ground, monkeypatch, "visitor")), resolve)
+
+    with pytest.raises(ForbiddenError):
+        grants.list_grants(client, table)
 
 
 def test_grants_of_a_deleted_project_are_gone(private_ground: PreparedProject) -> None:

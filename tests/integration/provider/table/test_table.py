@@ -229,6 +229,7 @@ def test_column_that_a_job_added_is_reported_and_kept(table: Resource, orders: P
     assert table.up(**wider, undeclared_columns="refuse", dropped_columns=["extra"]) in {"update"}
 
 
+@pytest.mark.usefixtures("moves_objects")
 def test_name_and_namespace_change_in_place(table: Resource, orders: Props, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{orders['warehouse_id']}/namespaces", json={"namespace": ["old"]}).raise_for_status()
     moved = orders | {"namespace": "old", "name": "purchases"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.lakekeeper.api.connection.errors import NothingFoundError
 from lakewright.lakekeeper.provider.errors import DeletedOutsideStackError, NotOwnedError
 from lakewright.lakekeeper.view.resource import ViewProvider
 
@@ -38,15 +39,27 @@ class OtherUser:
         body = {"source": source, "destination": destination}
         self._http.post(f"{self._catalog}/views/rename", json=body).raise_for_status()
 
+    def make_namespace(self, name: str) -> None:
+        self._http.post(f"{self._catalog}/namespaces", json={"namespace": [name]}).raise_for_status()
+
+    def read_current_version(self, name: str = "orders") -> Props:
+        metadata = self._http.get(f"{self._views}/{name}").raise_for_status().json()["metadata"]
+        return next(v for v in metadata["versions"] if v["version-id"] == metadata["current-version-id"])
+
+    def remove_default_namespace(self) -> None:
+        """Add a version without a default namespace, as some engines do."""
+        version = self.read_current_version() | {"version-id": 9, "timestamp-ms": 2**41, "default-namespace": []}
+        current = {"action": "set-current-view-version", "view-version-id": -1}
+        body = {"updates": [{"action": "add-view-version", "view-version": version}, current]}
+        self._http.post(f"{self._views}/orders", json=body).raise_for_status()
+
     def list_queries(self) -> dict[str, str]:
         """Return the query of each view by its name."""
         listed_views = self._http.get(self._views).raise_for_status().json()["identifiers"]
         return {entry["name"]: self._read_query(entry["name"]) for entry in listed_views}
 
     def _read_query(self, name: str) -> str:
-        metadata = self._http.get(f"{self._views}/{name}").raise_for_status().json()["metadata"]
-        version = next(v for v in metadata["versions"] if v["version-id"] == metadata["current-version-id"])
-        return version["representations"][0]["sql"]
+        return self.read_current_version(name)["representations"][0]["sql"]
 
 
 @pytest.fixture
@@ -161,3 +174,41 @@ def test_recreated_view_is_not_dropped_after_a_refresh(view: Resource, other_use
     view.refresh()
     view.destroy()
     assert other_user.list_queries() == {"orders": FOREIGN}
+
+
+@pytest.mark.usefixtures("moves_objects")
+def test_view_moves_to_another_namespace(view: Resource, view_props: Props, other_user: OtherUser) -> None:
+    other_user.make_namespace("archive")
+    assert view.up(**view_props | {"namespace": "archive"}) == "update"
+    assert view.refresh() == "same"
+    assert other_user.list_queries() == {}
+
+
+def test_default_namespace_is_spelled_as_on_the_server(
+    view: Resource, view_props: Props, other_user: OtherUser
+) -> None:
+    other_user.make_namespace("Raw")
+    assert view.up(**view_props | {"default_namespace": "raw"}) == "update"
+    assert other_user.read_current_version()["default-namespace"] == ["Raw"]
+    assert view.refresh() == "same"
+
+
+def test_missing_default_namespace_is_refused(view: Resource, view_props: Props, other_user: OtherUser) -> None:
+    with pytest.raises(NothingFoundError, match="default namespace `raw` does not exist"):
+        view.up(**view_props | {"default_namespace": "raw"})
+    assert other_user.read_current_version()["default-namespace"] == ["sales"]
+
+
+def test_lost_default_namespace_is_drift_and_restored(view: Resource, view_props: Props, other_user: OtherUser) -> None:
+    other_user.remove_default_namespace()
+    assert [view.refresh(), view.refresh()] == ["update", "same"]
+    assert view.outs["default_namespace"] == ""
+
+    assert view.up(**view_props) == "update"
+    assert other_user.read_current_version()["default-namespace"] == ["sales"]
+    assert view.refresh() == "same"
+
+
+def test_preview_refuses_properties_that_the_server_refuses(view_props: Props) -> None:
+    failures = Resource(ViewProvider()).failures(**view_props, properties={"write.metadata.path": "s3://b/x"})
+    assert "is refused by Lakekeeper" in failures["properties"]

@@ -12,6 +12,21 @@ from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 
 from tests.integration.provider.resource import Props, Resource
 
+VIEW: Props = {
+    "name": "daily",
+    "schema": {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "int"}]},
+    "view-version": {
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 1,
+        "summary": {},
+        "default-namespace": ["sales"],
+        "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 1 AS id"}],
+    },
+    "properties": {},
+}
+"""A view whose default namespace is `sales`."""
+
 
 @pytest.fixture
 def namespace_props(warehouse: Resource, server: Props) -> Props:
@@ -126,6 +141,20 @@ def test_server_refuses_to_drop_a_namespace_with_children(namespace: Resource, n
     Resource(NamespaceProvider()).up(**namespace_props | {"name": "sales.daily"})
     with pytest.raises(NotEmptyError, match=r"1 child namespace|not empty"):
         namespace.destroy()
+
+
+@pytest.mark.parametrize("deletion", ["protect", "purge"])
+def test_views_with_the_default_namespace_are_named(
+    namespace: Resource, namespace_props: Props, http: httpx.Client, deletion: str
+) -> None:
+    namespaces = f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces"
+    http.post(namespaces, json={"namespace": ["reports"]}).raise_for_status()
+    http.post(f"{namespaces}/reports/views", json=VIEW).raise_for_status()
+    namespace.up(**namespace_props | {"deletion": deletion})
+    with pytest.raises(NotEmptyError, match=r"the default namespace of these views: reports.daily. Drop the views"):
+        namespace.destroy()
+    http.delete(f"{namespaces}/reports/views/daily", params={"force": "true"}).raise_for_status()
+    namespace.destroy()
 
 
 def test_retained_namespace_is_kept(namespace: Resource, namespace_props: Props, http: httpx.Client) -> None:

@@ -88,7 +88,10 @@ def test_project_log_cleanup_is_set_and_read(cleanup: Props, light: httpx.Client
     assert (resource.up(**cleanup), resource.refresh()) == ("same", "same")
 
 
-@pytest.mark.parametrize("config", [{"cleanup-period": "P1D", "retention-period": "P7D"}, {"cleanup-period": "PT5M"}])
+@pytest.mark.parametrize(
+    "config",
+    [{"cleanup-period": "P1D", "retention-period": "P7D"}, {"cleanup-period": "PT5M", "retention-period": None}],
+)
 def test_configuration_drift_is_restored(cleanup: Props, light: httpx.Client, config: Props) -> None:
     resource = create_config(cleanup)
     set_config(light, cleanup, queue_config=config)
@@ -135,6 +138,12 @@ def test_old_queue_name_means_the_same_queue(queue: Props) -> None:
 )
 def test_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, expected: str) -> None:
     assert expected in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
+
+
+@pytest.mark.parametrize("period", ["30 days", "P1M", 30])
+def test_preview_refuses_a_period_that_is_no_duration(cleanup: Props, period: Any) -> None:
+    failures = Resource(TaskQueueConfigProvider()).failures(**cleanup | {"config": {"retention-period": period}})
+    assert "`config.retention-period` must be an ISO 8601 duration" in failures[""]
 
 
 def test_preview_refuses_a_queue_that_the_server_lacks(queue: Props) -> None:

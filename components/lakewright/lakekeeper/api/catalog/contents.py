@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewright.http.retry import retry_until
-from lakewright.lakekeeper.api.catalog import namespaces, tabulars
+from lakewright.lakekeeper.api.catalog import namespaces, tabulars, views
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
@@ -77,6 +77,24 @@ def _contents(client: Client, warehouse_id: str, namespace_list: list[ListedName
     if root:
         dropped = [tabular for tabular in dropped if _is_within(tabular.namespace, root)]
     return Contents(namespace_list, tabular_list + dropped)
+
+
+def find_views_with_default(client: Client, warehouse_id: str, path: Path) -> list[str]:
+    """Return the views outside a namespace that have it, or a namespace in it, as default namespace of any version.
+
+    The server does not drop such a namespace. It does not show the versions of soft-deleted views: each may be one.
+    """
+    tabular_list = read_warehouse(client, warehouse_id).tabulars
+    outside = [view for view in tabular_list if view.kind == "view" and not _is_within(view.namespace, path)]
+    live_views = [str(view) for view in outside if not view.dropped and _has_default(client, warehouse_id, view, path)]
+    return live_views + [f"{view} (perhaps, it is soft-deleted)" for view in outside if view.dropped]
+
+
+def _has_default(client: Client, warehouse_id: str, view: Tabular, path: Path) -> bool:
+    metadata = views.load(client, warehouse_id, view.namespace, view.name)
+    return metadata is not None and any(
+        _is_within(tuple(version["default-namespace"]), path) for version in metadata["versions"]
+    )
 
 
 def _is_within(path: Path, root: Path) -> bool:

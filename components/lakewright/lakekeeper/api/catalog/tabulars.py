@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from lakewright.lakekeeper.api.catalog import namespaces
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.errors import NotFoundError
+from lakewright.lakekeeper.api.connection.errors import NotFoundError, UnsupportedServerError
 from lakewright.lakekeeper.api.connection.paging import pages
 
 Kind = Literal["table", "view", "generic-table"]
@@ -98,6 +98,30 @@ def undrop(client: Client, warehouse_id: str, tabular: Tabular) -> None:
     """Restore a soft-deleted table or view. This ends its expiration task."""
     target = {"type": tabular.kind, "id": tabular.tabular_id}
     client.call("POST", f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars/undrop", body={"targets": [target]})
+
+
+def refuse_move(client: Client, title: str, source: namespaces.Path, destination: namespaces.Path, advice: str) -> None:
+    """Refuse to move a table or view to another namespace of a server with OpenFGA.
+
+    Lakekeeper 0.11 to 0.14 writes the parent of an object to OpenFGA at its creation only.
+
+    Args:
+        client: Client of the server.
+        title: Name of the table or view for messages.
+        source: Its namespace.
+        destination: The namespace that it would move to.
+        advice: Last sentence of the message.
+
+    Raises:
+        UnsupportedServerError: The server authorizes by OpenFGA.
+    """
+    if client.server().keeps_tuples:
+        source_name, destination_name = ".".join(source), ".".join(destination)
+        raise UnsupportedServerError(
+            f"{title} cannot be moved to namespace `{destination_name}`: the server authorizes by OpenFGA, in which the"
+            f" grants on `{source_name}` would still apply to it, and the grants on `{destination_name}` would not."
+            f" {advice}"
+        )
 
 
 def _url(warehouse_id: str, namespace: namespaces.Path, kind: Kind) -> str:

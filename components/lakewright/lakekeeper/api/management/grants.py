@@ -107,8 +107,11 @@ def is_gone(client: Client, on: Object) -> bool:
             case "role":
                 return roles.get(client, on.project_id or "", on.object_id) is None
             case _:
-                has_warehouse = warehouses.get(client, on.warehouse_id) is not None
-                return not has_warehouse or (on.kind != "warehouse" and not _has_content(client, on))
+                warehouse = warehouses.get(client, on.warehouse_id)
+                # An inactive warehouse hides its contents.
+                shows_content = warehouse is not None and warehouse["status"] == "active"
+                is_missing = on.kind != "warehouse" and shows_content and not _has_content(client, on)
+                return warehouse is None or is_missing
     except ForbiddenError:
         return False
 

@@ -1,5 +1,6 @@
 """Calls about the configuration of a warehouse's or project's task queues."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,9 @@ ROOT = "/management/v1"
 SOFT_DELETION = "soft_deletion"
 LOG_CLEANUP = "task_log_cleanup"
 """The only queue that belongs to projects."""
+LOG_CLEANUP_PERIODS = ("cleanup-period", "retention-period")
+"""Settings of the log cleanup. The server requires both keys, even if they are not set."""
+_PERIOD = re.compile(r"P(?=\d|T\d)(?:\d+W|(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?)")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class QueueConfig:
         return bool(self.config) or self.max_seconds_since_last_heartbeat is not None
 
 
+def is_period(value: object) -> bool:
+    """Return whether a value is a duration as the server reads it: ISO 8601 without years and months."""
+    return isinstance(value, str) and _PERIOD.fullmatch(value) is not None
+
+
 def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
     """Return a queue's configuration; None if the project or active warehouse does not exist."""
     try:
@@ -58,8 +67,8 @@ def put(client: Client, scope: Scope, queue: str, queue_config: QueueConfig) -> 
     Without a heartbeat the server keeps its current heartbeat.
     """
     config = dict(queue_config.config)
-    if queue == LOG_CLEANUP:  # the server requires both keys, even if they are not set
-        config = {"cleanup-period": None, "retention-period": None} | config
+    if queue == LOG_CLEANUP:
+        config = dict.fromkeys(LOG_CLEANUP_PERIODS) | config
     body: dict[str, Any] = {"queue-config": config}
     if queue_config.max_seconds_since_last_heartbeat is not None:
         body["max-seconds-since-last-heartbeat"] = queue_config.max_seconds_since_last_heartbeat

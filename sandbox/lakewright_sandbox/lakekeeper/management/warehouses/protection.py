@@ -22,7 +22,7 @@ router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 
 def _find(session: Session, warehouse_id: UUID, kind: str, object_id: UUID) -> NamespaceRow | TabularRow:
-    find_warehouse(session, str(warehouse_id))
+    find_warehouse(session, str(warehouse_id), active=True)
     if kind == "namespace":
         namespace = session.get(NamespaceRow, str(object_id))
         if namespace is None or namespace.warehouse_id != str(warehouse_id):
