@@ -1,4 +1,4 @@
-"""The platform program on the embedded engine, with rendered manifests; tenants that read its outputs."""
+"""The platform program on the embedded engine: rendered manifests, a cluster, and tenants that read its outputs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
+from lakewright_sandbox.in_process import serve
 from lakewright_sandbox.runtime.state import Sandbox
 
 from tests.certificates import write_server_certificate
-from tests.platform_documents import replace_value
-from tests.platform_project import PlatformStack
+from tests.platform_documents import replace_value, trial
+from tests.platform_project import PlatformStack, create_platform
 from tests.tenant_project import Tenant, create_project, new_name, tenant_spec
 
 pytestmark = pytest.mark.stand_in("renders manifests with the sandbox's kubernetes provider")
@@ -77,6 +79,35 @@ def test_changed_files_of_the_server_restart_it(platform: PlatformStack) -> None
 
     assert list_changed_names(authorities) == {"lakekeeper-ca", "lakekeeper-server"}
     assert list_changed_names(credentials) == {"lakekeeper-secret-lakekeeper-files", "lakekeeper-server"}
+
+
+def test_autoscaling_begins_with_the_running_replicas(tmp_path: Path) -> None:
+    """An update changes no number of replicas: an update without one would scale the server to one pod."""
+    file = tmp_path / "kubeconfig"
+    with serve(SandboxCluster().app()) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as cluster:
+        file.write_text(kubeconfig(endpoint))
+        platform = create_platform(tmp_path, trial(), render=False, KUBECONFIG=str(file))
+        platform.up()
+        spec = replace_value(platform.spec, "server.autoscaling", {"min": 2, "max": 4})
+        platform.spec = replace_value(spec, "server.logs", {"level": "debug"})
+        platform.write()
+
+        changes = list_changed_names(platform.up())
+
+        assert changes == {"lakekeeper-server", "lakekeeper-autoscaler"}
+        server = "/apis/apps/v1/namespaces/lakekeeper/deployments/lakekeeper"
+        assert cluster.get(server).json()["spec"]["replicas"] == 2
+        autoscaler = {"fieldManager": "horizontal-pod-autoscaler"}
+        merge = {"content-type": "application/merge-patch+json"}
+        body = json.dumps({"spec": {"replicas": 3}})
+        cluster.patch(f"{server}/scale", params=autoscaler, headers=merge, content=body).raise_for_status()
+        platform.spec = replace_value(spec, "server.logs", {"level": "info"})
+        platform.write()
+
+        changes = list_changed_names(platform.up())
+
+        assert changes == {"lakekeeper-server"}
+        assert cluster.get(server).json()["spec"]["replicas"] == 3
 
 
 def test_bootstrap_comes_after_server_and_gateway(platform: PlatformStack, sandbox: Sandbox) -> None:

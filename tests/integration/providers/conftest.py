@@ -121,11 +121,9 @@ class Provider:
     def list_changes(self, kind: str, resource_id: str, outputs: Properties, news: Properties) -> list[str]:
         return sorted(self.diff(kind, resource_id, outputs, news).detailedDiff)
 
-    def update(
-        self, kind: str, resource_id: str, outputs: Properties, news: Properties, *, preview: bool = False
-    ) -> Properties:
+    def update(self, kind: str, resource_id: str, outputs: Properties, news: Properties, **options: Any) -> Properties:
         request = provider_pb2.UpdateRequest(
-            id=resource_id, urn=urn(kind), olds=to_struct(outputs), news=to_struct(news), preview=preview
+            id=resource_id, urn=urn(kind), olds=to_struct(outputs), news=to_struct(news), **options
         )
         return from_struct(self.stub.Update(request, timeout=30).properties)
 

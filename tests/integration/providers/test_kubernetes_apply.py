@@ -102,6 +102,91 @@ def test_the_first_update_takes_over_the_creates_fields(connect_to_cluster: Call
     assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
 
 
+def test_upsert_applies_to_an_existing_object(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    connect_to_cluster().create(DEPLOYMENT, deployment())
+    provider = connect_to_cluster(upsertExistingObjects="true", enablePatchForce="true")
+
+    preview = provider.create(DEPLOYMENT, deployment(replicas=3), preview=True)[1]
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 1
+    resource_id, outputs = provider.create(DEPLOYMENT, deployment(replicas=3))
+
+    assert preview["spec"]["replicas"] == outputs["spec"]["replicas"] == 3
+    entries = apps.read_namespaced_deployment("cu", "tenant-a").metadata.managed_fields
+    assert (outputs["__fieldManager"], "Apply") in {(entry.manager, entry.operation) for entry in entries}
+    provider.update(DEPLOYMENT, resource_id, outputs, deployment(replicas=3, image="spark:2"))
+    assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
+
+
+def test_upsert_without_force_conflicts(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    connect_to_cluster().create(DEPLOYMENT, deployment())
+    provider = connect_to_cluster(upsertExistingObjects="true")
+
+    with pytest.raises(grpc.RpcError) as refused:
+        provider.create(DEPLOYMENT, deployment(replicas=3))
+
+    assert (
+        'had an apply conflict: Apply failed with 1 conflict: conflict with "pulumi-kubernetes" using apps/v1: '
+        ".spec.replicas"
+    ) in str(refused.value.details())
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 1
+
+
+def test_upsert_creates_a_missing_object(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    connect_to_cluster(upsertExistingObjects="true").create(DEPLOYMENT, deployment())
+
+    assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
+
+
+def test_an_upsert_preview_shows_immutable_changes(connect_to_cluster: Callable[..., Provider]) -> None:
+    """The update deletes such an object before it creates the new object."""
+    connect_to_cluster().create(DEPLOYMENT, deployment())
+    changed_inputs = deployment()
+    changed_inputs["spec"]["selector"] = {"matchLabels": {"app": "else"}}
+
+    preview = connect_to_cluster(upsertExistingObjects="true").create(DEPLOYMENT, changed_inputs, preview=True)
+
+    assert preview == ("", changed_inputs)
+
+
+def test_upsert_is_a_supported_setting(kubernetes_port: int, connect: Callable[[int], Provider], config: Path) -> None:
+    news = to_struct({"kubeconfig": str(config), "upsertExistingObjects": "true"})
+
+    response = connect(kubernetes_port).stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=news))
+
+    assert not response.failures
+
+
+@pytest.mark.parametrize("force", ["true", "false"], ids=["force", "no_force"])
+def test_ignored_replicas_of_an_autoscaler_remain(
+    connect_to_cluster: Callable[..., Provider], apps: Any, force: str
+) -> None:
+    provider = connect_to_cluster(enablePatchForce=force)
+    resource_id, outputs = create_and_update(provider)
+    scale(apps, 3)
+
+    for preview in (True, False):
+        change = deployment(image="spark:2")
+        updated = provider.update(
+            DEPLOYMENT, resource_id, outputs, change, ignoreChanges=["spec.replicas"], preview=preview
+        )
+        assert updated["spec"]["replicas"] == 3
+
+    live = apps.read_namespaced_deployment("cu", "tenant-a")
+    assert (live.spec.replicas, live.spec.template.spec.containers[0].image) == (3, "spark:2")
+    assert owners(apps) == [("kubectl", "Update", "scale"), ("pulumi-kubernetes-#", "Apply", None)]
+
+
+def test_an_ignored_field_of_the_manager_remains(connect_to_cluster: Callable[..., Provider], apps: Any) -> None:
+    """An apply without the field would delete it."""
+    provider = connect_to_cluster()
+    resource_id, outputs = create_and_update(provider)
+
+    provider.update(DEPLOYMENT, resource_id, outputs, deployment(replicas=4), ignoreChanges=["spec.replicas"])
+
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 1
+    assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
+
+
 @pytest.mark.parametrize("preview", [True, False], ids=["preview", "up"])
 def test_without_force_a_scaled_deployment_conflicts(
     connect_to_cluster: Callable[..., Provider], apps: Any, *, preview: bool

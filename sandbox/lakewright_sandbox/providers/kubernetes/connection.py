@@ -75,13 +75,13 @@ class ClusterConnection:
         query = {"fieldManager": manager, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
         return self._call("PATCH", manifest, query, yaml.safe_dump(manifest), "application/apply-patch+yaml") or {}
 
-    def set_managed_fields(self, live: Manifest, managed: list[Properties]) -> None:
-        """Change the owners of fields without changing the object."""
+    def set_managed_fields(self, live: Manifest, managed: list[Properties]) -> Manifest:
+        """Change the owners of fields without changing the object; return the object."""
         patch = [
             {"op": "replace", "path": "/metadata/managedFields", "value": managed},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
         ]
-        self._call("PATCH", live, {}, json.dumps(patch), "application/json-patch+json")
+        return self._call("PATCH", live, {}, json.dumps(patch), "application/json-patch+json") or {}
 
     def delete(self, manifest: Manifest) -> None:
         """Delete an object with its dependents if it exists, and wait until it no longer exists."""

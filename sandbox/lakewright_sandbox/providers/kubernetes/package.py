@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from lakewright_sandbox.providers.kubernetes.applying import Applying
+from lakewright_sandbox.providers.kubernetes.applying import Applying, Upserting
 from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
@@ -29,6 +29,7 @@ _SUPPORTED = {
     "renderYamlToDirectory",
     "suppressDeprecationWarnings",
     "suppressHelmHookWarnings",
+    "upsertExistingObjects",
     "version",
 }
 _INSTALL = "run `pulumi plugin install resource kubernetes` and use the real provider"
@@ -69,7 +70,7 @@ class KubernetesPackage:
                 ("ConfigMap", "enableConfigMapMutable", "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE"),
                 ("Secret", "enableSecretMutable", "PULUMI_K8S_ENABLE_SECRET_MUTABLE"),
             )
-            if str(config.get(key, os.environ.get(variable, "false"))).lower() == "true"
+            if _is_enabled(config, key, variable)
         }
         if not directory:
             return self._create_applying(config, frozenset(mutable))
@@ -87,7 +88,9 @@ class KubernetesPackage:
             connection = None if contains_unknown(config) else ClusterConnection.open(config)
         except SandboxProviderError as error:
             raise UnsupportedError(_needs_directory(error)) from error
-        return Applying(
+        is_upserting = _is_enabled(config, "upsertExistingObjects", "PULUMI_K8S_UPSERT_EXISTING_OBJECTS")
+        create_instance = Upserting if is_upserting else Applying
+        return create_instance(
             directory=None,
             namespace=config.get("namespace") or None,
             always=False,
@@ -96,6 +99,10 @@ class KubernetesPackage:
             connection=connection,
             force=str(config.get("enablePatchForce", "false")).lower() == "true",
         )
+
+
+def _is_enabled(config: Properties, key: str, variable: str) -> bool:
+    return str(config.get(key, os.environ.get(variable, "false"))).lower() == "true"
 
 
 def _field_manager() -> str:

@@ -59,6 +59,8 @@ class ResourceRef:
     urn: str
     type: str
     id: str = ""
+    ignore_changes: tuple[str, ...] = ()
+    """The paths that this call must not change."""
 
     @property
     def name(self) -> str:
@@ -245,8 +247,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare the state of a resource with new inputs."""
         olds, news, old_inputs = (reveal(from_struct(p)) for p in (request.olds, request.news, request.old_inputs))
-        difference = self._instance(context).diff(_subject(request), olds, news, old_inputs)
-        return _diff_response(difference.drop_ignored(list(request.ignoreChanges)))
+        resource = _subject(request)
+        difference = self._instance(context).diff(resource, olds, news, old_inputs)
+        return _diff_response(difference.drop_ignored(list(resource.ignore_changes)))
 
     @_as_grpc_errors
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
@@ -341,7 +344,9 @@ def serve(package: ProviderPackage, port: int = 0, address: str = "") -> tuple[g
 
 def _subject(request: Any) -> ResourceRef:
     kind = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
-    return ResourceRef(request.urn, kind, getattr(request, "id", ""))
+    # Some requests have no id and no ignored paths.
+    ignored_paths = tuple[str, ...](getattr(request, "ignoreChanges", ()))
+    return ResourceRef(request.urn, kind, getattr(request, "id", ""), ignored_paths)
 
 
 def _failures(failures: list[PropertyFailure]) -> list[provider_pb2.CheckFailure]:
