@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, functions
 
+from lakewright_spark.commit_conflicts import is_outdated
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.maintenance.table.backups import find_later_manifest, list_manifests, scan_tasks
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, SqlSession, first_line, iterate
@@ -154,7 +155,8 @@ def _commit_once(opened: IcebergTable, backup: str, files: list[Any]) -> None:
         try:
             change.set(RESTORED, backup).commit()
         except Py4JJavaError as error:
-            if _VALIDATION not in str(error.java_exception.getClass().getName()):
+            is_refused = _VALIDATION in str(error.java_exception.getClass().getName())
+            if not (is_refused or is_outdated(first_line(error))):
                 raise
         else:
             return

@@ -22,6 +22,7 @@ from lakewright_spark.migration.endpoint import (
 )
 from lakewright_spark.migration.fence import FENCE, FinishedCopy, read_fence, read_finished_copy
 from lakewright_spark.migration.ledger import Entry, Method, Step
+from lakewright_spark.migration.registration_rules import find_registration_obstacles
 from lakewright_spark.migration.view_catalog import ViewCatalog
 from lakewright_spark.pyiceberg_client.hadoop_catalog import HadoopCatalog
 from lakewright_spark.pyiceberg_client.table_metadata import is_readable_only
@@ -199,6 +200,8 @@ def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpo
         return f"it belongs to migration {fence.run}, whose ledger is another file"
     if method is Method.COPY and (obstacles := find_copy_obstacles(table)):
         return f"it cannot be copied: it has {'; '.join(obstacles)}"
+    if target.config.kind == "lakekeeper" and (obstacles := find_registration_obstacles(table, method)):
+        return f"{target} would refuse it: it has {'; '.join(obstacles)}"
     return None
 
 

@@ -13,6 +13,8 @@ from pyiceberg import exceptions as iceberg
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.utils.config import Config, merge_config
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
@@ -22,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import PasswordAuth
 from lakewright_spark.catalog.kinds import DELEGATION_HEADER, NO_CREDENTIALS
+from lakewright_spark.commit_conflicts import is_outdated
 from lakewright_spark.errors import (
     AccessDeniedError,
     CatalogUnreachableError,
@@ -47,13 +50,24 @@ class TimedAdapter(HTTPAdapter):
 
 
 class TimedRestCatalog(RestCatalog):
-    """A REST catalog with time limits of requests. PyIceberg 0.12 has none."""
+    """A REST catalog with time limits of requests, which PyIceberg 0.12 lacks, and with all conflicts of commits."""
 
     def _create_session(self) -> Session:
         session = super()._create_session()
         for scheme in ("http://", "https://"):
             session.mount(scheme, TimedAdapter())
         return session
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates to a table. Raises CommitFailedException also for the conflicts of `commit_conflicts`."""
+        try:
+            return super().commit_table(table, requirements, updates)
+        except iceberg.BadRequestError as error:
+            if is_outdated(str(error)):
+                raise iceberg.CommitFailedException(str(error)) from error
+            raise
 
 
 _CLASSES: Mapping[str, Callable[..., Catalog]] = {
@@ -64,6 +78,8 @@ _CLASSES: Mapping[str, Callable[..., Catalog]] = {
 """Clients by the type of a catalog."""
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
+_OLD_SNAPSHOT = "Invalid snapshot timestamp"
+_CLOCK_ADVICE = ". Set the clock of this machine: it is more than a minute behind the table's last change"
 _DOWN = (
     requests.RequestException,
     SQLAlchemyError,
@@ -170,7 +186,8 @@ def explain_errors(config: CatalogConfig, warehouse: str, target: str = "") -> G
             f"{server}: repeated conflicts with other changes of {target or 'the table'}: {_first_line(error)}"
         ) from error
     except iceberg.RESTError as error:
-        raise JobFailedError(f"{server} refused {target or 'the request'}: {_first_line(error)}") from error
+        advice = _CLOCK_ADVICE if _OLD_SNAPSHOT in str(error) else ""
+        raise JobFailedError(f"{server} refused {target or 'the request'}: {_first_line(error)}{advice}") from error
 
 
 def _status(error: iceberg.RESTError) -> int | None:

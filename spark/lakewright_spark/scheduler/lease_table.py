@@ -21,6 +21,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.update import (
+    AddSnapshotUpdate,
     AssertRefSnapshotId,
     AssertTableUUID,
     RemovePropertiesUpdate,
@@ -40,7 +41,9 @@ from lakewright_spark.times import format_time
 
 NAME = LEASE
 LIFE = timedelta(minutes=3)
-"""A runner that is silent for this long counts as dead. Clocks of runners may differ by a fraction of it."""
+"""A runner that is silent for this long counts as dead. Clocks of runners and the server may differ by a minute.
+
+Lakekeeper refuses records that are more than a minute older than the last change of their table."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 ATTEMPTS = 20
 """Attempts at a commit that conflicts with other commits, such as commits of jobs that maintain this table."""
@@ -139,11 +142,24 @@ def add_snapshot(table: Table, properties: Mapping[str, str], removed: Sequence[
             return True
         # Lakekeeper deletes old metadata files itself. PyIceberg would try again and warn at each commit.
         staged: Any = change
-        committed = table.catalog.commit_table(table, staged._requirements, staged._updates)
+        updates = tuple(_date_snapshot(update, table.metadata.last_updated_ms) for update in staged._updates)
+        committed = table.catalog.commit_table(table, staged._requirements, updates)
     except (CommitFailedException, ValidationException):
         return False
     table.metadata = committed.metadata
     return True
+
+
+def _date_snapshot(update: TableUpdate, earliest: int) -> TableUpdate:
+    """Date a new snapshot no earlier than the table's last change, which may have the time of the server.
+
+    Lakekeeper refuses a snapshot that is more than a minute older, as of a runner whose clock is behind.
+    """
+    if not isinstance(update, AddSnapshotUpdate):
+        return update
+    snapshot = update.snapshot
+    dated = snapshot.model_copy(update={"timestamp_ms": max(snapshot.timestamp_ms, earliest)})
+    return update.model_copy(update={"snapshot": dated})
 
 
 def set_properties(table: Table, properties: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -96,6 +97,20 @@ class TestTableClaim:
         with pytest.raises(LeaseLostError, match="took over"):
             dead.renew(now + LIFE)
         heir.release(now + LIFE)
+
+    def test_claim_by_a_machine_whose_clock_is_behind(
+        self, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Renewals have the server's time, and Lakekeeper refuses snapshots that are a minute older than a change."""
+        first, now = claim(tenant, "first"), datetime.now(UTC)
+        first.take(now)
+        first.renew(now)
+        late = SimpleNamespace(time=lambda: time.time() - 120)
+        monkeypatch.setattr("pyiceberg.table.snapshots.time", late)
+        second = claim(tenant, "second", table=TableIdentifier("results", ("shop",), "items"), uuid=OTHER)
+        second.take(now)
+        for holder in (second, first):
+            holder.release(now)
 
     def test_concurrent_claims_of_one_table(self, tenant: CatalogConfig) -> None:
         """One has the table, and all others are refused, in any order of commits."""

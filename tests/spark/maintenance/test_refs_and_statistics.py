@@ -88,8 +88,30 @@ def test_statistics_for_engines(create_table: CreateTable) -> None:
     assert table.job("orphan-files").candidates == 0
     assert table.column("SELECT sum(n) FROM THIS") == [5]
 
+    table.set_policies(engine_statistics={"columns": ["k", "n"]})
+    table.job("engine-statistics")
+    (file,) = iterate(IcebergTable.open(table.spark, table.table).java.statisticsFiles())
+    assert len(list(iterate(file.blobMetadata()))) == 2, "Lakekeeper does not replace the statistics of a snapshot"
+
     table.set_policies(engine_statistics={"partitions": False, "columns": ["no_such"]})
     with pytest.raises(PolicyRefusedError, match="expected columns of the table, k, n; there is no no_such"):
         table.job("engine-statistics")
     table.set_policies()
     assert table.job("engine-statistics").reason == "no policy"
+
+
+def test_last_tag_of_a_table_remains(create_table: CreateTable) -> None:
+    """Lakekeeper would respond with success and keep it, so the job would remove it again and again."""
+    table = create_table("without_main", "(n int) USING iceberg")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.set_policies(refs={"close": {"type": "tag"}})
+    assert table.job("refs").created == ("close",)
+    table.do("CREATE OR REPLACE TABLE THIS (n int) USING iceberg")
+    table.set_policies()
+
+    done = table.job("refs")
+
+    assert done.removed == ()
+    assert done.reason == "close is the table's last branch or tag, which Lakekeeper does not remove"
+    assert read_refs(table).keys() == {"close"}
+    assert table.column("SELECT n FROM THIS") == []

@@ -18,6 +18,7 @@ from projects import Project, post
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.typedef import Identifier
 
 
@@ -400,4 +401,29 @@ def test_target_with_soft_deletion_gets_the_table_again(catalogs: Catalogs, proj
     catalogs.migrate()
     catalogs.migrate(Action.CUT_OVER)
     catalogs.migrate(Action.FINISH)
+    assert count_rows(catalogs.open_target(), "sales.orders") == 6
+
+
+def test_table_that_lakekeeper_would_refuse_is_not_fenced(catalogs: Catalogs) -> None:
+    """A registration of statistics without their snapshot fails in the server's database, after the fence."""
+    table = catalogs.add_table("sales.orders")
+    lost = StatisticsFile.model_validate(
+        {
+            "snapshot-id": 7,
+            "statistics-path": f"{table.location()}/metadata/7.stats",
+            "file-size-in-bytes": 1,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        }
+    )
+    with table.update_statistics() as change:
+        change.set_statistics(lost)
+
+    with pytest.raises(MigrationError, match="has statistics of snapshots that it lacks, 7: remove these statistics"):
+        catalogs.migrate()
+
+    assert FENCE not in catalogs.open_source().load_table("sales.orders").properties
+    with catalogs.open_source().load_table("sales.orders").update_statistics() as change:
+        change.remove_statistics(7)
+    catalogs.migrate()
     assert count_rows(catalogs.open_target(), "sales.orders") == 6

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 
 import httpx
 import pyarrow as pa
@@ -19,6 +21,7 @@ from lakewright_spark.errors import (
     CatalogUnreachableError,
     ColumnRefusedError,
     ConfigMissingError,
+    JobFailedError,
     LakewrightSparkError,
     NoSuchResultError,
     RowsMovedError,
@@ -194,6 +197,33 @@ def test_concurrent_replacements_leave_one_result(
     assert not failures
     remaining_numbers = numbers(reader.read_all(uri))
     assert remaining_numbers in [[number] * 4 for number in range(3)]
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_write_to_another_branch_does_not_fail_a_commit(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, *, reuse: bool
+) -> None:
+    """It takes the sequence number of the next commit to `main`, which Lakekeeper refuses with 400, not 409."""
+    writer = create_writer(catalog_config, NEVER)
+    writer.write_rows(uri, SCHEMA, ROWS[:2])
+    with writer.stream(uri, SCHEMA, reuse=reuse) as stream:
+        stream.append(ROWS[2])
+        table = reader.table(uri)
+        current = table.current_snapshot()
+        assert current is not None
+        table.manage_snapshots().create_branch(current.snapshot_id, "audit").commit()
+        table.append(pa.table({"number": [9], "text": ["on a branch"]}), branch="audit")
+    assert numbers(reader.read_all(uri)) == ([0, 1, 2] if reuse else [2])
+
+
+def test_clock_that_is_behind_is_reported(
+    writer: ResultWriter, uri: ResultUri, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.write_rows(uri, SCHEMA, ROWS)
+    late = SimpleNamespace(time=lambda: time.time() - 120)
+    monkeypatch.setattr("pyiceberg.table.snapshots.time", late)
+    with pytest.raises(JobFailedError, match=r"Invalid snapshot timestamp .* Set the clock of this machine"):
+        writer.write_rows(uri, SCHEMA, ROWS)
 
 
 @pytest.mark.stand_in("plays a response of the server")

@@ -85,8 +85,8 @@ def _list_regional_buckets(
     """Yield the buckets of each region with the tag of a tenant, from the tagging API. Note which were searched."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
-    default_region = _open_session(account).region_name
-    regions = sorted({*bucket_regions, *([default_region] if default_region else [])})
+    default_region: str | None = _open_session(account).region_name
+    regions = sorted({*bucket_regions, *([default_region] if default_region else list[str]())})
     searched_regions: list[str] = []
     for region in regions:
         try:

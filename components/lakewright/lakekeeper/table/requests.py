@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.evolution import Evolution, evolve
+from lakewright.lakekeeper.table.partition_rules import find_name_problems, find_spec_problems
 from lakewright.lakekeeper.table.schema.columns import Json, ids_by_path, partition_fields, sort_fields
 from lakewright.lakekeeper.table.schema.iceberg_json import field_json
 from lakewright.lakekeeper.table.schema.layout import Partition, parse_partition, parse_sorting
@@ -99,6 +100,7 @@ def _format_version(table_commit: Commit, metadata: Json, new: TableArgs) -> Non
 def _schema(table_commit: Commit, metadata: Json, schema: Evolution) -> None:
     table_commit.problems += schema.problems
     table_commit.problems += _sources_dropped(metadata, schema)
+    table_commit.problems += find_name_problems(metadata, schema.schema)
     if not schema.changes:
         return
     table_commit.changes += schema.changes
@@ -123,6 +125,7 @@ def _sources_dropped(metadata: Json, schema: Evolution) -> Iterator[str]:
 def _change_partitions(table_commit: Commit, metadata: Json, new: TableArgs, schema: Evolution) -> None:
     specs = {spec["spec-id"]: cast(list[Json], spec["fields"]) for spec in metadata["partition-specs"]}
     live_fields = partition_fields(metadata)
+    keeps_fields = max(int(metadata["format-version"]), new.format_version or 0) == 1
     by_path = ids_by_path(schema.schema)
     declared_partitions = [parse_partition(text) for text in new.partition_by]
     sources = [by_path.get(partition.column) for partition in declared_partitions]
@@ -132,20 +135,29 @@ def _change_partitions(table_commit: Commit, metadata: Json, new: TableArgs, sch
         next((live for live in live_fields if _matches(live, partition, source)), None)
         for partition, source in zip(declared_partitions, sources, strict=True)
     ]
-    live = [current for current in live_fields if current["transform"] != "void" or current in matches]
-    if matches == live or (metadata["format-version"] == 1 and None not in matches and len(matches) == len(live)):
+    # If the server refuses the current spec, its removed fields are left out, which version 1 does not allow.
+    is_refused = any(find_spec_problems(live_fields, schema.schema, schema.dropped))
+    live = [current for current in live_fields if current["transform"] != "void" or current in matches or is_refused]
+    if matches == live or (keeps_fields and None not in matches and len(matches) == len(live)):
         return
     earlier = [former for fields in specs.values() for former in fields]
-    fields = [
-        have
-        or next((former for former in earlier if _matches(former, partition, source)), None)
-        or _partition_json(partition, by_path)
-        for have, partition, source in zip(matches, declared_partitions, sources, strict=True)
-    ]
-    if metadata["format-version"] == 1:  # readers identify its fields by position, so none is removed
+    if keeps_fields:  # readers identify its fields by position, so none is removed
+        numbers = count(int(metadata["last-partition-id"]) + 1)
         fields = [current if current in matches else _void(current) for current in live_fields] + [
-            added for added in fields if added not in live_fields
+            {**_partition_json(partition, by_path), "field-id": next(numbers)}
+            for have, partition in zip(matches, declared_partitions, strict=True)
+            if have is None
         ]
+    else:
+        fields = [
+            have
+            or next((former for former in earlier if _matches(former, partition, source)), None)
+            or _partition_json(partition, by_path)
+            for have, partition, source in zip(matches, declared_partitions, sources, strict=True)
+        ]
+    if problems := list(find_spec_problems(fields, schema.schema, schema.dropped)):
+        table_commit.problems += problems
+        return
     table_commit.changes.append(f"partition_by: {', '.join(new.partition_by) or 'none'}")
     table_commit.require("assert-default-spec-id", "default-spec-id", metadata["default-spec-id"])
     table_commit.require(

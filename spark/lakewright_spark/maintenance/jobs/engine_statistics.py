@@ -48,6 +48,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     if has_partitions:
         opened.call("compute_partition_stats").collect()
     if columns is not None:
+        _remove_column_statistics(opened)
         names = {"columns": f"array({', '.join(map(literal, columns))})"} if columns else {}
         opened.call("compute_table_stats", **names).collect()
     current = opened.java.currentSnapshot().snapshotId()
@@ -55,6 +56,13 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         partitions=any(file.snapshotId() == current for file in iterate(opened.java.partitionStatisticsFiles())),
         columns=any(file.snapshotId() == current for file in iterate(opened.java.statisticsFiles())),
     )
+
+
+def _remove_column_statistics(opened: IcebergTable) -> None:
+    """Remove the statistics of the current snapshot, since Lakekeeper ignores other statistics of the same snapshot."""
+    current = opened.java.currentSnapshot().snapshotId()
+    if any(file.snapshotId() == current for file in iterate(opened.java.statisticsFiles())):
+        opened.java.updateStatistics().removeStatistics(current).commit()
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

@@ -67,9 +67,17 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         changed=changes.changed,
         removed=changes.removed,
         unmerged=changes.unmerged,
-        reason=f"no snapshot is young enough for {', '.join(changes.waiting)}" if changes.waiting else "",
+        reason=_explain(changes),
         dry_run=dry_run,
     )
+
+
+def _explain(changes: RefChanges) -> str:
+    """Return why some branches and tags are not as declared."""
+    reasons = [f"no snapshot is young enough for {', '.join(changes.waiting)}"] if changes.waiting else []
+    if changes.last is not None:
+        reasons.append(f"{changes.last} is the table's last branch or tag, which Lakekeeper does not remove")
+    return "; ".join(reasons)
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:

@@ -31,6 +31,8 @@ class RefChanges:
     """Branches that would be removed, but have commits that `main` does not have."""
     waiting: tuple[str, ...] = ()
     """Declared names that cannot be created: the table has no snapshot that is young enough."""
+    last: str | None = None
+    """Name that would be removed, but is the table's last branch or tag, which Lakekeeper does not remove."""
 
     def __bool__(self) -> bool:
         """Return whether there is anything to change."""
@@ -93,15 +95,19 @@ def compare_refs(
     obsolete = [name for name in sorted(created) if name in refs and name not in ref_policies]
     on_main = {snapshot.id for snapshot in list_ancestors(by_id, by_id[current])} if current is not None else set[int]()
     unmerged = [name for name in obsolete if refs[name].snapshot not in on_main and refs[name].kind == "BRANCH"]
+    removed = [name for name in obsolete if name not in unmerged]
+    is_emptied = bool(removed) and len(removed) == len(refs) and not creatable
+    last = removed.pop() if is_emptied else None
     return RefChanges(
         created=tuple(creatable),
         changed=tuple(
             name for name in ref_policies if name in refs and not _has_retention(refs[name], ref_policies[name])
         ),
-        removed=tuple(name for name in obsolete if name not in unmerged),
+        removed=tuple(removed),
         forgotten=tuple(name for name in sorted(created) if name not in refs and name not in creatable),
         unmerged=tuple(unmerged),
         waiting=tuple(name for name in missing if name not in creatable),
+        last=last,
     )
 
 

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from lakewright_spark.commit_conflicts import is_outdated
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.iceberg_values import is_switched_off
 from lakewright_spark.maintenance.table.row_buffer import RowBuffer
@@ -227,7 +228,7 @@ class IcebergTable:
             try:
                 return change(self.java.newTransaction())  # refreshes the metadata
             except Py4JJavaError as error:
-                if attempt == COMMIT_ATTEMPTS or "CommitFailedException" not in first_line(error):
+                if attempt == COMMIT_ATTEMPTS or not is_conflict(error):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -379,6 +380,12 @@ def instant_sql(moment: datetime) -> str:
 def sql_map(values: dict[str, Any]) -> str:
     """Return options of a procedure as a map of Spark SQL."""
     return "map(" + ", ".join(f"'{key}', '{value}'" for key, value in values.items()) + ")"
+
+
+def is_conflict(error: Py4JJavaError) -> bool:
+    """Return whether a commit failed because of another commit, so that it can be repeated on newer metadata."""
+    reason = first_line(error)
+    return "CommitFailedException" in reason or is_outdated(reason)
 
 
 def first_line(error: Exception) -> str:

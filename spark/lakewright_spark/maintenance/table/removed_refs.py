@@ -25,14 +25,23 @@ If a branch or tag reached its age during an expiration, Iceberg would remove it
 def find_overdue_refs(
     snapshots: Iterable[Snapshot], refs: Iterable[Ref], max_age: timedelta | None, now: datetime
 ) -> list[Ref]:
-    """Return the branches and tags that are past their age, or past `max_age` if they have none. `main` never is."""
+    """Return the branches and tags that are past their age, or past `max_age` if they have none. `main` never is.
+
+    If all of them are, the one at the newest snapshot is left out: Lakekeeper responds to the removal of the last
+    branch or tag with success, and keeps it.
+    """
     by_id = {snapshot.id: snapshot for snapshot in snapshots}
+    refs = list(refs)
     ages = [(ref, ref.max_age if ref.max_age is not None else max_age) for ref in refs if ref.name != "main"]
-    return [
+    overdue = [
         ref
         for ref, age in ages
         if age is not None and now - by_id[ref.snapshot].committed_at > age - min(MARGIN, age / 10)
     ]
+    if len(overdue) < len(refs):
+        return overdue
+    newest = max(overdue, key=lambda ref: by_id[ref.snapshot].committed_at, default=None)
+    return [ref for ref in overdue if ref != newest]
 
 
 def read_removed_refs(properties: Mapping[str, str]) -> dict[int, datetime]:

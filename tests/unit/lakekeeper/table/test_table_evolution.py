@@ -248,12 +248,69 @@ def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
     assert done.changes == ["partition_by: bucket(8, id), truncate(10, amount)"]
     fields = next(update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec")
     sent = [(field["transform"], field.get("field-id"), field["name"]) for field in fields]
-    added_fields = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
+    added_fields = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", 1002 if version == 1 else None, "amount_trunc")]
     assert sent == ([("void", 1000, "day_day_1000"), *added_fields] if version == 1 else added_fields)
     assert [requirement["type"] for requirement in done.requirements] == [
         "assert-default-spec-id",
         "assert-last-assigned-partition-id",
     ]
+
+
+def void_metadata(*sources: int, version: int = 1) -> Props:
+    """Return a table from which partition fields of these columns were removed under format version 1."""
+    metadata = create_metadata(table_args(format_version=version))
+    fields = [
+        {"source-id": source, "transform": "void", "name": f"gone_{number}", "field-id": number}
+        for number, source in enumerate(sources, 1000)
+    ]
+    metadata["partition-specs"][0]["fields"] = fields
+    return metadata | {"last-partition-id": 999 + len(fields)}
+
+
+def test_partition_field_returns_under_version_1() -> None:
+    """The server would give the new field the id of the removed field of the same column and transform."""
+    metadata = void_metadata(1)
+    done = evolve(table_args(), table_args(partition_by=["id"]), metadata)
+    (spec,) = (update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec")
+    assert [(field["transform"], field["field-id"]) for field in spec] == [("void", 1000), ("identity", 1001)]
+
+
+def test_second_removed_field_of_a_column_needs_version_2() -> None:
+    metadata = void_metadata(1)
+    metadata["partition-specs"][0]["fields"].append(
+        {"source-id": 1, "transform": "identity", "name": "id", "field-id": 1001}
+    )
+    (problem,) = evolve(table_args(partition_by=["id"]), table_args(), metadata).problems
+    assert problem.startswith("partition_by: expected one removed partition field of column `id`, found `gone_1000`")
+    assert "Declare `format_version: 2`" in problem
+
+    done = evolve(table_args(partition_by=["id"]), table_args(format_version=2), metadata)
+    assert done.problems == []
+    assert [update["action"] for update in done.updates] == ["upgrade-format-version", "add-spec", "set-default-spec"]
+    assert done.updates[1]["spec"]["fields"] == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_column_of_a_removed_partition_field_is_dropped(version: int) -> None:
+    """The server binds all fields of the partition spec, so format version 2 gets a spec without that field."""
+    metadata = void_metadata(3, version=version)
+    name = ORDERS[2]["name"]
+    remaining = [column for column in ORDERS if column["name"] != name]
+    done = evolve(table_args(), table_args(remaining, dropped_columns=[name]), metadata)
+    if version == 1:
+        assert done.problems[0].startswith(
+            f"column `{name}` cannot be dropped: the removed partition field `gone_1000`"
+        )
+    else:
+        assert done.problems == []
+        assert [update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec"] == [[]]
+
+
+def test_new_column_is_not_named_like_a_former_partition_field() -> None:
+    metadata = create_metadata(table_args(partition_by=["bucket(8, id)"]))
+    columns = [*ORDERS, {"name": "id_bucket", "type": "int"}]
+    (problem,) = evolve(table_args(partition_by=["bucket(8, id)"]), table_args(columns), metadata).problems
+    assert problem.startswith("column `id_bucket` cannot have this name: partition spec 0 of the table has a field")
 
 
 def test_sort_order_properties_and_version_in_one_commit() -> None:
@@ -333,6 +390,7 @@ def test_default_values_of_old_and_new_rows() -> None:
             "use only the finest of years, months, days and hours of",
         ),
         ({"partition_by": ["days(day) as id"]}, "is named like the column `id`"),
+        ({"partition_by": ["bucket(4, id)", "bucket(4, id) as b"]}, "`bucket(4, id)` is declared more than once"),
         ({"sort_by": ["day upwards"]}, "expected a column or one of years(c)"),
         ({"properties": {"format-version": "2"}}, "use `format_version`"),
         ({"properties": {"write.data.path": "s3://x/y"}}, "`write.data.path` is refused by Lakekeeper"),

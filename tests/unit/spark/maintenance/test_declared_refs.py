@@ -105,3 +105,11 @@ def test_job_is_due_until_the_refs_are_as_declared() -> None:
     assert not refs.is_due(facts(refs=(MAIN, AUDIT)), TablePolicies(), History(), NOW).is_due, "a user created it"
     with pytest.raises(PolicyRefusedError, match="expected a JSON list of names"):
         refs.is_due(facts(properties={CREATED_REFS: "audit"}), policies, History(), NOW)
+
+
+def test_last_tag_of_a_table_is_not_removed() -> None:
+    """Lakekeeper responds to the removal of the last branch or tag with success, and keeps it."""
+    tags = [Ref(name, "TAG", 1) for name in ("close", "quarter")]
+    changes = compare_refs({}, tags, LINE, current=None, created=["close", "quarter"], now=NOW)
+    assert (changes.removed, changes.last) == (("close",), "quarter")
+    assert compare({}, *tags, created=("close", "quarter")).last is None, "main remains"

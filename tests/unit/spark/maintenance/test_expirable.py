@@ -117,6 +117,13 @@ def test_refs_are_overdue_before_iceberg_removes_them() -> None:
     assert find_overdue_refs(LINE, [tag], None, NOW - timedelta(minutes=10)) == []
 
 
+def test_last_overdue_ref_is_kept() -> None:
+    """Lakekeeper responds to the removal of the last branch or tag with success, and keeps it."""
+    tags = [Ref("old", "TAG", 1), Ref("new", "TAG", 2)]
+    assert find_overdue_refs(LINE, tags, timedelta(hours=1), NOW) == tags[:1]
+    assert find_overdue_refs(LINE, [], timedelta(hours=1), NOW) == []
+
+
 def test_removed_refs_are_recorded() -> None:
     properties = {REMOVED_REFS: record_removed_refs({}, [Ref("v1", "TAG", 2)], LINE, NOW)}
     assert read_removed_refs(properties) == {2: NOW}

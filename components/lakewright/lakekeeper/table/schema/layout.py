@@ -250,6 +250,9 @@ def _partition_mistakes(partitions: list[Partition], leaves: dict[str, Column]) 
             partition.transform,
         ):
             yield f"partition_by: `{partition}` is named like the column `{partition.field_name}`; rename it with `as`"
+    pairs = [(partition.column, partition.transform) for partition in partitions if partition.transform not in _WORDS]
+    for column, transform in sorted({pair for pair in pairs if pairs.count(pair) > 1}):
+        yield f"partition_by: `{_transform_text(column, transform)}` is declared more than once; remove one of them"
     timed = [partition.column for partition in partitions if partition.transform in _WORDS]
     for column in sorted({column for column in timed if timed.count(column) > 1}):
         yield f"partition_by: use only the finest of years, months, days and hours of `{column}`"

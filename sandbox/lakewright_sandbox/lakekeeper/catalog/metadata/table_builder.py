@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from lakewright_sandbox.lakekeeper.catalog.metadata.document_rules import complete
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 Json = dict[str, Any]
@@ -32,19 +33,32 @@ class TableBuilder:
             self.document.setdefault(key, [])
         self.document.setdefault("properties", {})
         self.document.setdefault("refs", {})
+        complete(self.document)
         self.allowed_format_versions = allowed_format_versions
         self.now_millis = now_millis
         self.added: dict[str, int] = {}
         self.added_snapshots: dict[int, Json] = {}
+        self.removes_snapshots = False
+        self.last_updated: int | None = None
+        # A staged table is as old as its first commit.
+        self.previous_update: int = document["last-updated-ms"] if self.document["schemas"] else 0
 
     def drop_intermediate_snapshots(self) -> None:
-        """Remove snapshots from the log that were current only within this commit."""
-        current = self.document.get("current-snapshot-id")
-        self.document["snapshot-log"] = [
+        """Remove snapshots from the log that were current only within this commit.
+
+        Raises 409 if the commit removes the current snapshot.
+        """
+        current, log = self.document.get("current-snapshot-id"), self.document["snapshot-log"]
+        remaining = [
             entry
-            for entry in self.document["snapshot-log"]
+            for entry in log
             if entry["snapshot-id"] not in self.added_snapshots or entry["snapshot-id"] == current
         ]
+        changed = remaining != log or self.removes_snapshots
+        if changed and current is not None and (not remaining or remaining[-1]["snapshot-id"] != current):
+            message = "Cannot set invalid snapshot log: latest entry is not the current snapshot"
+            raise ApiError(409, "CommitFailedException", message)
+        self.document["snapshot-log"] = remaining
 
     def resolve(self, kind: str, number: int) -> int:
         """Return the id that an update means: `-1` is the last object that this commit added."""

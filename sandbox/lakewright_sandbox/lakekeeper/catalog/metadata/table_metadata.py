@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from typing import Any
 
+from lakewright_sandbox.lakekeeper.catalog.metadata.binding import find_spec_fault
+from lakewright_sandbox.lakekeeper.catalog.metadata.document_rules import (
+    complete,
+    find_document_fault,
+    find_missing_key,
+)
 from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import FreshIds
+from lakewright_sandbox.lakekeeper.catalog.metadata.stored_rows import check_references
 from lakewright_sandbox.lakekeeper.protocol.clock import new_id
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
@@ -68,6 +76,8 @@ def new_metadata(
         _reassign_ids(field, fresh) | {"field-id": FIRST_PARTITION_ID + index}
         for index, field in enumerate((partition_spec or {}).get("fields", []))
     ]
+    if fault := find_spec_fault(spec, document["schemas"][0]):
+        raise ApiError(400, "CreateTableMetadataError", fault)
     document["partition-specs"], document["default-spec-id"] = [{"spec-id": 0, "fields": spec}], 0
     document["last-partition-id"] += len(spec)
     order = [_reassign_ids(field, fresh) for field in (write_order or {}).get("fields", [])]
@@ -116,14 +126,33 @@ def encode_metadata(document: Json, uri: str) -> bytes:
 
 
 def decode_metadata(content: bytes, uri: str) -> Json:
-    """Return the document in a metadata file. Raises 400 if it is not table metadata."""
+    """Return the document in a metadata file, in the form of the database.
+
+    Raises 424 for a file named as compressed that is not, 400 if it is not valid table metadata, and 503 if it refers
+    to a schema or snapshot that it lacks.
+    """
+    if uri.endswith(".gz.metadata.json"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            message = f"Failed to finish decompressing file: {error}"
+            raise ApiError(424, "FileDecompression", message) from None
     try:
-        document = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
-        if {"table-uuid", "location", "format-version"} <= set(document):
-            return document
-    except (OSError, ValueError, TypeError):
-        pass
-    raise ApiError(400, "InvalidTableMetadata", f"The file `{uri}` is not Iceberg table metadata.")
+        document = json.loads(content)
+        if missing := find_missing_key(document):
+            raise _unreadable(f"data did not match any variant of untagged enum TableMetadataEnum: {missing}")
+        complete(document)
+        fault = find_document_fault(document)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise _unreadable(str(error)) from None
+    if fault:
+        raise _unreadable(f"DataInvalid => {fault}")
+    check_references(document)
+    return document
+
+
+def _unreadable(reason: str) -> ApiError:
+    return ApiError(400, "Deserialization", f"Failed to deserialize table metadata: {reason}")
 
 
 def choose_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:

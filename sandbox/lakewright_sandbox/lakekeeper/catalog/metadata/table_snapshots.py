@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lakewright_sandbox.lakekeeper.catalog.metadata.document_rules import MAIN, ONE_MINUTE
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import Json, TableBuilder
 from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
-MAIN = "main"
 REFERENCE_FIELDS = ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")
 
 
@@ -15,30 +15,47 @@ def _add_snapshot(builder: TableBuilder, update: Json) -> None:
     snapshot, document = update["snapshot"], builder.document
     number = snapshot["snapshot-id"]
     if any(existing["snapshot-id"] == number for existing in document["snapshots"]):
-        raise ApiError(409, "CommitFailedException", f"Snapshot {number} already exists in the table.")
+        raise _invalid(f"Snapshot already exists for: '{number}'")
     version = document["format-version"]
     if version >= 2:
         sequence, last = snapshot["sequence-number"], document["last-sequence-number"]
         if sequence <= last and snapshot.get("parent-snapshot-id") is not None:
-            message = f"Cannot add a snapshot with sequence number {sequence}, older than the last number, {last}."
-            raise ApiError(409, "CommitFailedException", message)
-        document["last-sequence-number"] = max(sequence, last)
+            raise _invalid(
+                f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}"
+            )
+    _check_time(builder, snapshot["timestamp-ms"])
     if version >= 3:
         _assign_rows(document, snapshot)
+    if version >= 2:
+        document["last-sequence-number"] = snapshot["sequence-number"]
     document["snapshots"].append(snapshot)
-    document["last-updated-ms"] = snapshot["timestamp-ms"]
+    builder.last_updated = snapshot["timestamp-ms"]
     builder.added_snapshots[number] = snapshot
+
+
+def _check_time(builder: TableBuilder, time: int) -> None:
+    """Refuse a snapshot that is more than a minute older than the newest snapshot or the last change."""
+    log = builder.document["snapshot-log"]
+    if log and time - log[-1]["timestamp-ms"] < -ONE_MINUTE:
+        last = log[-1]["timestamp-ms"]
+        raise _invalid(f"Invalid snapshot timestamp {time}: before last snapshot timestamp {last}")
+    updated = max(builder.last_updated or 0, builder.previous_update)
+    if time - updated < -ONE_MINUTE:
+        raise _invalid(f"Invalid snapshot timestamp {time}: before last updated timestamp {updated}")
 
 
 def _assign_rows(document: Json, snapshot: Json) -> None:
     """Row lineage: number a snapshot's rows from the table's `next-row-id` on."""
     first, next_row = snapshot.get("first-row-id"), document["next-row-id"]
     if first is None:
-        raise ApiError(400, "InvalidTableUpdate", "A snapshot of format version 3 needs `first-row-id`.")
+        raise _invalid("Cannot add a snapshot: first-row-id is null. first-row-id must be set for format version >= v3")
     if first < next_row:
-        message = f"Cannot add a snapshot whose first row id {first} is behind the table's next row ID, {next_row}."
-        raise ApiError(409, "CommitFailedException", message)
-    document["next-row-id"] = first + snapshot.get("added-rows", 0)
+        raise _invalid(f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {next_row}")
+    document["next-row-id"] += snapshot.get("added-rows", 0)
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(400, "InvalidTableUpdate", message)
 
 
 def _set_reference(builder: TableBuilder, update: Json) -> None:
@@ -48,27 +65,27 @@ def _set_reference(builder: TableBuilder, update: Json) -> None:
     if document["refs"].get(name) == reference:
         return
     document["refs"][name] = reference
-    moment = snapshot["timestamp-ms"] if number in builder.added_snapshots else builder.now_millis
-    document["last-updated-ms"] = moment
+    if number in builder.added_snapshots:
+        builder.last_updated = snapshot["timestamp-ms"]
     if name == MAIN:
+        builder.last_updated = builder.last_updated or builder.now_millis
         document["current-snapshot-id"] = number
-        document["snapshot-log"].append({"timestamp-ms": moment, "snapshot-id": number})
+        document["snapshot-log"].append({"timestamp-ms": builder.last_updated, "snapshot-id": number})
 
 
 def _remove_reference(builder: TableBuilder, update: Json) -> None:
     builder.document["refs"].pop(update["ref-name"], None)
     if update["ref-name"] == MAIN:
         builder.document.pop("current-snapshot-id", None)
-        builder.document["snapshot-log"] = []
 
 
 def _remove_snapshots(builder: TableBuilder, update: Json) -> None:
     document, removed_ids = builder.document, set(update["snapshot-ids"])
-    for collection in ("snapshots", "statistics", "partition-statistics"):
-        document[collection] = [entry for entry in document[collection] if entry["snapshot-id"] not in removed_ids]
-    for name, reference in list(document["refs"].items()):
-        if reference["snapshot-id"] in removed_ids:
-            _remove_reference(builder, {"ref-name": name})
+    remaining = [entry for entry in document["snapshots"] if entry["snapshot-id"] not in removed_ids]
+    builder.removes_snapshots |= len(remaining) < len(document["snapshots"])
+    document["snapshots"] = remaining
+    refs = document["refs"].items()
+    document["refs"] = {name: reference for name, reference in refs if reference["snapshot-id"] not in removed_ids}
     _forget_history(document, removed_ids)
 
 

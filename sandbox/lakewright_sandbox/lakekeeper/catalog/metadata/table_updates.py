@@ -6,7 +6,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from lakewright_sandbox.lakekeeper.catalog.metadata.binding import find_name_fault, find_order_fault, find_spec_fault
+from lakewright_sandbox.lakekeeper.catalog.metadata.document_rules import find_document_fault
 from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import field_ids
+from lakewright_sandbox.lakekeeper.catalog.metadata.stored_rows import check_references, keep_stored
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import Json, TableBuilder
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import FIRST_PARTITION_ID
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_properties import check_not_modified, check_not_removed
@@ -15,7 +18,11 @@ from lakewright_sandbox.lakekeeper.protocol.errors import ApiError
 
 
 def apply_updates(builder: TableBuilder, updates: list[Json]) -> Json:
-    """Return the document with a commit's updates. Raises 400 for an update that is unknown or invalid."""
+    """Return the document as the database has it after a commit.
+
+    Raises 400 for an update that is unknown or invalid, 409 if the updates together leave an invalid document, and 503
+    if the database refuses a reference.
+    """
     before = copy.deepcopy(builder.document)
     for update in updates:
         action = update.get("action", "")
@@ -27,10 +34,26 @@ def apply_updates(builder: TableBuilder, updates: list[Json]) -> Json:
         except KeyError as missing:
             message = f"Table update `{action}` lacks the field {missing}."
             raise ApiError(400, "InvalidTableUpdate", message) from None
+    document = builder.document
+    if document != before:
+        document["last-updated-ms"] = builder.last_updated or builder.now_millis
+    _check_built(builder)
+    check_references(document, before)
+    keep_stored(document, before)
+    return document
+
+
+def _check_built(builder: TableBuilder) -> None:
+    """Raise 409 if the current schema does not fit the partition spec and sort order, or the document breaks a rule."""
+    document = builder.document
+    schema = builder.find("schemas", "schema-id", document["current-schema-id"])
+    spec = builder.find("partition-specs", "spec-id", document["default-spec-id"])
+    orders = {order["order-id"]: order["fields"] for order in document["sort-orders"]}
+    order = orders.get(document["default-sort-order-id"], [])
     builder.drop_intermediate_snapshots()
-    if builder.document != before and builder.document["last-updated-ms"] == before["last-updated-ms"]:
-        builder.document["last-updated-ms"] = builder.now_millis
-    return builder.document
+    fault = find_spec_fault(spec["fields"], schema) or find_order_fault(order, schema) or find_document_fault(document)
+    if fault:
+        raise ApiError(409, "CommitFailedException", fault)
 
 
 def _assign_uuid(builder: TableBuilder, update: Json) -> None:
@@ -63,6 +86,8 @@ def _add_schema(builder: TableBuilder, update: Json) -> None:
     ids = list(field_ids(schema))
     if len(ids) != len(set(ids)):
         raise ApiError(400, "InvalidTableUpdate", "The schema uses a field id more than once.")
+    if fault := find_name_fault(schema, document):
+        raise ApiError(400, "InvalidTableUpdate", fault)
     document["last-column-id"] = max([document["last-column-id"], *ids])
     new = _drop_key(schema, "schema-id")
     same = [existing for existing in document["schemas"] if _drop_key(existing, "schema-id") == new]
@@ -89,26 +114,48 @@ def _remove_schemas(builder: TableBuilder, update: Json) -> None:
 
 def _add_spec(builder: TableBuilder, update: Json) -> None:
     document = builder.document
-    fields: list[Json] = []
     existing_ids = {
         _field_key(field): field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]
     }
-    last = max(document["last-partition-id"], FIRST_PARTITION_ID - 1)
-    last = max([last, *(field.get("field-id") or 0 for field in update["spec"]["fields"])])
-    for field in update["spec"]["fields"]:
-        number = field.get("field-id") or existing_ids.get(_field_key(field))
-        if number is None:
-            last += 1
-            number = last
-        fields.append({**field, "field-id": number})
-    document["last-partition-id"] = last
+    numbered = [
+        {**field, "field-id": field.get("field-id") or existing_ids.get(_field_key(field))}
+        for field in update["spec"]["fields"]
+    ]
+    if fault := find_spec_fault(numbered, _current_schema(builder)):
+        raise ApiError(400, "InvalidTableUpdate", fault)
+    fields = _number_fields(numbered, max(document["last-partition-id"], FIRST_PARTITION_ID - 1))
     for spec in document["partition-specs"]:
-        if spec["fields"] == fields:
+        if [_compared(field) for field in spec["fields"]] == [_compared(field) for field in fields]:
             builder.added["spec"] = spec["spec-id"]
             return
+    ids = [field["field-id"] for field in fields]
+    if document["format-version"] == 1 and ids != list(range(FIRST_PARTITION_ID, FIRST_PARTITION_ID + len(ids))):
+        message = "Cannot add partition spec with non-sequential field ids to format version 1 table"
+        raise ApiError(400, "InvalidTableUpdate", message)
+    document["last-partition-id"] = max([document["last-partition-id"], FIRST_PARTITION_ID - 1, *ids])
     number = max((spec["spec-id"] for spec in document["partition-specs"]), default=-1) + 1
     document["partition-specs"].append({"spec-id": number, "fields": fields})
     builder.added["spec"] = number
+
+
+def _number_fields(fields: list[Json], last: int) -> list[Json]:
+    """Return the fields with ids: fields without one get the ids after the last id of the table."""
+    taken = {field["field-id"] for field in fields}
+    numbered: list[Json] = []
+    for field in fields:
+        number = field["field-id"]
+        if number is None:
+            last += 1
+            while last in taken:
+                last += 1
+            number = last
+        last = max(last, number)
+        numbered.append({**field, "field-id": number})
+    return numbered
+
+
+def _current_schema(builder: TableBuilder) -> Json:
+    return builder.find("schemas", "schema-id", builder.document["current-schema-id"])
 
 
 def _set_default_spec(builder: TableBuilder, update: Json) -> None:
@@ -130,6 +177,9 @@ def _add_sort_order(builder: TableBuilder, update: Json) -> None:
         if order["fields"] == fields:
             builder.added["sort order"] = order["order-id"]
             return
+    if fault := find_order_fault(fields, _current_schema(builder)):
+        message = f"Sort order to add is incompatible with current schema: Unexpected => {fault}"
+        raise ApiError(400, "InvalidTableUpdate", message)
     number = max((order["order-id"] for order in orders), default=0) + 1 if fields else 0
     orders.append({"order-id": number, "fields": fields})
     builder.added["sort order"] = number
@@ -180,7 +230,11 @@ def _drop_key(schema: Json, key: str) -> Json:
 
 
 def _field_key(field: Json) -> tuple[Any, ...]:
-    return (field.get("source-id"), tuple(field.get("source-ids") or ()), field["transform"], field["name"])
+    return (field.get("source-id"), tuple(field.get("source-ids") or ()), field["transform"])
+
+
+def _compared(field: Json) -> tuple[Any, ...]:
+    return (*_field_key(field), field["name"])
 
 
 UPDATES: dict[str, Callable[[TableBuilder, Json], None]] = {
