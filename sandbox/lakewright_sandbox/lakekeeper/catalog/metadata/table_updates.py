@@ -125,7 +125,7 @@ def _add_spec(builder: TableBuilder, update: Json) -> None:
         raise ApiError(400, "InvalidTableUpdate", fault)
     fields = _number_fields(numbered, max(document["last-partition-id"], FIRST_PARTITION_ID - 1))
     for spec in document["partition-specs"]:
-        if [_compared(field) for field in spec["fields"]] == [_compared(field) for field in fields]:
+        if [_describe_field(field) for field in spec["fields"]] == [_describe_field(field) for field in fields]:
             builder.added["spec"] = spec["spec-id"]
             return
     ids = [field["field-id"] for field in fields]
@@ -233,7 +233,7 @@ def _field_key(field: Json) -> tuple[Any, ...]:
     return (field.get("source-id"), tuple(field.get("source-ids") or ()), field["transform"])
 
 
-def _compared(field: Json) -> tuple[Any, ...]:
+def _describe_field(field: Json) -> tuple[Any, ...]:
     return (*_field_key(field), field["name"])
 
 
