@@ -25,6 +25,8 @@ MAX_ATTEMPTS = 5
 """Attempts of a change after conflicts or lost responses, each after a lookup."""
 
 _MOVED = "moved from namespace "
+_STATE_NAMESPACE = "state_namespace"
+"""Output of a refresh that found the table in another namespace: the namespace in the state before."""
 _MOVE_ADVICE = (
     "Keep the namespace. If an administrator of the server renames the table and runs `lakekeeper openfga reconcile"
     " --mode add-and-delete-drift` (Lakekeeper 0.12.1 and newer) afterwards, run `up --refresh`."
@@ -58,28 +60,43 @@ def find_moves(client: Client, live_table: LoadedTable, resource: RecordedResour
     """Return drift that names the namespace from which a job moved the table, whose grants OpenFGA still applies."""
     if not client.server().keeps_tuples:
         return []
-    state = resource.declared
-    is_moved = namespaces.fold_case(live_table.path) != namespaces.fold_case(state.path)
-    moves = [entry for entry in resource.drift if entry.startswith(_MOVED)]
-    if is_moved and not moves:
-        moves = [_describe_move(state)]
-    undone = _describe_move(state.model_copy(update={"namespace": ".".join(live_table.path)}))
-    return [entry for entry in moves if entry != undone]
+    moves = list_moves(resource)
+    if _is_elsewhere(live_table, resource.declared) and not moves:
+        moves = [_describe_move(resource.declared.namespace)]
+    undone = _describe_move(".".join(live_table.path))
+    return [entry for entry in moves if entry.casefold() != undone.casefold()]
+
+
+def list_moves(resource: RecordedResource[TableArgs]) -> list[str]:
+    """Return the drift of earlier refreshes that names the namespace from which a job moved the table."""
+    return [entry for entry in resource.drift if entry.startswith(_MOVED)]
+
+
+def record_namespace(live_table: LoadedTable, state: TableArgs) -> dict[str, str]:
+    """Return the output that records the namespace of the state, if the table is in another namespace."""
+    return {_STATE_NAMESPACE: state.namespace} if _is_elsewhere(live_table, state) else {}
+
+
+def _is_elsewhere(live_table: LoadedTable, state: TableArgs) -> bool:
+    return namespaces.fold_case(live_table.path) != namespaces.fold_case(state.path)
 
 
 def refuse_move(client: Client, resource: RecordedResource[TableArgs], new: TableArgs) -> None:
     """Refuse to move a table on a server with OpenFGA, except back to the namespace from which a job moved it.
 
+    A refresh compares the table with its state, and must not fail because a job moved it since.
+
     Raises:
         UnsupportedServerError: The server authorizes by OpenFGA.
     """
-    if _describe_move(new) not in resource.drift:
+    accepted_moves = [*resource.drift, _describe_move(str(resource.outs.get(_STATE_NAMESPACE)))]
+    if _describe_move(new.namespace).casefold() not in {entry.casefold() for entry in accepted_moves}:
         old = resource.declared
         tabulars.refuse_move(client, describe_table(old), old.path, new.path, _MOVE_ADVICE)
 
 
-def _describe_move(args: TableArgs) -> str:
-    return f"{_MOVED}`{args.namespace}`, whose grants still apply to it"
+def _describe_move(namespace: str) -> str:
+    return f"{_MOVED}`{namespace}`, whose grants still apply to it"
 
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:

@@ -103,9 +103,8 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             if isinstance(lost, Tabular):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
                 warn(f"{describe_table(state)} was dropped; `up --refresh` restores it if it runs before {until}")
-                return ObservedResource(
-                    state, {**_copy_computed(resource), "drift": [f"dropped; can be restored until {until}"]}
-                )
+                drift = [f"dropped; can be restored until {until}", *table_changes.list_moves(resource)]
+                return ObservedResource(state, {**_copy_computed(resource), "drift": drift})
             live_table = lost
         return self._observe_live(client, resource, live_table)
 
@@ -121,6 +120,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         ids = {} if is_recreated else _ids(resource)
         refused = commit(live_table.metadata, now, state, ids).problems
         observed = _to_observed(now, live_table)
+        observed.computed.update(table_changes.record_namespace(live_table, state))
         observed.computed["field_ids"] = {**ids, **observed.computed["field_ids"]}
         # The state may come from an earlier refresh. Without later changes, the refused changes are also the same.
         observed.computed["unsafe"] = refused if difference.list_changes(now, state) else [*refused, *_unsafe(resource)]

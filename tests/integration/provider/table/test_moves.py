@@ -32,8 +32,8 @@ def table(args: Props) -> Resource:
     return resource
 
 
-def move_table(ground: PreparedProject) -> None:
-    source, destination = ({"namespace": [name], "name": "invoices"} for name in ("Sales", "Archive"))
+def move_table(ground: PreparedProject, source_name: str = "Sales", destination_name: str = "Archive") -> None:
+    source, destination = ({"namespace": [name], "name": "invoices"} for name in (source_name, destination_name))
     ground.post(f"/catalog/v1/{ground.warehouse_id}/tables/rename", {"source": source, "destination": destination})
 
 
@@ -72,3 +72,29 @@ def test_table_moved_by_an_administrator(table: Resource, args: Props, private_g
     assert table.up(**args | {"namespace": "Archive"}) == "update"
     assert table.outs["drift"] == []
     assert table.refresh() == "same"
+
+
+def test_refresh_does_not_fail_after_a_second_move(
+    table: Resource, args: Props, private_ground: PreparedProject
+) -> None:
+    private_ground.post(f"/catalog/v1/{private_ground.warehouse_id}/namespaces", {"namespace": ["Third"]})
+    for source, destination in (("Sales", "Archive"), ("Archive", "Third"), ("Third", "Sales"), ("Sales", "Archive")):
+        move_table(private_ground, source, destination)
+        assert table.refresh() == "update"
+        assert table.outs["namespace"] == destination
+
+    assert table.up(**args | {"namespace": "sales"}) == "update"
+    assert table.refresh() == "same"
+
+
+def test_moved_and_dropped_table_is_restored(table: Resource, args: Props, private_ground: PreparedProject) -> None:
+    profile = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
+    private_ground.post(f"/management/v1/warehouse/{private_ground.warehouse_id}/delete-profile", profile)
+    move_table(private_ground)
+    table.refresh()
+    path = f"/catalog/v1/{private_ground.warehouse_id}/namespaces/Archive/tables/invoices"
+    private_ground.http.delete(path).raise_for_status()
+    assert table.refresh() == "update"
+
+    assert table.up(**args) == "update"
+    assert table.outs["namespace"] == "Sales"
