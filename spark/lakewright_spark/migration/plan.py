@@ -201,7 +201,7 @@ def _find_obstacle(table: Table, method: Method, source: Endpoint, target: Endpo
     if method is Method.COPY and (obstacles := find_copy_obstacles(table)):
         return f"it cannot be copied: it has {'; '.join(obstacles)}"
     if target.config.kind == "lakekeeper" and (obstacles := find_registration_obstacles(table, method)):
-        return f"{target} would refuse it: it has {'; '.join(obstacles)}"
+        return f"{target} would refuse or change it: it has {'; '.join(obstacles)}"
     return None
 
 

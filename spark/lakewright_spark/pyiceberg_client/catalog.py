@@ -79,7 +79,7 @@ _CLASSES: Mapping[str, Callable[..., Catalog]] = {
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _OLD_SNAPSHOT = "Invalid snapshot timestamp"
-_CLOCK_ADVICE = ". Set the clock of this machine: it is more than a minute behind the table's last change"
+_CLOCK_ADVICE = ". Compare the clocks of this machine and of the table's last writer: they differ by more than a minute"
 _DOWN = (
     requests.RequestException,
     SQLAlchemyError,

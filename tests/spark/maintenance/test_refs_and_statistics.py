@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.errors import JobFailedError, PolicyRefusedError
 from lakewright_spark.maintenance.table.iceberg import IcebergTable, iterate
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.removed_refs import read_removed_refs
 
-from tests.spark.maintenance.conftest import DAY, Maintained
+from tests.spark.maintenance.conftest import DAY, Maintained, deny
 
 pytestmark = pytest.mark.spark
 CreateTable = Callable[..., Maintained]
@@ -115,3 +115,50 @@ def test_last_tag_of_a_table_remains(create_table: CreateTable) -> None:
     assert done.reason == "close is the table's last branch or tag, which Lakekeeper does not remove"
     assert read_refs(table).keys() == {"close"}
     assert table.column("SELECT n FROM THIS") == []
+
+
+def test_overdue_tag_of_a_table_without_main_remains(create_table: CreateTable) -> None:
+    """An expiration would remove the tag together with its files, without a time for its readers."""
+    table = create_table("without_rows", "(n int) USING iceberg")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.do("ALTER TABLE THIS CREATE TAG close RETAIN 1 DAYS")
+    table.do("CREATE OR REPLACE TABLE THIS (n int) USING iceberg")
+    before = table.objects()
+
+    done = table.job("snapshot-expiration")
+
+    assert (done.state, done.snapshots) == ("SKIPPED", 0)
+    assert done.reason.startswith("the table has no branch main, and each branch and tag is past its age: close.")
+    assert before.keys() <= table.objects().keys()
+    assert table.column("SELECT n FROM THIS VERSION AS OF 'close'") == [1]
+    table.do("INSERT INTO THIS VALUES (2)")
+    assert table.job("snapshot-expiration").removed_refs == ("close",)
+
+
+@pytest.mark.stand_in("denies a role an action on AWS")
+def test_statistics_remain_if_their_replacement_fails(create_table: CreateTable) -> None:
+    table = create_table("counted", "(k string, n int, parts array<int>) USING iceberg")
+    table.set_policies(engine_statistics={"columns": ["n"]})
+    table.do("INSERT INTO THIS VALUES ('a', 1, array(1))")
+    table.job("engine-statistics")
+    first = list_statistics(table)
+    assert [columns for _, columns in first] == [1]
+    table.job("engine-statistics")
+    assert list_statistics(table) == first, "the snapshot has them"
+
+    table.set_policies(engine_statistics={"columns": ["n", "parts"]})
+    with pytest.raises(PolicyRefusedError, match=r"expected columns without parts, k, n; found parts list<int>"):
+        table.job("engine-statistics")
+    table.set_policies(engine_statistics={"columns": "all"})
+    with deny(table, "s3:PutObject", "metadata/*.stats"), pytest.raises(JobFailedError):
+        table.job("engine-statistics")
+    assert list_statistics(table) == first
+
+    assert table.job("engine-statistics").columns
+    assert [columns for _, columns in list_statistics(table)] == [2]
+
+
+def list_statistics(table: Maintained) -> list[tuple[str, int]]:
+    """Return path and number of columns of each statistics file."""
+    files = iterate(IcebergTable.open(table.spark, table.table).java.statisticsFiles())
+    return [(file.path(), len(list(iterate(file.blobMetadata())))) for file in files]

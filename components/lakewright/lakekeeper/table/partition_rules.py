@@ -21,7 +21,8 @@ def find_spec_problems(fields: Sequence[Json], schema: Json, dropped: dict[int, 
         schema: The schema after the commit.
         dropped: Paths of the columns that the commit drops, by id.
     """
-    names = {number: path for path, number in ids_by_path(schema).items()}
+    numbers = ids_by_path(schema)
+    names = {number: path for path, number in numbers.items()}
     earlier: dict[int, str] = {}
     for partition in fields:
         source, name = partition.get("source-id"), str(partition["name"])
@@ -29,6 +30,11 @@ def find_spec_problems(fields: Sequence[Json], schema: Json, dropped: dict[int, 
             continue
         if path := dropped.get(source):
             yield f"column `{path}` cannot be dropped: the removed partition field `{name}` refers to it. {_ADVICE}"
+        elif name in numbers:
+            yield (
+                f"partition_by: the removed partition field `{name}` has the name of a column, which "
+                f"the server refuses. {_ADVICE}"
+            )
         elif source in earlier:
             yield (
                 f"partition_by: expected one removed partition field of column `{names.get(source, source)}`, found "

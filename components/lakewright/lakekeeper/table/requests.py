@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
@@ -17,6 +17,8 @@ from lakewright.lakekeeper.table.schema.properties import FIXED
 
 _LAST_ADDED = -1
 """Id in an update of the object that the same commit added."""
+_FIRST_PARTITION_ID = 1000
+"""Id of the first partition field. Format version 1 numbers the fields of each spec from it, without gaps."""
 
 
 @dataclass
@@ -142,8 +144,8 @@ def _change_partitions(table_commit: Commit, metadata: Json, new: TableArgs, sch
         return
     earlier = [former for fields in specs.values() for former in fields]
     if keeps_fields:  # readers identify its fields by position, so none is removed
-        numbers = count(int(metadata["last-partition-id"]) + 1)
-        fields = [current if current in matches else _void(current) for current in live_fields] + [
+        numbers = count(_FIRST_PARTITION_ID + len(live_fields))
+        fields = [current if current in matches else _void(current, by_path) for current in live_fields] + [
             {**_partition_json(partition, by_path), "field-id": next(numbers)}
             for have, partition in zip(matches, declared_partitions, strict=True)
             if have is None
@@ -172,8 +174,8 @@ def _matches(live_field: Json, partition: Partition, source: int | None) -> bool
     return has_name and (live_field.get("source-id"), live_field["transform"]) == (source, partition.transform)
 
 
-def _void(live_field: Json) -> Json:
-    if live_field["transform"] == "void":
+def _void(live_field: Json, columns: Collection[str]) -> Json:
+    if live_field["transform"] == "void" and live_field["name"] not in columns:
         return live_field
     return {**live_field, "transform": "void", "name": f"{live_field['name']}_{live_field['field-id']}"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,7 +36,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     """Compute the statistics of the current snapshot. Partitions are computed from the files changed since.
 
     Raises:
-        PolicyRefusedError: A column of the policy does not exist.
+        PolicyRefusedError: A column of the policy does not exist, or has parts, such as a list.
     """
     del now  # the snapshot decides
     settings = policy.engine_statistics
@@ -44,13 +45,11 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     columns = _find_columns(opened, settings)
     has_partitions = settings.partitions and bool(opened.partitions())
     if dry_run:
-        return EngineStatisticsMetrics(partitions=has_partitions, columns=columns is not None, dry_run=True)
+        return EngineStatisticsMetrics(partitions=has_partitions, columns=bool(columns), dry_run=True)
     if has_partitions:
         opened.call("compute_partition_stats").collect()
-    if columns is not None:
-        _remove_column_statistics(opened)
-        names = {"columns": f"array({', '.join(map(literal, columns))})"} if columns else {}
-        opened.call("compute_table_stats", **names).collect()
+    if columns:
+        _compute_column_statistics(opened, columns)
     current = opened.java.currentSnapshot().snapshotId()
     return EngineStatisticsMetrics(
         partitions=any(file.snapshotId() == current for file in iterate(opened.java.partitionStatisticsFiles())),
@@ -58,11 +57,28 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     )
 
 
-def _remove_column_statistics(opened: IcebergTable) -> None:
-    """Remove the statistics of the current snapshot, since Lakekeeper ignores other statistics of the same snapshot."""
+def _compute_column_statistics(opened: IcebergTable, columns: Mapping[str, int]) -> None:
+    """Compute the statistics of the current snapshot, unless it has those of these columns.
+
+    Lakekeeper ignores other statistics of the same snapshot, so those are removed before, and set again on an error.
+
+    Args:
+        opened: The table.
+        columns: IDs of the columns by name.
+    """
     current = opened.java.currentSnapshot().snapshotId()
-    if any(file.snapshotId() == current for file in iterate(opened.java.statisticsFiles())):
+    former = next((file for file in iterate(opened.java.statisticsFiles()) if file.snapshotId() == current), None)
+    if former is not None:
+        blobs = iterate(former.blobMetadata())
+        if {number for blob in blobs for number in iterate(blob.fields())} == {*columns.values()}:
+            return
         opened.java.updateStatistics().removeStatistics(current).commit()
+    try:
+        opened.call("compute_table_stats", columns=f"array({', '.join(map(literal, columns))})").collect()
+    except BaseException:
+        if former is not None:
+            opened.java.updateStatistics().setStatistics(former).commit()
+        raise
 
 
 def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> DueDecision:
@@ -78,16 +94,22 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
 JOB = MaintenanceJob(name="engine-statistics", run=run, is_due=is_due, every=WEEKLY)
 
 
-def _find_columns(opened: IcebergTable, settings: EngineStatisticsPolicy) -> tuple[str, ...] | None:
-    """Return the columns to count distinct values of. Empty: all columns. None: no columns."""
+def _find_columns(opened: IcebergTable, settings: EngineStatisticsPolicy) -> dict[str, int]:
+    """Return the ID of each column to count distinct values of, by name."""
     if settings.columns == "none":
-        return None
+        return {}
+    fields = {field.name(): field for field in iterate(opened.java.schema().columns())}
+    numbers = {name: int(field.fieldId()) for name, field in fields.items() if field.type().isPrimitiveType()}
     if settings.columns == "all":
-        return ()
-    existing = opened.columns()
-    if unknown := [name for name in settings.columns if name not in existing]:
+        return numbers
+    if unknown := [name for name in settings.columns if name not in fields]:
         raise PolicyRefusedError(
-            f"table {opened.table}: engine_statistics: expected columns of the table, {', '.join(existing)}; there is "
+            f"table {opened.table}: engine_statistics: expected columns of the table, {', '.join(fields)}; there is "
             f"no {', '.join(unknown)}"
         )
-    return settings.columns
+    if nested := [f"{name} {fields[name].type().toString()}" for name in settings.columns if name not in numbers]:
+        raise PolicyRefusedError(
+            f"table {opened.table}: engine_statistics: expected columns without parts, {', '.join(numbers)}; found "
+            f"{', '.join(nested)}. Remove them from `columns`"
+        )
+    return {name: numbers[name] for name in settings.columns}

@@ -23,6 +23,7 @@ from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.maintenance.table.ref_commits import lock_refs, remove_ref
 from lakewright_spark.maintenance.table.removed_refs import (
     REMOVED_REFS,
+    find_expiration_obstacle,
     find_overdue_refs,
     read_removed_refs,
     record_removed_refs,
@@ -56,6 +57,8 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     metadata = Metadata.read(opened)
     rules = HistoryRules.resolve(metadata.properties, policy.history)
     overdue_refs = find_overdue_refs(metadata.snapshots, metadata.refs, rules.max_ref_age, now)
+    if obstacle := find_expiration_obstacle(metadata.refs, overdue_refs):
+        return SnapshotExpirationMetrics(state="SKIPPED", reason=obstacle, dry_run=dry_run)
     if overdue_refs and not dry_run:
         overdue_refs = _remove_refs(opened, overdue_refs, now)
         metadata = Metadata.read(opened)
@@ -88,6 +91,8 @@ def is_due(facts: TableFacts, policies: TablePolicies, history: History, now: da
         return DueDecision(is_due=False, reason="gc.enabled=false")
     rules = HistoryRules.resolve(facts.properties, policies.history)
     overdue_refs = find_overdue_refs(facts.snapshots, facts.refs, rules.max_ref_age, now)
+    if obstacle := find_expiration_obstacle(facts.refs, overdue_refs):
+        return DueDecision(is_due=False, reason=obstacle)
     refs = [ref for ref in facts.refs if ref not in overdue_refs]
     removed_refs = read_removed_refs(facts.properties) | {ref.snapshot: now for ref in overdue_refs}
     expired = find_expired_snapshots(facts.snapshots, refs, rules, now, removed_refs)

@@ -7,7 +7,7 @@ commit that removes the branch or tag. Pure functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from lakewright_spark.errors import PolicyRefusedError
@@ -25,23 +25,29 @@ If a branch or tag reached its age during an expiration, Iceberg would remove it
 def find_overdue_refs(
     snapshots: Iterable[Snapshot], refs: Iterable[Ref], max_age: timedelta | None, now: datetime
 ) -> list[Ref]:
-    """Return the branches and tags that are past their age, or past `max_age` if they have none. `main` never is.
-
-    If all of them are, the one at the newest snapshot is left out: Lakekeeper responds to the removal of the last
-    branch or tag with success, and keeps it.
-    """
+    """Return the branches and tags that are past their age, or past `max_age` if they have none. `main` never is."""
     by_id = {snapshot.id: snapshot for snapshot in snapshots}
-    refs = list(refs)
     ages = [(ref, ref.max_age if ref.max_age is not None else max_age) for ref in refs if ref.name != "main"]
-    overdue = [
+    return [
         ref
         for ref, age in ages
         if age is not None and now - by_id[ref.snapshot].committed_at > age - min(MARGIN, age / 10)
     ]
-    if len(overdue) < len(refs):
-        return overdue
-    newest = max(overdue, key=lambda ref: by_id[ref.snapshot].committed_at, default=None)
-    return [ref for ref in overdue if ref != newest]
+
+
+def find_expiration_obstacle(refs: Collection[Ref], overdue_refs: Collection[Ref]) -> str | None:
+    """Return why no snapshot of a table expires, if each of its branches and tags is past its age.
+
+    Lakekeeper responds to the removal of the last branch or tag with success, and keeps it. Iceberg's expiration would
+    remove it together with its files, which readers may have open.
+    """
+    if not overdue_refs or len(overdue_refs) < len(refs):
+        return None
+    names = ", ".join(sorted(ref.name for ref in overdue_refs))
+    return (
+        f"the table has no branch main, and each branch and tag is past its age: {names}. Lakekeeper does not remove "
+        "the last one; write rows to the table, or drop it"
+    )
 
 
 def read_removed_refs(properties: Mapping[str, str]) -> dict[int, datetime]:

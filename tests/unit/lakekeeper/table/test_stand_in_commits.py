@@ -177,6 +177,23 @@ def test_partition_ids_belong_to_column_and_transform() -> None:
     assert apply(table, *add_spec(shard))["default-spec-id"] == 0
 
 
+def test_partition_ids_follow_the_last_id_of_the_table() -> None:
+    table = create_table(1) | {"last-partition-id": 0}
+    letter = {"source-id": 1, "transform": "identity", "name": "a"}
+    message = "Cannot add partition spec with non-sequential field ids to format version 1 table"
+    assert refuse(table, *add_spec(letter)) == (400, "InvalidTableUpdate", message)
+    assert apply(table, *add_spec(letter | {"field-id": 1000}))["last-partition-id"] == 1000
+
+
+def test_tables_of_version_1_have_no_tags() -> None:
+    """A metadata file of this version has no branches and tags, so `main` comes from the current snapshot."""
+    form = to_stored_form(apply(add_rows(create_table(1), 1), set_ref(1, "audit")))
+    main = {"main": {"snapshot-id": 1, "type": "branch"}}
+    assert form["refs"] == main
+    form["refs"] = {"close": {"snapshot-id": 1, "type": "tag"}, "main": main["main"] | {"min-snapshots-to-keep": 3}}
+    assert decode_metadata(json.dumps(form).encode(), PLAIN)["refs"] == main
+
+
 def register(change: Callable[[Json], Any] = dict, uri: str = PLAIN, pack: Callable[[bytes], bytes] = bytes) -> Json:
     document = to_stored_form(add_rows(create_table(), 1, 2))
     change(document)

@@ -69,6 +69,10 @@ def find_added_schema(done: Commit) -> Props:
     return next(update["schema"] for update in done.updates if update["action"] == "add-schema")
 
 
+def find_added_fields(done: Commit) -> list[Props]:
+    return next(update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec")
+
+
 def test_unchanged_table_needs_no_commit() -> None:
     table = table_args(
         identifier=["id"],
@@ -304,6 +308,31 @@ def test_column_of_a_removed_partition_field_is_dropped(version: int) -> None:
     else:
         assert done.problems == []
         assert [update["spec"]["fields"] for update in done.updates if update["action"] == "add-spec"] == [[]]
+
+
+def test_removed_field_with_the_name_of_a_column_is_renamed() -> None:
+    """Spark keeps the name of a removed identity field. The server then refuses every commit."""
+    metadata = void_metadata(1)
+    metadata["partition-specs"][0]["fields"][0]["name"] = "id"
+    renamed = {"source-id": 1, "transform": "void", "name": "id_1000", "field-id": 1000}
+    done = evolve(table_args(), table_args(), metadata)
+    assert (done.problems, find_added_fields(done)) == ([], [renamed])
+
+    done = evolve(table_args(), table_args(partition_by=["id"]), metadata)
+    identity = {"source-id": 1, "transform": "identity", "name": "id", "field-id": 1001}
+    assert (done.problems, find_added_fields(done)) == ([], [renamed, identity])
+
+    done = evolve(table_args(), table_args([*ORDERS, {"name": "id_1000", "type": "int"}]), metadata)
+    assert done.problems[0].startswith("partition_by: the removed partition field `id_1000` has the name of a column")
+    done = evolve(table_args(), table_args(format_version=2), metadata)
+    assert (done.problems, find_added_fields(done)) == ([], [])
+
+
+def test_partition_ids_of_version_1_have_no_gaps() -> None:
+    """Other writers do not always record the last id of a table."""
+    metadata = create_metadata(table_args(format_version=1)) | {"last-partition-id": 0}
+    done = evolve(table_args(), table_args(partition_by=["id"]), metadata)
+    assert [field["field-id"] for field in find_added_fields(done)] == [1000]
 
 
 def test_new_column_is_not_named_like_a_former_partition_field() -> None:

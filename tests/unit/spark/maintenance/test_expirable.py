@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.jobs import snapshot_expiration
+from lakewright_spark.maintenance.jobs.job import History
 from lakewright_spark.maintenance.table.candidates import age_limit
 from lakewright_spark.maintenance.table.expiration import (
     Ref,
@@ -17,14 +19,17 @@ from lakewright_spark.maintenance.table.expiration import (
     find_expired_snapshots,
     plan_expiration,
 )
+from lakewright_spark.maintenance.table.facts import TableFacts
 from lakewright_spark.maintenance.table.removed_refs import (
     REMOVED_REFS,
+    find_expiration_obstacle,
     find_overdue_refs,
     read_removed_refs,
     record_removed_refs,
 )
 from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
 from lakewright_spark.policies.model import HistoryPolicy, TablePolicies
+from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -117,11 +122,21 @@ def test_refs_are_overdue_before_iceberg_removes_them() -> None:
     assert find_overdue_refs(LINE, [tag], None, NOW - timedelta(minutes=10)) == []
 
 
-def test_last_overdue_ref_is_kept() -> None:
-    """Lakekeeper responds to the removal of the last branch or tag with success, and keeps it."""
-    tags = [Ref("old", "TAG", 1), Ref("new", "TAG", 2)]
-    assert find_overdue_refs(LINE, tags, timedelta(hours=1), NOW) == tags[:1]
-    assert find_overdue_refs(LINE, [], timedelta(hours=1), NOW) == []
+def test_table_of_overdue_refs_alone_is_not_expired() -> None:
+    """Lakekeeper keeps the last branch or tag, and Iceberg would remove it together with its files."""
+    tags = [Ref("old", "TAG", 1, max_age=timedelta(hours=1)), Ref("new", "TAG", 2, max_age=timedelta(hours=1))]
+    assert find_overdue_refs(LINE, tags, None, NOW) == tags
+    obstacle = find_expiration_obstacle(tags, tags)
+    assert "no branch main, and each branch and tag is past its age: new, old." in (obstacle or "")
+    assert find_expiration_obstacle([*tags, MAIN], tags) is None
+    assert find_expiration_obstacle([], []) is None
+
+    table = TableIdentifier("results", ("sales",), "orders")
+    facts = TableFacts(
+        table=table, uuid="u", properties={}, snapshots=tuple(LINE), refs=tuple(tags), snapshot=None, touched_at=NOW
+    )
+    assert snapshot_expiration.is_due(facts, TablePolicies(), History(), NOW) == (False, obstacle)
+    assert snapshot_expiration.is_due(replace(facts, refs=(*tags, MAIN)), TablePolicies(), History(), NOW).is_due
 
 
 def test_removed_refs_are_recorded() -> None:

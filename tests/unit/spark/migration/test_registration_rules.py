@@ -83,3 +83,45 @@ def test_refused_metadata(table: Table, change: Callable[[Json], Any], obstacle:
 def test_copy_gets_another_location(table: Table) -> None:
     move = "s3://b/sales//orders"
     assert list_obstacles(table, lambda document: document.update(location=move), Method.COPY) == []
+
+
+def test_copy_gets_no_earlier_metadata_files(table: Table) -> None:
+    def change(document: Json) -> None:
+        document["metadata-log"][-1]["timestamp-ms"] = 1
+
+    (obstacle,) = list_obstacles(table, change)
+    assert obstacle == "a log of metadata files that is not in the order of time: migrate it with --copy"
+    assert list_obstacles(table, change, Method.COPY) == []
+
+
+@pytest.mark.parametrize("method", [Method.REGISTER, Method.COPY])
+@pytest.mark.parametrize(
+    ("name", "ref", "is_dropped"),
+    [
+        ("main", {"type": "branch"}, False),
+        ("main", {"type": "branch", "min-snapshots-to-keep": 3}, True),
+        ("close", {"type": "tag"}, True),
+    ],
+)
+def test_refs_of_version_1(table: Table, method: Method, name: str, ref: Json, *, is_dropped: bool) -> None:
+    """A registered table of this version has `main` alone, so that the comparison after the fence would fail."""
+
+    def change(document: Json) -> None:
+        document |= {"format-version": 1, "schema": document["schemas"][0], "partition-spec": []}
+        document["refs"][name] = {"snapshot-id": document["current-snapshot-id"]} | ref
+
+    obstacle = (
+        f"branches, tags or retentions that the server drops under format version 1, {name}: upgrade it to format "
+        "version 2"
+    )
+    assert list_obstacles(table, change, method) == ([obstacle] if is_dropped else [])
+
+
+@pytest.mark.parametrize(("transform", "is_refused"), [("identity", False), ("void", True), ("bucket[4]", True)])
+def test_partition_field_with_the_name_of_a_column(table: Table, transform: str, *, is_refused: bool) -> None:
+    """Spark keeps the name of an identity field that it removes under format version 1."""
+    field = {"source-id": 1, "field-id": 1000, "name": "n", "transform": transform}
+    obstacles = list_obstacles(table, lambda document: document["partition-specs"][0].update(fields=[field]))
+    assert [text.partition(", so that")[0] for text in obstacles] == (
+        ["partition fields that have the name of a column, n"] if is_refused else []
+    )

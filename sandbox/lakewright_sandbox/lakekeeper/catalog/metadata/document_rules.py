@@ -53,7 +53,14 @@ def complete(document: Json) -> None:
         document["refs"][MAIN] = {"snapshot-id": document["current-snapshot-id"], "type": "branch"}
 
 
+def list_version_1_refs(document: Json) -> Json:
+    """Return the branches and tags of a document of format version 1: it has `main` at the current snapshot alone."""
+    current = document.get("current-snapshot-id")
+    return {} if current in (None, NO_SNAPSHOT) else {MAIN: {"snapshot-id": current, "type": "branch"}}
+
+
 def _complete_version_1(document: Json) -> None:
+    document["refs"] = list_version_1_refs(document)
     document.setdefault("table-uuid", "00000000-0000-0000-0000-000000000000")
     if "schemas" not in document or "current-schema-id" not in document:
         schema = {"schema-id": 0, **document["schema"]}

@@ -12,6 +12,7 @@ from lakewright_sandbox.lakekeeper.catalog.metadata.document_rules import (
     complete,
     find_document_fault,
     find_missing_key,
+    list_version_1_refs,
 )
 from lakewright_sandbox.lakekeeper.catalog.metadata.fresh_ids import FreshIds
 from lakewright_sandbox.lakekeeper.catalog.metadata.stored_rows import check_references
@@ -101,6 +102,7 @@ def to_stored_form(document: Json) -> Json:
     form = {key: value for key, value in document.items() if value or key not in OPTIONAL_WHEN_EMPTY}
     if form["format-version"] == 1:
         form.pop("last-sequence-number", None)
+        form["refs"] = list_version_1_refs(form)
         form["schema"] = next(schema for schema in form["schemas"] if schema["schema-id"] == form["current-schema-id"])
         spec = next(entry for entry in form["partition-specs"] if entry["spec-id"] == form["default-spec-id"])
         form["partition-spec"] = spec["fields"]

@@ -123,7 +123,7 @@ def _add_spec(builder: TableBuilder, update: Json) -> None:
     ]
     if fault := find_spec_fault(numbered, _current_schema(builder)):
         raise ApiError(400, "InvalidTableUpdate", fault)
-    fields = _number_fields(numbered, max(document["last-partition-id"], FIRST_PARTITION_ID - 1))
+    fields = _number_fields(numbered, document["last-partition-id"])
     for spec in document["partition-specs"]:
         if [_describe_field(field) for field in spec["fields"]] == [_describe_field(field) for field in fields]:
             builder.added["spec"] = spec["spec-id"]
@@ -132,7 +132,7 @@ def _add_spec(builder: TableBuilder, update: Json) -> None:
     if document["format-version"] == 1 and ids != list(range(FIRST_PARTITION_ID, FIRST_PARTITION_ID + len(ids))):
         message = "Cannot add partition spec with non-sequential field ids to format version 1 table"
         raise ApiError(400, "InvalidTableUpdate", message)
-    document["last-partition-id"] = max([document["last-partition-id"], FIRST_PARTITION_ID - 1, *ids])
+    document["last-partition-id"] = max(document["last-partition-id"], max(ids, default=FIRST_PARTITION_ID - 1))
     number = max((spec["spec-id"] for spec in document["partition-specs"]), default=-1) + 1
     document["partition-specs"].append({"spec-id": number, "fields": fields})
     builder.added["spec"] = number
