@@ -7,6 +7,7 @@ LakewrightError                     the base; exit code 1 unless noted
 ├── InterruptedOperationError       an operation failed; holds the report until then, and is never printed
 ├── PlatformUnreadableError         the output of an environment's platform stack cannot be read; exit code 2
 ├── UnresolvedCredentialError       a reference to a secret cannot be resolved
+│   └── UndecryptedConfigError      a value of the configuration cannot be decrypted here
 ├── RefusedFormatError              an engine cannot use the catalog configuration; exit code 2
 ├── UnknownFieldError               the spec has no such field; exit code 2
 ├── RetainedObjectsError            an earlier stack of this name retained objects that the spec does not adopt

@@ -58,7 +58,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
 
 
 def _compute_column_statistics(opened: IcebergTable, columns: Mapping[str, int]) -> None:
-    """Compute the statistics of the current snapshot, unless it has those of these columns.
+    """Compute the statistics of the current snapshot, unless it has statistics of exactly these columns.
 
     Lakekeeper ignores other statistics of the same snapshot, so those are removed before, and set again on an error.
 

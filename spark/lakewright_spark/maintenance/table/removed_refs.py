@@ -46,7 +46,7 @@ def find_expiration_obstacle(refs: Collection[Ref], overdue_refs: Collection[Ref
     names = ", ".join(sorted(ref.name for ref in overdue_refs))
     return (
         f"the table has no branch main, and each branch and tag is past its age: {names}. Lakekeeper does not remove "
-        "the last one; write rows to the table, or drop it"
+        "the last of them; write rows to the table, or drop it"
     )
 
 
