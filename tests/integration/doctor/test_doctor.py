@@ -26,6 +26,13 @@ def _environment(folder: Path, text: str) -> Environment:
     return Environment.load(file, environ={})
 
 
+def write_project(folder: Path, environment: str) -> None:
+    """Write the files of a project with one environment, `here`."""
+    (folder / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
+    (folder / "environments").mkdir()
+    (folder / "environments" / "here.yaml").write_text(environment)
+
+
 def test_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
 
@@ -93,9 +100,7 @@ def test_command_checks_a_tenants_store_by_its_endpoint(
 ) -> None:
     _set_keys(monkeypatch, sandbox)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / "here.yaml").write_text(f"sandbox: {sandbox.dir}\n")
+    write_project(tmp_path, f"sandbox: {sandbox.dir}\n")
     (tmp_path / "Pulumi.acme.yaml").write_text(
         """
         config:
@@ -143,15 +148,14 @@ def stack_file(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     boto3.client("s3", endpoint_url=sandbox.aws.endpoint, region_name=sandbox.aws.region, **keys).create_bucket(
         Bucket=bucket
     )
-    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / "here.yaml").write_text(
+    write_project(
+        tmp_path,
         f"""
         sandbox: {sandbox.dir}
         lakekeeper:
           endpoint: {sandbox.lakekeeper.endpoint}
           auth: {{kind: token, token: "config:server_token"}}
-        """
+        """,
     )
     stack_file = tmp_path / "Pulumi.acme.yaml"
     stack_file.write_text(
@@ -284,9 +288,7 @@ def test_no_secret_goes_to_a_store_that_is_not_allowed(
 
     host = HTTPServer(("127.0.0.1", 0), Host)
     threading.Thread(target=host.serve_forever, daemon=True).start()
-    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / "here.yaml").write_text("lakekeeper: {endpoint: 'http://127.0.0.1:9'}\n")
+    write_project(tmp_path, "lakekeeper: {endpoint: 'http://127.0.0.1:9'}\n")
     (tmp_path / "Pulumi.acme.yaml").write_text(
         f"""
         config:

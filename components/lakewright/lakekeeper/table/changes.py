@@ -78,7 +78,7 @@ def record_namespace(live_table: LoadedTable, state: TableArgs) -> dict[str, str
 
 
 def _is_elsewhere(live_table: LoadedTable, state: TableArgs) -> bool:
-    return namespaces.fold_case(live_table.path) != namespaces.fold_case(state.path)
+    return not namespaces.is_same(live_table.path, state.path)
 
 
 def refuse_move(client: Client, resource: RecordedResource[TableArgs], new: TableArgs) -> None:

@@ -254,7 +254,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
 def _is_moved(old: TableArgs, new: TableArgs) -> bool:
     has_names = not has_unknown([old.namespace, new.namespace])
-    return has_names and namespaces.fold_case(old.path) != namespaces.fold_case(new.path)
+    return has_names and not namespaces.is_same(old.path, new.path)
 
 
 def _table_id(resource: RecordedResource[TableArgs]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from lakewright.lakekeeper.api.catalog.namespaces import fold_case
+from lakewright.lakekeeper.api.catalog.namespaces import is_same
 from lakewright.lakekeeper.api.catalog.views import ViewMetadata
 from lakewright.lakekeeper.table.observed import observe_columns
 from lakewright.lakekeeper.table.schema.columns import Column, Json
@@ -130,7 +130,7 @@ def _is_as_declared(metadata: ViewMetadata, version: Json, new: ViewArgs) -> boo
     """Return whether a version of a view has the declared columns, queries and defaults."""
     live = observe_view({**metadata, "current-version-id": version["version-id"]}, new)
     has_defaults = live.default_catalog == new.default_catalog and (
-        fold_case(tuple(version["default-namespace"])) == fold_case(new.default_path)
+        is_same(tuple(version["default-namespace"]), new.default_path)
     )
     return has_defaults and live.columns == new.columns and live.sql == new.sql
 

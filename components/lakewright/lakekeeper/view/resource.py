@@ -157,7 +157,7 @@ class ViewProvider(LakekeeperProvider[ViewArgs]):
         result = super().diff(_id, _olds, _news)
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         if not (result.replaces or has_unknown([old.namespace, new.namespace])) and (
-            namespaces.fold_case(old.path) != namespaces.fold_case(new.path)
+            not namespaces.is_same(old.path, new.path)
         ):
             client = self._reach(old.server, new.server)
             tabulars.refuse_move(client, self.title(old), old.path, new.path, _MOVE_ADVICE)

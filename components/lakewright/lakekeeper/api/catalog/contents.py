@@ -98,7 +98,7 @@ def _has_default(client: Client, warehouse_id: str, view: Tabular, path: Path) -
 
 
 def _is_within(path: Path, root: Path) -> bool:
-    return tuple(part.casefold() for part in path[: len(root)]) == tuple(part.casefold() for part in root)
+    return namespaces.is_same(path[: len(root)], root)
 
 
 def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:

@@ -71,7 +71,7 @@ def list_children(client: Client, warehouse_id: str, parent: Path | None = None)
 
 def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """Return a namespace from the cached list of its level; None if the list does not contain it."""
-    return (_list_shared(client, warehouse_id, path[:-1]) or {}).get(fold_case(path))
+    return (_list_shared(client, warehouse_id, path[:-1]) or {}).get(_fold_case(path))
 
 
 def list_cached(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
@@ -86,12 +86,17 @@ def list_cached(client: Client, warehouse_id: str, parent: Path | None = None) -
 
 def _list_shared(client: Client, warehouse_id: str, parent: Path) -> dict[Path, ListedNamespace] | None:
     return client.lists.get_cached_unless_refused(
-        (client, "namespaces", warehouse_id, fold_case(parent)),
-        lambda: {fold_case(child.path): child for child in list_children(client, warehouse_id, parent or None)},
+        (client, "namespaces", warehouse_id, _fold_case(parent)),
+        lambda: {_fold_case(child.path): child for child in list_children(client, warehouse_id, parent or None)},
     )
 
 
-def fold_case(path: Path) -> Path:
+def is_same(path: Path, other: Path) -> bool:
+    """Return whether two paths name one namespace."""
+    return _fold_case(path) == _fold_case(other)
+
+
+def _fold_case(path: Path) -> Path:
     """Return the path in lower case, since the server ignores case."""
     return tuple(part.casefold() for part in path)
 
